@@ -1,0 +1,50 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test check format lock wheel clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+# Whatever of these exists; each is held to the same rules.
+SOURCES := $(wildcard routing jobs tests benchmarks)
+# Spark starts the Java that JAVA_HOME names, whichever is first on the PATH.
+WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: setup  ## route example messages and show where each goes (ARGS='--out DIR')
+	@$(WITH_JAVA) $(BIN)/sbroute demo $(ARGS)
+
+test: setup  ## run all tests (ARGS='-k name')
+	@$(WITH_JAVA) $(BIN)/python -m pytest --durations=15 $(ARGS)
+
+check: setup  ## run the linters and the type checker
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+
+format: setup  ## put the source into its standard form
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+setup: $(READY)  ## install everything into .venv (PYTHON=python3.12)
+
+$(READY): requirements.lock pyproject.toml scripts/setup.sh
+	@PYTHON="$(PYTHON)" scripts/setup.sh
+	@touch $@
+
+java:  ## find Java 17 or 21, or install it, and print its home
+	@scripts/java.sh
+
+lock: setup  ## write requirements.lock anew (ARGS=--upgrade)
+	@scripts/lock.sh $(ARGS)
+
+wheel: setup  ## build the wheel into dist/
+	@rm -rf build/lib build/bdist.* dist
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
+
+clean:  ## remove everything that was built, except .venv
+	@rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf spark-warehouse metastore_db derby.log artifacts sbroute-demo
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
