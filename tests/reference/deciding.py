@@ -1,0 +1,179 @@
+"""The decision on one message (rule book, 1 to 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .instances import MSDB
+from .messages import Message
+from .requests import RequestBook
+from .routes import (
+    LOCAL,
+    MIRROR,
+    NETWORK,
+    TRANSPORT,
+    Match,
+    Route,
+    Scope,
+    match_named,
+    match_open,
+    tiers_of,
+)
+from .text import address_key, service_address
+
+_ADDRESS_REASONS = {
+    MIRROR: "MIRROR_ADDRESS",
+    NETWORK: "NETWORK_ADDRESS",
+    TRANSPORT: "TRANSPORT_ADDRESS",
+}
+_NO_ROUTES = Scope()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What became of a message; `tier`, that of the reported route, is no column of the table."""
+
+    outcome: str
+    reason: str
+    broker: str | None
+    step: int | None = None
+    tier: str | None = None
+    route_name: str | None = None
+    address: str | None = None
+    mirror_address: str | None = None
+    destination: str | None = None
+    alternatives: list[dict[str, Any]] | None = None
+    rerouted_from: str | None = None
+    own_address: bool = field(default=False)
+    """A message sent here to one of the instance's own addresses, to be routed once more."""
+
+
+def decide(message: Message, requests: RequestBook) -> Decision:
+    """Decide on a message; one sent to this very instance is routed again as an arriving one."""
+    if message.dialog_expired:
+        return Decision("DROPPED", "DIALOG_EXPIRED", message.broker)
+    first = _route(message, message.broker, message.database, requests)
+    if not first.own_address:
+        return first
+    second = _route(message, first.broker, None, requests)
+    return replace(second, rerouted_from=first.route_name)
+
+
+def _route(message: Message, broker: str | None, sender: str | None, requests: RequestBook) -> Decision:
+    """Route a message once: from its sending database, or from the network where that is None."""
+    instance = message.instance
+    if sender is None and not message.is_initiator and broker is not None and broker in instance.broker_ids:
+        return _reply(message, broker)
+    database = MSDB if sender is None else sender
+    if not instance.broker_enabled(database):
+        return Decision("DELAYED", "SCOPE_BROKER_DISABLED", broker)
+    scope = instance.scopes.get(database, _NO_ROUTES)
+    found = match_named(scope, message.service, broker, message.at, message.conversation_id)
+    if found is None and scope.asks_for_routes(message.at):
+        asked = (instance.name, database, message.service)
+        if requests.opens(asked, (message.at, message.message_id)):
+            return Decision("DELAYED", "ROUTE_REQUESTED", broker, step=4)
+    found = found or match_open(scope, broker, message.at)
+    if found is not None:
+        return _choose(message, found, sender)
+    if broker is not None and message.service in instance.holding:
+        return _deliver(message, Match(6, [], broker), None, sender)
+    return Decision("DELAYED", "NO_ROUTE", broker, step=7)
+
+
+def _reply(message: Message, broker: str) -> Decision:
+    """Deliver a target's reply without a look at the routes (section 1)."""
+    destination, reason = message.instance.locate(message.service, broker, None)
+    outcome = "DROPPED" if destination is None else "DELIVERED"
+    return Decision(outcome, reason, broker, step=0, destination=destination)
+
+
+def _choose(message: Message, found: Match, sender: str | None) -> Decision:
+    """Choose the first usable tier of the matches (section 3)."""
+    tiers = tiers_of(found.routes)
+    if MIRROR in tiers:
+        return _transmit(message, found, tiers[MIRROR], sender)
+    undelivered = None
+    if LOCAL in tiers:
+        delivery = _deliver(message, found, tiers[LOCAL][0], sender)
+        if delivery.outcome == "DELIVERED":
+            return delivery
+        undelivered = delivery
+    if NETWORK in tiers:
+        return _transmit(message, found, tiers[NETWORK], sender)
+    if TRANSPORT in tiers and service_address(message.service) is not None:
+        return _transmit(message, found, tiers[TRANSPORT], sender)
+    if undelivered is not None:
+        return undelivered
+    return Decision(
+        _unusable(sender),
+        "TRANSPORT_ADDRESS_INVALID",
+        found.broker,
+        step=found.step,
+        tier=TRANSPORT,
+        route_name=tiers[TRANSPORT][0].name,
+    )
+
+
+def _unusable(sender: str | None) -> str:
+    """Name the outcome where no tier is usable (D4)."""
+    return "DROPPED" if sender is None else "DELAYED"
+
+
+def _deliver(message: Message, found: Match, route: Route | None, sender: str | None) -> Decision:
+    """Deliver through a LOCAL route, or through step 6 where there is no route."""
+    destination, reason = message.instance.locate(message.service, found.broker, sender)
+    delivered = destination is not None
+    written = "LOCAL" if route is None else route.address
+    return Decision(
+        "DELIVERED" if delivered else _unusable(sender),
+        reason,
+        found.broker,
+        step=found.step,
+        tier=LOCAL,
+        route_name=None if route is None else route.name,
+        address=written if delivered else None,
+        destination=destination,
+    )
+
+
+def _transmit(message: Message, found: Match, tier: list[Route], sender: str | None) -> Decision:
+    """Hand a message to the transport with the first route of a tier and its alternatives."""
+    route = tier[0]
+    address: str | None = route.address
+    if route.tier == TRANSPORT:
+        address = service_address(message.service)
+    assert address is not None
+    instance = message.instance
+    # A mirrored route is never taken for the instance itself.
+    own = route.tier != MIRROR and address_key(address) in instance.own_addresses
+    outcome, reason = "SENT", _ADDRESS_REASONS[route.tier]
+    if sender is None:
+        outcome = "FORWARDED"
+        if not instance.forwards:
+            outcome, reason = "DROPPED", "FORWARDING_DISABLED"
+        elif message.hops is not None and message.hops <= 0:
+            outcome, reason = "DROPPED", "HOP_LIMIT"
+        elif own:
+            outcome, reason = "DROPPED", "ROUTING_LOOP"
+    others = [
+        {
+            "route_name": other.name,
+            "address": other.address,
+            "mirror_address": other.mirror_address,
+        }
+        for other in tier[1:]
+    ]
+    return Decision(
+        outcome,
+        reason,
+        found.broker,
+        step=found.step,
+        tier=route.tier,
+        route_name=route.name,
+        address=address,
+        mirror_address=route.mirror_address,
+        alternatives=others or None,
+        own_address=own and sender is not None,
+    )

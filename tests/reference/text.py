@@ -1,0 +1,83 @@
+"""How names, broker ids and addresses are read before they are compared (rule book, 0 and 3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+BLANKS = " \t\n\r"
+ZERO_GUID = "00000000-0000-0000-0000-000000000000"
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", ".")
+
+# ASCII digits and letters are spelled out: \d and IGNORECASE would let other scripts in.
+_HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^%/\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
+_TCP = r"[Tt][Cc][Pp]://"
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_ADDRESS = re.compile(rf"{_TCP}{_HOST}(?::([0-9]{{1,5}}))?")
+_SERVICE_ADDRESS = re.compile(rf"({_TCP}{_HOST}:[0-9]{{1,5}})(?:/.*)?", re.DOTALL)
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def given(value: str | None) -> str | None:
+    """Read empty text as null; blanks are text."""
+    return value or None
+
+
+def is_guid(value: str) -> bool:
+    """Tell whether a conversation id is a GUID of 36 characters without braces or blanks."""
+    return _GUID.fullmatch(value) is not None
+
+
+@lru_cache(maxsize=65536)
+def broker_id(value: str | None) -> str | None:
+    """Read a broker id as it is compared, or None where it is no id.
+
+    Blanks around, one pair of braces and the blanks inside them do not count; neither does case.
+    Nothing left, or the all-zero GUID, is no id.
+    """
+    if value is None:
+        return None
+    inner = value.strip(BLANKS)
+    if len(inner) >= 2 and inner[0] == "{" and inner[-1] == "}":
+        inner = inner[1:-1].strip(BLANKS)
+    inner = inner.lower()
+    return None if inner in ("", ZERO_GUID) else inner
+
+
+def address_key(address: str) -> str:
+    """Read an address as it is compared: lower case, no blanks around, no slashes after."""
+    return address.strip(BLANKS).rstrip("/").lower()
+
+
+def is_address(address: str) -> bool:
+    """Tell whether a text is a network address of the grammar: blanks around, slashes after."""
+    return _ADDRESS.fullmatch(address_key(address)) is not None
+
+
+@lru_cache(maxsize=65536)
+def service_address(service: str) -> str | None:
+    """Read the `tcp://HOST:PORT` that a service name starts with, as written there.
+
+    None where the name does not start so, or goes on with anything but a slash.
+    """
+    found = _SERVICE_ADDRESS.fullmatch(service)
+    return found.group(1) if found else None
+
+
+def own_address_keys(addresses: Iterable[str | None] | None) -> frozenset[str]:
+    """List every address, as compared, that means this very instance.
+
+    These are its own addresses, and the loopback hosts with the port of any of them, digit for
+    digit; a loopback host without a port has the port of none.
+    """
+    keys = {address_key(address) for address in addresses or () if address}
+    ports = {found.group(1) for key in keys if (found := _ADDRESS.fullmatch(key))} - {None}
+    return frozenset(keys | {f"tcp://{host}:{port}" for host in LOOPBACK_HOSTS for port in ports})
+
+
+def missing_route_body(namespace: str, service: str) -> str:
+    """Write the MissingRoute message that asks for a route to a service (rule book, 5)."""
+    name = service.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    name = _NOT_XML.sub("\ufffd", name)
+    return f'<MissingRoute xmlns="{namespace}"><SERVICE_NAME>{name}</SERVICE_NAME></MissingRoute>'
