@@ -1,0 +1,241 @@
+"""From input frames to a compiled run: validated, keyed, and with its routing plan.
+
+The one room that acts on frames before anything is written: it collects the findings (bounded), the features
+of the configuration (one row) and the distinct routing keys (bounded by the configuration).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from routing import keys as routing_keys
+from routing import requests, resolving, session, validate
+from routing.config import size_in_bytes
+from routing.configuration import Configuration, Features, configuration, features
+from routing.conform import conform
+from routing.dialog_hash import IMPLEMENTATIONS
+from routing.errors import InputError
+from routing.plan import routing_plan
+from routing.schemas import INPUTS, OPTIONAL_INPUTS
+from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+
+_SHOWN_FINDINGS = 20
+# Rough sizes in memory: a row of the plan, a choice, an alternative route, a dialog.
+_PLAN_ROW, _CHOICE, _ALTERNATIVE, _DIALOG = 300, 250, 120, 350
+
+
+@dataclass(frozen=True)
+class Options:
+    """How messages are resolved; the same words as section ``resolve`` of the configuration."""
+
+    run_id: str
+    as_of: datetime | None = None
+    dialog_hash: str = "builtin"
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
+    missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
+
+
+@dataclass
+class Compiled:
+    """A run that is ready to be written: frames are lazy, counts are known.
+
+    ``notes`` say where the run departs from the plan's law (a join without broadcast).
+    """
+
+    messages: DataFrame
+    keyed: DataFrame
+    settings: Configuration
+    uses: Features
+    options: Options
+    plan: DataFrame = field(init=False)
+    key_count: int = 0
+    rows_read: int = 0
+    rows_rejected: int = 0
+    broadcast_plan: bool = True
+    notes: list[str] = field(default_factory=list)
+    kept: list[DataFrame] = field(default_factory=list)
+
+    def keep(self, small: DataFrame) -> DataFrame:
+        """Have a small frame that several passes read computed once.
+
+        Kept in the session's block storage until `release`; a part that is lost is computed anew.
+        """
+        kept = keep(small)
+        self.kept.append(kept)
+        return kept
+
+    def release(self) -> None:
+        """Let go of everything that was kept."""
+        while self.kept:
+            frame = self.kept.pop()
+            if not session.is_connect(frame.sparkSession):
+                frame.unpersist()
+
+    def chosen(self) -> DataFrame:
+        """Every valid message with its choice."""
+        return resolving.chosen(
+            self.keyed,
+            self.plan,
+            IMPLEMENTATIONS[self.options.dialog_hash],
+            versions=self.uses.versions,
+            broadcast=self.broadcast_plan,
+        )
+
+    def opened(self) -> DataFrame | None:
+        """The messages that open a route request; None where no scope has a BrokerConfiguration route."""
+        if not self.uses.requests:
+            return None
+        record = self.settings.requests
+        messages = resolving.with_openers(self.chosen(), None, in_msdb=False)
+        here = requests.asking_in_scope(messages)
+        if not self.uses.own_addresses:
+            return requests.openers(here, record)
+        if not self.uses.requests_twice:
+            return requests.openers(here.unionByName(requests.asking_in_msdb(messages)), record)
+        # A message that opens a request in its own scope does not come back to ask in msdb as well, so the
+        # databases' requests are settled before those of msdb.
+        in_databases = requests.openers(here.where(F.col("ask_database") != "msdb"), record)
+        settled = resolving.with_openers(self.chosen(), in_databases, in_msdb=False)
+        in_msdb = here.where(F.col("ask_database") == "msdb").unionByName(
+            requests.asking_in_msdb(settled.where(~F.col("opens")))
+        )
+        return in_databases.unionByName(requests.openers(in_msdb, record))
+
+    def resolved(self, opened: DataFrame | None, attempt: Column | None = None) -> DataFrame:
+        """The rows of ``resolved_routes``."""
+        settled = resolving.with_openers(self.chosen(), opened, in_msdb=self.uses.own_addresses)
+        return resolving.resolved_routes(settled, self.options.run_id, F.lit(1) if attempt is None else attempt)
+
+    def new_route_requests(self, opened: DataFrame | None) -> DataFrame:
+        """The rows of ``new_route_requests``."""
+        rows = _no_openers(self.messages) if opened is None else opened
+        return requests.new_route_requests(rows, self.options.missing_route_namespace, F.lit(self.options.run_id))
+
+    def rejected(self) -> DataFrame:
+        """The rows of ``rejected_messages``."""
+        messages = self.messages if self.rows_rejected else self.messages.limit(0)
+        return resolving.rejected_messages(messages, self.settings, self.options.run_id)
+
+
+def _no_openers(messages: DataFrame) -> DataFrame:
+    return messages.limit(0).select(
+        "instance_name",
+        F.lit("").alias("ask_database"),
+        "to_service_name",
+        F.col("enqueue_time").alias("decided_at"),
+        "message_id",
+    )
+
+
+def conformed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Every input in its declared columns and types. Raises InputError."""
+    missing = [key for key in INPUTS if key not in frames and key not in OPTIONAL_INPUTS]
+    if missing:
+        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a DataFrame for each")
+    return {key: conform(frames[key], key) for key in INPUTS if key in frames}
+
+
+def check_rows(frames: Mapping[str, DataFrame]) -> None:
+    """Stop where a configuration, dialogs or route_requests row is at fault. Raises InputError."""
+    found = validate.findings(frames)
+    first = found.limit(_SHOWN_FINDINGS + 1).collect()
+    if not first:
+        return
+    total = len(first) if len(first) <= _SHOWN_FINDINGS else found.count()
+    shown = found.orderBy("table_name", "row_key", "fault").limit(_SHOWN_FINDINGS).collect()
+    raise InputError.faulty_rows([f"{r.table_name} ({r.row_key}): {r.fault}" for r in shown], total)
+
+
+def prepare(frames: Mapping[str, DataFrame]) -> tuple[Configuration, Features]:
+    """The rules' view of conformed tables, and what it makes use of."""
+    settings = configuration(frames)
+    row = features(settings).collect()[0]
+    return settings, Features(**row.asDict())
+
+
+def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Options) -> Compiled:
+    """Compile conformed and checked frames: one pass over the messages for their keys.
+
+    The pass is a hash aggregate whose result is bounded by the configuration; it also counts the messages
+    read and those to be rejected.
+    """
+    settings, uses = prepare(frames)
+    limit = size_in_bytes(options.broadcast_limit)
+    notes: list[str] = []
+    dialogs, fits = _sized_dialogs(settings.dialogs, limit, notes)
+    messages = frames["messages"]
+    counted = Observation(f"read-{options.run_id}")
+    prepared = routing_keys.prepared(messages, settings, options.as_of).observe(
+        counted,
+        F.count(F.lit(1)).alias("rows"),
+        F.count(F.when(~F.col("is_valid"), 1)).alias("rejected"),
+    )
+    job = Compiled(
+        messages=messages,
+        keyed=_keyed(routing_keys.prepared(messages, settings, options.as_of), settings, dialogs, fits),
+        settings=settings,
+        uses=uses,
+        options=options,
+        notes=notes,
+    )
+    keys = job.keep(_keyed(prepared, settings, dialogs, fits).select(*routing_keys.KEY).distinct())
+    job.key_count = keys.count()
+    counts = counted.get
+    job.rows_read, job.rows_rejected = int(counts["rows"]), int(counts["rejected"])
+    job.plan = job.keep(routing_plan(keys, settings, uses))
+    return job
+
+
+def _keyed(
+    prepared: DataFrame, settings: Configuration, dialogs: DataFrame | None, dialogs_fit: bool
+) -> DataFrame:
+    valid = prepared.where("is_valid")
+    return routing_keys.keyed(routing_keys.bound(valid, dialogs, broadcast=dialogs_fit), settings)
+
+
+def keep(small: DataFrame) -> DataFrame:
+    """A small frame that is computed once and read by several passes.
+
+    On Spark Connect, where nothing can be kept, its rows go by way of the client.
+    """
+    spark = small.sparkSession
+    if session.is_connect(spark):
+        return spark.createDataFrame(small.collect(), small.schema)
+    return small.persist()
+
+
+def _sized_dialogs(dialogs: DataFrame | None, limit: int, notes: list[str]) -> tuple[DataFrame | None, bool]:
+    """The dialogs that matter, if there are any, and whether they can be broadcast."""
+    rows = 0 if dialogs is None else dialogs.count()
+    if not rows:
+        return None, True
+    fits = rows * _DIALOG <= limit
+    if not fits:
+        notes.append(
+            f"{rows} dialogs are over broadcast_limit: messages are shuffled to join them (shuffled hash join)"
+        )
+    return dialogs, fits
+
+
+def size_of_plan(plan: DataFrame) -> int:
+    """The bytes that a plan takes in memory, roughly."""
+    alternatives = F.aggregate(
+        "choices",
+        F.lit(0),
+        lambda total, choice: total + F.greatest(F.size(choice["alternative_routes"]), F.lit(0)),
+    )
+    row = plan.agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.sum(F.size("choices")).alias("choices"),
+        F.sum(alternatives).alias("alternatives"),
+    ).collect()[0]
+    return (
+        int(row["rows"]) * _PLAN_ROW
+        + int(row["choices"] or 0) * _CHOICE
+        + int(row["alternatives"] or 0) * _ALTERNATIVE
+    )

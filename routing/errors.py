@@ -1,0 +1,177 @@
+"""Every way a run can fail: one root error; each kind knows its hint and its exit code.
+
+Messages are one sentence, built in one place, and bounded: lists are cut, values are quoted and shortened.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+EXIT_DONE = 0
+EXIT_FOUND = 1
+EXIT_CONTRACT = 2
+EXIT_FAILED = 3
+
+_SHOWN_FAULTS = 20
+_SHOWN_CHARACTERS = 200
+
+
+def quoted(value: object) -> str:
+    """A value as error texts show it: printable, in quotes, at most 200 characters."""
+    text = str(value)
+    if len(text) > _SHOWN_CHARACTERS:
+        text = text[:_SHOWN_CHARACTERS] + "…"
+    return repr(text)
+
+
+class RoutingError(Exception):
+    """The root of this package's errors; ``exit_code`` is what the command line ends with."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(message if hint is None else f"{message} ({hint})")
+
+
+class ContractError(RoutingError):
+    """The command line, the configuration or an input breaks the contract: nothing was written."""
+
+    exit_code = EXIT_CONTRACT
+
+
+class ConfigError(ContractError):
+    """A fault of the configuration file or of ``--set``."""
+
+    @classmethod
+    def unreadable(cls, file: str, why: str) -> ConfigError:
+        """The file is missing or cannot be read."""
+        return cls(f"the configuration {quoted(file)} cannot be read: {why}", "check --config")
+
+    @classmethod
+    def broken_yaml(cls, file: str, line: int | None, why: str) -> ConfigError:
+        """The file is no YAML mapping."""
+        where = f"{quoted(file)}" if line is None else f"{quoted(file)}, line {line}"
+        return cls(f"the configuration {where} is not valid YAML: {why}")
+
+    @classmethod
+    def faults(cls, file: str, faults: Sequence[str]) -> ConfigError:
+        """All faults of one file, told at once."""
+        return cls(f"the configuration {quoted(file)} has {bounded(faults, 'fault')}")
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """The fault text of an unknown configuration key, with the nearest known one."""
+    names = sorted(known)
+    nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    if nearest:
+        return f"unknown key {quoted(key)}, did you mean {quoted(nearest[0])}?"
+    return f"unknown key {quoted(key)}, known are {', '.join(names)}"
+
+
+def bounded(items: Sequence[str], noun: str, total: int | None = None) -> str:
+    """``2 faults: a; b``, at most 20 shown and the rest counted."""
+    count = len(items) if total is None else total
+    shown = "; ".join(items[:_SHOWN_FAULTS])
+    rest = count - min(len(items), _SHOWN_FAULTS)
+    plural = noun if count == 1 else f"{noun}s"
+    return f"{count} {plural}: {shown}" + (f"; and {rest} more" if rest else "")
+
+
+class InputError(ContractError):
+    """An input table is missing, of the wrong shape, or holds faulty rows."""
+
+    @classmethod
+    def missing_table(cls, key: str, location: str) -> InputError:
+        """No Delta table stands at the location that a configuration key names."""
+        return cls(
+            f"tables.{key}: there is no Delta table at {quoted(location)}",
+            "correct the location or create the table",
+        )
+
+    @classmethod
+    def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
+        """Columns are missing or have a type that is not accepted."""
+        return cls(f"table {key} has {bounded(faults, 'column fault')}")
+
+    @classmethod
+    def faulty_rows(cls, faults: Sequence[str], total: int) -> InputError:
+        """Configuration rows break their contract; every decision would be doubtful."""
+        return cls(
+            f"the input tables have {bounded(faults, 'faulty row', total)}",
+            "correct these rows; nothing was written",
+        )
+
+
+class OutputError(ContractError):
+    """An output location holds something else than the table it is meant for."""
+
+    @classmethod
+    def other_schema(cls, key: str, location: str, faults: Sequence[str]) -> OutputError:
+        """The table that stands there was not made by this command."""
+        return cls(
+            f"output.{key}: {quoted(location)} holds a table of another schema, {bounded(faults, 'difference')}",
+            "name another location",
+        )
+
+    @classmethod
+    def not_a_table(cls, key: str, location: str) -> OutputError:
+        """Files stand there that are no Delta table."""
+        return cls(
+            f"output.{key}: {quoted(location)} is not empty and holds no Delta table",
+            "name another location",
+        )
+
+    @classmethod
+    def not_writable(cls, key: str, location: str, why: str) -> OutputError:
+        """The location cannot be written to."""
+        return cls(f"output.{key}: {quoted(location)} cannot be written: {why}")
+
+
+class EnvironmentFault(ContractError):
+    """Java or a Python package that the command needs is missing."""
+
+    @classmethod
+    def no_java(cls, why: str) -> EnvironmentFault:
+        """Spark found no Java 17 or 21."""
+        return cls(
+            f"Spark could not start: {why}",
+            "install Java 17 or 21, on Debian: apt-get install openjdk-17-jre-headless",
+        )
+
+    @classmethod
+    def no_pyspark(cls, module: str) -> EnvironmentFault:
+        """pyspark or delta-spark is not installed."""
+        return cls(
+            f"the Python package {module} is missing",
+            "pip install 'service-broker-routing[local]'",
+        )
+
+
+class StorageError(RoutingError):
+    """Reading or writing failed part-way: what was committed before stays, the run does not count."""
+
+    @classmethod
+    def failed(cls, doing: str, why: str) -> StorageError:
+        """Spark or the storage failed while the command was doing something."""
+        return cls(f"the run failed while {doing}: {why}", "run again once the cause is gone")
+
+
+class InternalError(RoutingError):
+    """The run's own accounts do not agree, which is a fault of this program."""
+
+    @classmethod
+    def counts(cls, read: int, resolved: int, rejected: int) -> InternalError:
+        """Rows read are not rows resolved plus rows rejected."""
+        return cls(
+            f"{read} messages were read, but {resolved} resolved and {rejected} rejected; the run is not recorded"
+        )
+
+
+def first_sentence(error: BaseException) -> str:
+    """The first line of an error of Spark or Java, shortened: what a user can act on."""
+    text = str(error).strip() or type(error).__name__
+    line = text.splitlines()[0].strip()
+    return line[: 2 * _SHOWN_CHARACTERS] + ("…" if len(line) > 2 * _SHOWN_CHARACTERS else "")

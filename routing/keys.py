@@ -1,0 +1,133 @@
+"""The routing key of a message: everything that decides its way but the dialog hash, the time and the hops.
+
+Messages with equal keys share a row of the routing plan. Names and broker ids that nothing in the instance
+names fall into one class each, so that garbage in the data does not make the plan larger.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from routing import text, validate
+from routing.configuration import FROM_NETWORK, Configuration
+
+KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
+
+# Service classes: a known name; other names without an address, with one elsewhere, with an own address.
+KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(4)
+# key_kind = is_initiator + 2 * service class + 8 * (the broker id is one that nothing names).
+_SERVICE_FACTOR, _OTHER_BROKER = 2, 8
+
+
+def prepared(messages: DataFrame, settings: Configuration, as_of: datetime | None) -> DataFrame:
+    """Conformed messages with what the rules read of them; narrow, broadcast joins only.
+
+    Adds decided_at (`t` of the rule book), clean columns, own_addresses and is_valid. Every row is kept.
+    """
+    database = text.empty_as_null(F.col("database_name"))
+    waited = F.coalesce("observed_at", "enqueue_time")
+    scopes = settings.scopes.select("instance_name", F.col("database_name").alias("key_database"), "own_addresses")
+    # A scope is an instance and a database of it, or the network: each stands there once.
+    return (
+        messages.withColumns(
+            {
+                "database_name": database,
+                "key_database": F.coalesce(database, F.lit(FROM_NETWORK)),
+                "decided_at": waited if as_of is None else F.lit(as_of),
+            }
+        )
+        .join(F.broadcast(scopes), ["instance_name", "key_database"], how="left")
+        .withColumns(
+            {
+                "is_valid": _is_valid(),
+                "conversation_id": text.conversation_id(F.col("conversation_id")),
+                "named_broker": text.broker_id(F.col("to_broker_instance")),
+            }
+        )
+    )
+
+
+def _is_valid() -> Column:
+    """No rejection code applies: a scope was found, so instance and database are known."""
+    scope_is_known = F.col("own_addresses").isNotNull()
+    faults = validate.message_faults(scope_is_known, scope_is_known)
+    return F.coalesce(*faults).isNull()
+
+
+def bound(messages: DataFrame, dialogs: DataFrame | None, *, broadcast: bool = True) -> DataFrame:
+    """Prepared messages with the broker instance they are bound to (section 0).
+
+    Adds bound_broker (null while open) and is_expired. A dialog has one row of an end in a database, checked
+    by validation, so the join keeps the number of messages.
+    """
+    own = F.col("named_broker")
+    if dialogs is None:
+        return messages.withColumns({"bound_broker": own, "is_expired": F.lit(False)})
+    on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
+    marked = F.broadcast(dialogs) if broadcast else dialogs.hint("shuffle_hash")
+    t = F.col("decided_at")
+    acknowledged = F.when(F.col("acknowledged_at") <= t, F.col("acknowledged_broker"))
+    return messages.join(marked, on, how="left").withColumns(
+        {
+            "bound_broker": F.coalesce(own, acknowledged, F.col("far_broker")),
+            "is_expired": F.coalesce(F.col("dialog_lifetime") <= t, F.lit(False)),
+        }
+    )
+
+
+def keyed(messages: DataFrame, settings: Configuration) -> DataFrame:
+    """Bound messages with the columns of `KEY`.
+
+    key_service and key_broker are empty text for what is unknown or absent; key_kind tells these apart.
+    """
+    services = settings.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
+    brokers = settings.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
+    # The names and ids of an instance are distinct, so the joins keep the number of messages.
+    joined = messages.join(F.broadcast(services), ["instance_name", "to_service_name"], how="left").join(
+        F.broadcast(brokers), ["instance_name", "bound_broker"], how="left"
+    )
+    is_known, is_reached = F.col("known").isNotNull(), F.col("reached").isNotNull()
+    other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, _OTHER_BROKER).otherwise(0)
+    role = F.when(F.col("is_initiator"), 1).otherwise(0)
+    return joined.withColumns(
+        {
+            "key_service": F.when(is_known, F.col("to_service_name")).otherwise(""),
+            "key_broker": F.when(is_reached, F.col("bound_broker")).otherwise(""),
+            "key_kind": role + F.when(is_known, 0).otherwise(_unknown_service() * _SERVICE_FACTOR) + other,
+        }
+    ).drop("known", "reached")
+
+
+def _unknown_service() -> Column:
+    """The class of a service name that nothing in the instance names."""
+    name = F.col("to_service_name")
+    may_hold_one = F.lower(name.substr(1, 6)) == "tcp://"
+    address = F.when(may_hold_one, text.address_in_name(name))
+    is_own = F.array_contains("own_addresses", text.comparable_address(address))
+    return F.when(address.isNull(), NO_ADDRESS).when(is_own, OWN_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
+
+
+def opened(keys: DataFrame) -> DataFrame:
+    """Distinct keys with what they mean to the rules.
+
+    Adds is_from_network, database_name (null for an arrival), scope_database, is_initiator, service (null for
+    a class of unknown names), service_class, and broker: null for an open message, empty text (which is no
+    id) for an id that nothing names.
+    """
+    kind = F.col("key_kind")
+    is_other = kind.bitwiseAND(_OTHER_BROKER) != 0
+    from_network = F.col("key_database") == FROM_NETWORK
+    return keys.withColumns(
+        {
+            "is_from_network": from_network,
+            "database_name": F.when(~from_network, F.col("key_database")),
+            "scope_database": F.when(from_network, "msdb").otherwise(F.col("key_database")),
+            "is_initiator": kind.bitwiseAND(1) == 1,
+            "service": text.empty_as_null(F.col("key_service")),
+            "service_class": F.shiftright(kind, 1).bitwiseAND(3),
+            "broker": F.when(is_other | (F.col("key_broker") != ""), F.col("key_broker")),
+        }
+    )

@@ -1,0 +1,170 @@
+"""The StructType of every table, in and out (`tables.md` of the documentation lists their meaning).
+
+A field with ``nullable=False`` is one that the contract calls never null.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+_STRING, _INT, _BIGINT = StringType(), IntegerType(), LongType()
+_BOOLEAN, _TIME = BooleanType(), TimestampType()
+
+
+def _table(*columns: tuple[str, DataType]) -> StructType:
+    """A table's schema from (name, type) pairs; a name that ends in ``!`` is never null."""
+    return StructType([StructField(name.rstrip("!"), kind, not name.endswith("!")) for name, kind in columns])
+
+
+ROUTES = _table(
+    ("instance_name!", _STRING),
+    ("database_name!", _STRING),
+    ("name!", _STRING),
+    ("remote_service_name", _STRING),
+    ("broker_instance", _STRING),
+    ("lifetime", _TIME),
+    ("address!", _STRING),
+    ("mirror_address", _STRING),
+    ("valid_from", _TIME),
+    ("valid_to", _TIME),
+)
+DATABASES = _table(
+    ("instance_name!", _STRING),
+    ("name!", _STRING),
+    ("database_id", _INT),
+    ("service_broker_guid!", _STRING),
+    ("is_broker_enabled", _BOOLEAN),
+)
+SERVICES = _table(("instance_name!", _STRING), ("database_name!", _STRING), ("name!", _STRING))
+INSTANCES = _table(
+    ("instance_name!", _STRING),
+    ("is_message_forwarding_enabled", _BOOLEAN),
+    ("addresses", ArrayType(_STRING)),
+)
+MESSAGES = _table(
+    ("message_id!", _STRING),
+    ("conversation_id!", _STRING),
+    ("is_initiator!", _BOOLEAN),
+    ("message_sequence_number", _BIGINT),
+    ("enqueue_time!", _TIME),
+    ("observed_at", _TIME),
+    ("instance_name!", _STRING),
+    ("database_name", _STRING),
+    ("to_service_name!", _STRING),
+    ("to_broker_instance", _STRING),
+    ("hops_remaining", _INT),
+)
+DIALOGS = _table(
+    ("instance_name!", _STRING),
+    ("database_name!", _STRING),
+    ("conversation_id!", _STRING),
+    ("is_initiator!", _BOOLEAN),
+    ("conversation_group_id", _STRING),
+    ("far_service", _STRING),
+    ("far_broker_instance", _STRING),
+    ("lifetime", _TIME),
+    ("acknowledged_at", _TIME),
+    ("acknowledged_broker_instance", _STRING),
+)
+ROUTE_REQUESTS = _table(
+    ("instance_name!", _STRING),
+    ("database_name!", _STRING),
+    ("service_name!", _STRING),
+    ("requested_at!", _TIME),
+    ("message_id!", _STRING),
+    ("ended_at", _TIME),
+)
+
+ALTERNATIVE_ROUTES = ArrayType(_table(("route_name", _STRING), ("address", _STRING), ("mirror_address", _STRING)))
+RESOLVED_ROUTES = _table(
+    ("message_id!", _STRING),
+    ("conversation_id!", _STRING),
+    ("is_initiator!", _BOOLEAN),
+    ("message_sequence_number", _BIGINT),
+    ("enqueue_time!", _TIME),
+    ("instance_name!", _STRING),
+    ("database_name", _STRING),
+    ("to_service_name!", _STRING),
+    ("to_broker_instance", _STRING),
+    ("decided_at!", _TIME),
+    ("broker_instance", _STRING),
+    ("outcome!", _STRING),
+    ("reason!", _STRING),
+    ("matching_step", _INT),
+    ("route_name", _STRING),
+    ("address", _STRING),
+    ("mirror_address", _STRING),
+    ("destination_database", _STRING),
+    ("alternative_routes", ALTERNATIVE_ROUTES),
+    ("rerouted_from", _STRING),
+    ("run_id!", _STRING),
+    ("attempt!", _INT),
+)
+NEW_ROUTE_REQUESTS = _table(
+    ("instance_name!", _STRING),
+    ("database_name!", _STRING),
+    ("service_name!", _STRING),
+    ("requested_at!", _TIME),
+    ("message_id!", _STRING),
+    ("body!", _STRING),
+    ("run_id!", _STRING),
+)
+REJECTED_MESSAGES = StructType(
+    [
+        *(
+            # An integer that does not fit is a reason for rejection, so the value as read must fit here.
+            StructField(f.name, _BIGINT if f.dataType == _INT else f.dataType, True)
+            for f in MESSAGES
+        ),
+        StructField("reasons", ArrayType(_STRING), False),
+        StructField("run_id", _STRING, False),
+    ]
+)
+RUNS = _table(
+    ("run_id!", _STRING),
+    ("mode!", _STRING),
+    ("started_at!", _TIME),
+    ("finished_at!", _TIME),
+    ("as_of", _TIME),
+    ("now", _TIME),
+    ("input_versions!", MapType(_STRING, _BIGINT)),
+    ("output_versions!", MapType(_STRING, _BIGINT)),
+    ("rows_read!", _BIGINT),
+    ("rows_resolved!", _BIGINT),
+    ("rows_rejected!", _BIGINT),
+    ("outcome_counts!", MapType(_STRING, _BIGINT)),
+    ("reason_counts!", MapType(_STRING, _BIGINT)),
+    ("dialog_hash!", _STRING),
+    ("settings!", _STRING),
+    ("stage_seconds!", MapType(_STRING, DoubleType())),
+    ("release!", _STRING),
+)
+
+INPUTS: dict[str, StructType] = {
+    "routes": ROUTES,
+    "databases": DATABASES,
+    "services": SERVICES,
+    "instances": INSTANCES,
+    "messages": MESSAGES,
+    "dialogs": DIALOGS,
+    "route_requests": ROUTE_REQUESTS,
+}
+OPTIONAL_INPUTS = ("dialogs", "route_requests")
+OUTPUTS: dict[str, StructType] = {
+    "resolved_routes": RESOLVED_ROUTES,
+    "new_route_requests": NEW_ROUTE_REQUESTS,
+    "rejected_messages": REJECTED_MESSAGES,
+    "runs": RUNS,
+}

@@ -1,0 +1,123 @@
+"""The only place that builds a SparkSession (platforms.md of the documentation).
+
+A session that is given (a notebook, Databricks, spark-submit's own context) is used as it is: none of these
+settings touches it. Only a session that this command starts by itself is made small, quiet and UTC.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routing.errors import EnvironmentFault, first_sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_LOCAL_CORES = 8
+
+
+def _small_local_run() -> dict[str, str]:
+    """What makes a local run start and finish fast; wrong on a cluster."""
+    partitions = str(min(_LOCAL_CORES, os.cpu_count() or 1))
+    return {
+        "spark.master": "local[*]",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": partitions,
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.log.level": "ERROR",
+        # Names of hosts are not looked up: a laptop without a network resolves itself slowly or not at all.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+
+
+def _is_given() -> bool:
+    """Whether a platform has prepared the session: spark-submit, Databricks, or a running context."""
+    from pyspark.sql import SparkSession
+
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ
+    return submitted or SparkSession.getActiveSession() is not None
+
+
+def start(settings: Mapping[str, str], *, verbose: bool = False) -> SparkSession:
+    """The session to work in: the given one, or a new local one with Delta.
+
+    ``settings`` are the configuration's own Spark settings and win. Java's messages go to a file unless
+    ``verbose``. Raises EnvironmentFault where pyspark, delta-spark or Java is missing.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise EnvironmentFault.no_pyspark("pyspark") from error
+    if _is_given():
+        builder = SparkSession.builder.appName("sbroute")
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    return _start_local(settings, verbose=verbose)
+
+
+def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    try:
+        from delta import configure_spark_with_delta_pip
+    except ImportError as error:
+        raise EnvironmentFault.no_pyspark("delta-spark") from error
+    # Workers must run the interpreter of this command: another one may lack pyspark or differ in version.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName("sbroute").config("spark.sql.session.timeZone", "UTC")
+    for key, value in {**_small_local_run(), **_DELTA, **settings}.items():
+        builder = builder.config(key, value)
+    if not any(key in settings for key in ("spark.jars", "spark.jars.packages")):
+        builder = configure_spark_with_delta_pip(builder)
+    with tempfile.NamedTemporaryFile(prefix="sbroute-java-", suffix=".log", delete=False) as log:
+        log_file = Path(log.name)
+    try:
+        with _java_messages_in(log_file if not verbose else None):
+            return builder.getOrCreate()
+    except Exception as error:
+        raise EnvironmentFault.no_java(_why_no_start(error, log_file)) from error
+
+
+def _why_no_start(error: Exception, log: Path) -> str:
+    java = os.environ.get("JAVA_HOME")
+    if java and not Path(java, "bin", "java").exists():
+        return f"JAVA_HOME is {java}, which holds no bin/java"
+    if not java and shutil.which("java") is None:
+        return "no Java was found (JAVA_HOME is not set and java is not on the PATH)"
+    lines = [line for line in log.read_text(errors="replace").splitlines() if "rror" in line]
+    return lines[0].strip() if lines else first_sentence(error)
+
+
+@contextmanager
+def _java_messages_in(file: Path | None) -> Iterator[None]:
+    """Let the Java process, which inherits standard error when it starts, write to a file instead."""
+    if file is None:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with file.open("wb") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether this is a Spark Connect session, where nothing can be cached and no JVM is at hand."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")

@@ -1,0 +1,55 @@
+"""How results look on a terminal: rich tables from plain rows; the command line prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+_STYLES = {"DELIVERED": "green", "SENT": "green", "FORWARDED": "green", "DELAYED": "yellow", "DROPPED": "red"}
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> Table:
+    """A titled table; columns named in ``right`` are aligned to the right."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for name in columns:
+        made.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        # Text, not markup: names come from data.
+        made.add_row(*(Text(_shown(value), style=_STYLES.get(str(value), "")) for value in row))
+    return made
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def run(row: Mapping[str, Any]) -> RenderableType:
+    """A row of ``runs``: what was read, what became of it, how long the stages took."""
+    total = row["rows_resolved"] or 1
+
+    def shares(counts: Mapping[str, int]) -> list[tuple[Any, ...]]:
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return [(name, count, f"{100 * count / total:.1f} %") for name, count in ordered]
+
+    seconds = (row["finished_at"] - row["started_at"]).total_seconds()
+    head = (
+        f"run {row['run_id']}: {row['rows_read']:,} messages read, {row['rows_resolved']:,} resolved,"
+        f" {row['rows_rejected']:,} rejected in {seconds:.1f} s"
+    )
+    stages = ", ".join(f"{name} {value:.1f}" for name, value in row["stage_seconds"].items())
+    return Group(
+        Text(head),
+        Text(""),
+        table("Outcomes", ("outcome", "messages", "share"), shares(row["outcome_counts"]), ("messages", "share")),
+        Text(""),
+        table("Reasons", ("reason", "messages", "share"), shares(row["reason_counts"]), ("messages", "share")),
+        Text(""),
+        Text(f"seconds: {stages}"),
+    )

@@ -1,0 +1,136 @@
+"""The only room that reads and writes tables: by path, object-store URI or catalog name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from routing.config import Location
+from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
+
+# Statistics cost as much as the write itself on every column, nothing on the few that people filter by.
+_STATISTICS = {
+    "resolved_routes": "message_id,instance_name,outcome,decided_at",
+    "rejected_messages": "message_id,instance_name",
+}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One Delta version of a table: every read of it sees the same rows."""
+
+    location: Location
+    version: int
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """The table's rows at this version."""
+        reader = spark.read.format("delta").option("versionAsOf", self.version)
+        return reader.table(sql_name(self.location)) if self.location.is_name else reader.load(self.location.text)
+
+
+def sql_name(location: Location) -> str:
+    """The table as SQL names it, every part quoted."""
+    parts = location.text.split(".") if location.is_name else ["delta", location.text]
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def current_version(spark: SparkSession, location: Location) -> int | None:
+    """The newest version of the Delta table that stands there; None where there is none."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        newest = spark.sql(f"DESCRIBE HISTORY {sql_name(location)} LIMIT 1").collect()
+    except AnalysisException:
+        return None
+    return int(newest[0]["version"]) if newest else None
+
+
+def snapshots(spark: SparkSession, tables: Mapping[str, Location]) -> dict[str, Snapshot]:
+    """The newest version of every input. Raises InputError where a table is missing."""
+    found = {}
+    for key, location in tables.items():
+        version = current_version(spark, location)
+        if version is None:
+            raise InputError.missing_table(key, str(location))
+        found[key] = Snapshot(location, version)
+    return found
+
+
+def check_output(spark: SparkSession, key: str, location: Location, schema: StructType) -> None:
+    """Refuse a location that holds anything but a table of this schema, before a run begins.
+
+    Raises OutputError.
+    """
+    version = current_version(spark, location)
+    if version is not None:
+        faults = _differences(Snapshot(location, version).read(spark).schema, schema)
+        if faults:
+            raise OutputError.other_schema(key, str(location), faults)
+        return
+    if location.is_name or "://" in location.text:
+        return
+    folder = Path(location.text)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise OutputError.not_a_table(key, str(location))
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
+
+
+def _differences(found: StructType, wanted: StructType) -> list[str]:
+    types = {field.name: field.dataType.simpleString() for field in found}
+    names = {field.name for field in wanted}
+    faults = [
+        f"column {field.name} is {types.get(field.name, 'missing')}, not {field.dataType.simpleString()}"
+        for field in wanted
+        if types.get(field.name) != field.dataType.simpleString()
+    ]
+    return faults + [f"column {name} is unknown" for name in types if name not in names]
+
+
+def overwrite(rows: DataFrame, key: str, location: Location, run_id: str) -> int:
+    """Replace a whole table in one commit; returns the version written. Raises StorageError."""
+    return _write(rows, key, location, run_id, "overwrite")
+
+
+def append(rows: DataFrame, key: str, location: Location, run_id: str) -> int:
+    """Add rows in one commit; returns the version written. Raises StorageError."""
+    return _write(rows, key, location, run_id, "append")
+
+
+def _write(rows: DataFrame, key: str, location: Location, run_id: str, mode: str) -> int:
+    writer = rows.write.format("delta").mode(mode).option("userMetadata", run_id)
+    writer = writer.option("compression", "zstd")
+    if key in _STATISTICS:
+        writer = writer.option("delta.dataSkippingStatsColumns", _STATISTICS[key])
+    try:
+        if location.is_name:
+            writer.saveAsTable(sql_name(location))
+        else:
+            writer.save(location.text)
+        return _version_of(rows.sparkSession, location, run_id)
+    except Exception as error:
+        raise StorageError.failed(f"writing output.{key} to {location}", first_sentence(error)) from error
+
+
+def _version_of(spark: SparkSession, location: Location, run_id: str) -> int:
+    """The version that a run committed: another writer may have committed since.
+
+    Delta leaves out a commit that changes nothing (no rows over no rows); the newest version is right then.
+    """
+    history = spark.sql(f"DESCRIBE HISTORY {sql_name(location)} LIMIT 20").collect()
+    mine = [int(row["version"]) for row in history if row["userMetadata"] == run_id]
+    return max(mine or [int(row["version"]) for row in history])
+
+
+def read_text(spark: SparkSession, uri: str) -> str:
+    """A small text file through Spark, such as a configuration on an object store. Raises ConfigError."""
+    try:
+        return str(spark.read.option("wholetext", True).text(uri).collect()[0][0])
+    except Exception as error:
+        raise ConfigError.unreadable(uri, first_sentence(error)) from error

@@ -1,0 +1,93 @@
+"""The vocabulary of the rule book: outcomes, reasons, matching steps, and SQL Server's own words."""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+
+
+class Word(str, Enum):
+    """A word that tables hold as text; ``str(word)`` is that text on every Python version."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Origin(Word):
+    """Where a message comes from (rule book, section 0)."""
+
+    LOCAL = "LOCAL"
+    NETWORK = "NETWORK"
+
+
+class Outcome(Word):
+    """What becomes of a message (column ``outcome`` of ``resolved_routes``)."""
+
+    DELIVERED = "DELIVERED"
+    SENT = "SENT"
+    FORWARDED = "FORWARDED"
+    DELAYED = "DELAYED"
+    DROPPED = "DROPPED"
+
+
+class Reason(Word):
+    """Why a message has its outcome (column ``reason`` of ``resolved_routes``)."""
+
+    LOCAL_SERVICE = "LOCAL_SERVICE"
+    NETWORK_ADDRESS = "NETWORK_ADDRESS"
+    MIRROR_ADDRESS = "MIRROR_ADDRESS"
+    TRANSPORT_ADDRESS = "TRANSPORT_ADDRESS"
+    ROUTE_REQUESTED = "ROUTE_REQUESTED"
+    NO_ROUTE = "NO_ROUTE"
+    SERVICE_NOT_FOUND = "SERVICE_NOT_FOUND"
+    BROKER_INSTANCE_NOT_FOUND = "BROKER_INSTANCE_NOT_FOUND"
+    BROKER_DISABLED = "BROKER_DISABLED"
+    SCOPE_BROKER_DISABLED = "SCOPE_BROKER_DISABLED"
+    TRANSPORT_ADDRESS_INVALID = "TRANSPORT_ADDRESS_INVALID"
+    FORWARDING_DISABLED = "FORWARDING_DISABLED"
+    HOP_LIMIT = "HOP_LIMIT"
+    ROUTING_LOOP = "ROUTING_LOOP"
+    DIALOG_EXPIRED = "DIALOG_EXPIRED"
+
+
+class MatchingStep(IntEnum):
+    """The steps of section 2, and 0 for a reply from outside (section 1)."""
+
+    REPLY = 0
+    BROKER_INSTANCE = 1
+    SERVICE = 2
+    BALANCED = 3
+    ROUTE_REQUEST = 4
+    ANY_SERVICE = 5
+    SERVICE_OF_THIS_INSTANCE = 6
+    NO_MATCH = 7
+
+
+class Rejection(Word):
+    """Why a messages row is set aside; MISSING_<COLUMN> codes come from `missing`."""
+
+    CONVERSATION_ID_NOT_A_GUID = "CONVERSATION_ID_NOT_A_GUID"
+    UNKNOWN_INSTANCE = "UNKNOWN_INSTANCE"
+    UNKNOWN_DATABASE = "UNKNOWN_DATABASE"
+    DUPLICATE_MESSAGE_ID = "DUPLICATE_MESSAGE_ID"
+
+    @staticmethod
+    def missing(column: str) -> str:
+        """The code of a required column without a value."""
+        return f"MISSING_{column.upper()}"
+
+    @staticmethod
+    def out_of_range(column: str) -> str:
+        """The code of an integer that does not fit the column's type."""
+        return f"OUT_OF_RANGE_{column.upper()}"
+
+
+LOCAL_ADDRESS = "LOCAL"
+TRANSPORT_ADDRESS = "TRANSPORT"
+MSDB = "msdb"
+BROKER_CONFIGURATION_SERVICE = "SQL/ServiceBroker/BrokerConfiguration"
+ZERO_GUID = "00000000-0000-0000-0000-000000000000"
+MISSING_ROUTE_NAMESPACE = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
+BLANKS = " \t\n\r"
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", ".")
+
+DEFAULT_BROADCAST_LIMIT = "512MB"

@@ -1,0 +1,82 @@
+"""How names, broker ids and addresses are read: Column → Column (rule book, sections 0 and 3; tables.md).
+
+Names are compared exactly, so none of these touches one; broker ids and addresses have a comparable form.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StringType
+
+from routing.terms import BLANKS, LOCAL_ADDRESS, TRANSPORT_ADDRESS, ZERO_GUID
+
+_HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
+_SCHEME = r"[tT][cC][pP]://"
+_TCP_ADDRESS = rf"\A{_SCHEME}{_HOST}(?::[0-9]{{1,5}})?\z"
+_ADDRESS_IN_NAME = rf"\A({_SCHEME}{_HOST}:[0-9]{{1,5}})(?:/|\z)"
+_PORT = r":([0-9]{1,5})\z"
+GUID = r"\A[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\z"
+
+
+def plain_text(column: Column, kind: DataType) -> Column:
+    """The text in the binary collation, whatever the column's own, so that names are compared exactly."""
+    collation = getattr(kind, "collation", "UTF8_BINARY")
+    if isinstance(kind, StringType) and collation != "UTF8_BINARY":
+        return F.call_function("collate", column, F.lit("UTF8_BINARY"))
+    return column.cast(StringType())
+
+
+def empty_as_null(text: Column) -> Column:
+    """Empty text in an optional column is null (section 0)."""
+    return F.when(text != "", text)
+
+
+def broker_id(text: Column) -> Column:
+    """A broker instance as it is compared and written: no blanks, no braces, lower case; null when none."""
+    trimmed = F.btrim(text, F.lit(BLANKS))
+    in_braces = trimmed.startswith("{") & trimmed.endswith("}")
+    inner = F.btrim(trimmed.substr(F.lit(2), F.length(trimmed) - 2), F.lit(BLANKS))
+    lowered = F.lower(F.when(in_braces, inner).otherwise(trimmed))
+    is_an_id = (lowered != "") & (lowered != ZERO_GUID)
+    return F.when(text.isNotNull(), F.when(is_an_id, lowered))
+
+
+def conversation_id(text: Column) -> Column:
+    """A conversation id as it is compared, hashed and written."""
+    return F.lower(text)
+
+
+def is_guid(text: Column) -> Column:
+    """36 characters of a GUID in any case, without braces."""
+    return text.rlike(GUID)
+
+
+def comparable_address(address: Column) -> Column:
+    """An address as two are compared: lower case, no blanks around, no slashes after (section 3)."""
+    return F.regexp_replace(F.lower(F.btrim(address, F.lit(BLANKS))), r"/+\z", "")
+
+
+def is_local(address: Column) -> Column:
+    """The keyword LOCAL, in any case."""
+    return comparable_address(address) == LOCAL_ADDRESS.lower()
+
+
+def is_transport(address: Column) -> Column:
+    """The keyword TRANSPORT, in any case."""
+    return comparable_address(address) == TRANSPORT_ADDRESS.lower()
+
+
+def is_tcp(address: Column) -> Column:
+    """``tcp://HOST`` with an optional port (the grammar in tables.md)."""
+    return comparable_address(address).rlike(_TCP_ADDRESS)
+
+
+def port(address: Column) -> Column:
+    """The port of a tcp address as text, empty where it has none."""
+    return F.regexp_extract(comparable_address(address), _PORT, 1)
+
+
+def address_in_name(service_name: Column) -> Column:
+    """The address that a TRANSPORT route reads from a service name, null where there is none (section 3)."""
+    return empty_as_null(F.regexp_extract(service_name, _ADDRESS_IN_NAME, 1))

@@ -1,0 +1,107 @@
+"""Rows of plain Python ↔ the input and output tables."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+CASES = Path(__file__).parent / "cases"
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def moment(value: Any) -> Any:
+    """ISO text as an aware UTC time; anything else as it is."""
+    if isinstance(value, str) and len(value) >= 20 and value[10] == "T" and value.endswith("Z"):
+        return datetime.fromisoformat(value[:-1]).replace(tzinfo=timezone.utc)
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=timezone.utc)
+    return value
+
+
+def load_cases() -> list[dict[str, Any]]:
+    """All worked cases, each with the ``file`` it is from."""
+    cases = []
+    for file in sorted(CASES.glob("*.yaml")):
+        for case in yaml.safe_load(file.read_text(encoding="utf-8"))["cases"]:
+            cases.append({**case, "file": file.name})
+    return cases
+
+
+def prefixed(tables: Tables, prefix: str) -> Tables:
+    """The same rows under instance names of their own, so that many estates fit in one Spark job."""
+    return {
+        key: [{**row, "instance_name": f"{prefix}{row['instance_name']}"} for row in rows]
+        for key, rows in tables.items()
+    }
+
+
+def merged(many: list[Tables]) -> Tables:
+    """The rows of many estates in one set of tables."""
+    tables: Tables = {}
+    for estate in many:
+        for key, rows in estate.items():
+            tables.setdefault(key, []).extend(rows)
+    return tables
+
+
+def frames(spark: SparkSession, tables: Tables) -> dict[str, DataFrame]:
+    """DataFrames of the input tables; columns left out are null."""
+    from routing.schemas import INPUTS, OPTIONAL_INPUTS
+
+    return {
+        key: frame_of(spark, tables.get(key, []), schema)
+        for key, schema in INPUTS.items()
+        if key not in OPTIONAL_INPUTS or tables.get(key)
+    }
+
+
+def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: StructType) -> DataFrame:
+    """Rows of plain Python as a DataFrame, times exact to the microsecond.
+
+    By way of a JSON file: rows given to createDataFrame would start Python workers for every scan.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import LongType, StructField, StructType, TimestampType
+
+    times = [f.name for f in schema if isinstance(f.dataType, TimestampType)]
+    read_as = StructType(
+        [StructField(f.name, LongType() if f.name in times else f.dataType, True) for f in schema]
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False, encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps({f.name: _plain(row.get(f.name)) for f in schema}) + "\n")
+    read = spark.read.schema(read_as).json(file.name)
+    return read.withColumns({name: F.timestamp_micros(name) for name in times})
+
+
+def _plain(value: Any) -> Any:
+    value = moment(value)
+    if isinstance(value, datetime):
+        since = value - datetime(1970, 1, 1, tzinfo=timezone.utc)
+        return since // timedelta(microseconds=1)
+    return value
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """A frame's rows as plain Python, times as aware UTC whatever the session's zone."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import TimestampType
+
+    times = [f.name for f in frame.schema if isinstance(f.dataType, TimestampType)]
+    micros = frame.withColumns({name: F.unix_micros(name) for name in times})
+    rows = [row.asDict(recursive=True) for row in micros.collect()]
+    for row in rows:
+        for name in times:
+            if row[name] is not None:
+                seconds, rest = divmod(row[name], 1_000_000)
+                row[name] = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest)
+    return rows
