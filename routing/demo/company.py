@@ -1,0 +1,238 @@
+"""The instances, databases, services and routes of a made-up retail company.
+
+Headquarters, two forwarders, a gateway to partners, four pricing servers, two depots and six
+stores. Places are written ``instance.database``.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from routing.demo.drafting import Draft
+from routing.terms import BROKER_CONFIGURATION_SERVICE
+
+MIDNIGHT = datetime(2026, 1, 5, tzinfo=timezone.utc)
+NORTHERN_STORES = ("leeds", "york", "hull")
+SOUTHERN_STORES = ("bath", "exeter", "truro")
+STORES = NORTHERN_STORES + SOUTHERN_STORES
+PRICING = tuple(f"pricing-{n}.Pricing" for n in range(1, 5))
+# Hours of the day at which routes change.
+STOCK_DETOUR = (11.0, 13.0)
+LABELS_LOST = (13 + 40 / 60, 17 + 5 / 60)
+BLUEBIRD_CREATED = (9.25, 17.0)
+
+_FORWARDERS = ("fwd-north", "fwd-south")
+_HEADQUARTERS = {
+    "hq-orders": {
+        "Orders": "Orders/Entry",
+        "Returns": "Orders/Returns",
+        "Labels": "Shipping/Labels",
+        "Archive": "Orders/Archive",
+    },
+    "hq-finance": {"Ledger": "Finance/Ledger", "Invoicing": "Finance/Invoices"},
+    "hq-stock": {"Stock": "Stock/Levels", "Purchasing": "Stock/Purchasing"},
+    "hq-customers": {
+        "Loyalty": "Customers/Loyalty",
+        "Campaigns": "Customers/Campaigns",
+        "Care": "Customers/Care",
+    },
+    "hq-reports": {"Reporting": "Reports/Sales", "Directory": BROKER_CONFIGURATION_SERVICE},
+}
+_DISABLED = ("hq-orders.Archive", "depot-west.msdb")
+_WITHOUT_LOCAL = ("depot-east.Picking", "edge-partners.Exchange", "pricing-4.msdb")
+# Databases that reach others by routes of their own alone.
+_WITHOUT_OUTBOUND = ("hq-customers.Campaigns", "hq-customers.Care", "hq-orders.Archive")
+
+
+def at_hour(hour: float) -> datetime:
+    """The time of the day, to the second."""
+    return MIDNIGHT + timedelta(seconds=round(hour * 3600))
+
+
+def guid(rng: random.Random) -> str:
+    """A random GUID from the generator."""
+    return str(uuid.UUID(int=rng.getrandbits(128), version=4))
+
+
+def service(name: str) -> str:
+    """The full name of a service of the company; names of others stay as they are."""
+    return name if name.startswith(("tcp:", "SQL/")) else f"//larkfield.example/{name}"
+
+
+def address(instance: str) -> str:
+    """The network address of an instance."""
+    return f"tcp://{instance}.larkfield.example:4022"
+
+
+def split(place: str) -> tuple[str, str]:
+    """Instance and database of a place."""
+    instance, _, database = place.partition(".")
+    return instance, database
+
+
+@dataclass(frozen=True)
+class Company:
+    """The configuration tables, and by place the broker ids and the services."""
+
+    draft: Draft
+    broker_ids: dict[str, str]
+    services: dict[str, str]
+
+
+def found_company(rng: random.Random) -> Company:
+    """Draw the broker ids and write the configuration."""
+    company = Company(Draft(), {}, {})
+    for instance, databases in _instances().items():
+        addresses = [address(instance)]
+        if instance == "hq-stock":
+            addresses.append("tcp://10.20.0.13:4022")
+        company.draft.instance(instance, *addresses, forwarding=instance in _FORWARDERS)
+        for database, name in {**databases, "msdb": ""}.items():
+            _add_database(company, rng, f"{instance}.{database}", name)
+    _route_stores(company)
+    _route_headquarters(company)
+    _route_partners(company)
+    _route_depots(company)
+    _route_forwarders(company)
+    return company
+
+
+def _instances() -> dict[str, dict[str, str]]:
+    """By instance the user databases, each with its service."""
+    instances = dict(_HEADQUARTERS)
+    for forwarder in _FORWARDERS:
+        instances[forwarder] = {"Monitoring": f"Monitoring/{forwarder}"}
+    instances["edge-partners"] = {"Exchange": "Partners/Exchange"}
+    for place in PRICING:
+        instances[split(place)[0]] = {"Pricing": "Pricing/Quotes"}
+    for side in ("East", "West"):
+        databases = {name: f"Depot/{side}/{name}" for name in ("Picking", "Shipping")}
+        instances[f"depot-{side.lower()}"] = databases
+    for store in STORES:
+        databases = {name: f"Stores/{store.title()}/{name}" for name in ("Till", "Shelf")}
+        instances[f"store-{store}"] = databases
+    return instances
+
+
+def _add_database(company: Company, rng: random.Random, place: str, name: str) -> None:
+    instance, database = split(place)
+    company.broker_ids[place] = guid(rng)
+    held = []
+    if name:
+        company.services[place] = service(name)
+        held.append(service(name))
+    company.draft.database(instance, database, company.broker_ids[place], *held, enabled=place not in _DISABLED)
+    if place not in _WITHOUT_LOCAL:
+        company.draft.local(instance, database)
+    if instance.startswith(("hq-", "pricing-")) and name and place not in _WITHOUT_OUTBOUND:
+        company.draft.route(instance, database, "Outbound", address("fwd-north"))
+
+
+def _route_stores(company: Company) -> None:
+    draft, ids = company.draft, company.broker_ids
+    loyalty = service("Customers/Loyalty"), ids["hq-customers.Loyalty"]
+    for store in STORES:
+        instance, north = f"store-{store}", store in NORTHERN_STORES
+        for database in ("Till", "Shelf"):
+            # Northern stores have a second way out, southern ones do not.
+            draft.route(instance, database, "Outbound-1", address(_FORWARDERS[0 if north else 1]))
+            if north:
+                draft.route(instance, database, "Outbound-2", address("fwd-south"))
+        draft.route(instance, "Till", "Shelf", "LOCAL", company.services[f"{instance}.Shelf"])
+        for number, place in enumerate(PRICING, start=1):
+            to, broker = address(split(place)[0]), ids[place]
+            draft.route(instance, "Till", f"Pricing-{number}", to, service("Pricing/Quotes"), broker)
+        for number, forwarder in enumerate(_FORWARDERS, start=1):
+            draft.route(instance, "Till", f"Loyalty-{number}", address(forwarder), *loyalty)
+        _route_ledger(draft, instance, "Till")
+        _route_stock(draft, instance)
+
+
+def _route_ledger(draft: Draft, instance: str, database: str) -> None:
+    """The ledger is mirrored; its partner is no instance of its own here."""
+    draft.route(
+        instance,
+        database,
+        "Ledger",
+        address("hq-finance"),
+        service("Finance/Ledger"),
+        mirror_address=address("hq-finance-b"),
+    )
+
+
+def _route_stock(draft: Draft, instance: str) -> None:
+    """Three versions of a route: the old address, a detour, the new address."""
+    leaves, returns = (at_hour(hour) for hour in STOCK_DETOUR)
+    for to, valid_from, valid_to in (
+        (address("hq-stock"), None, leaves),
+        (address("fwd-south"), leaves, returns),
+        ("tcp://10.20.0.13:4022", returns, None),
+    ):
+        name = service("Stock/Levels")
+        draft.route(instance, "Shelf", "Stock", to, name, valid_from=valid_from, valid_to=valid_to)
+
+
+def _route_headquarters(company: Company) -> None:
+    draft, ids = company.draft, company.broker_ids
+    purchasing = service("Stock/Purchasing"), ids["hq-stock.Purchasing"]
+    draft.route("hq-orders", "Orders", "Purchasing", address("hq-stock"), *purchasing)
+    draft.route("hq-orders", "Orders", "Archive", "LOCAL", service("Orders/Archive"))
+    draft.route("hq-orders", "Orders", "Invoices", address("hq-finance"), service("Finance/Invoices"))
+    # Its own address, as somebody wrote who copied the route from another server.
+    draft.route("hq-stock", "Purchasing", "Stock", "tcp://localhost:4022", service("Stock/Levels"))
+    draft.route("hq-customers", "Care", "ByName", "TRANSPORT")
+    pinned = service("Pricing/Quotes"), ids["pricing-4.Pricing"]
+    draft.route("pricing-4", "msdb", "Pricing", "LOCAL", *pinned)
+
+
+def _route_partners(company: Company) -> None:
+    draft = company.draft
+    to = address("hq-reports")
+    draft.route("hq-customers", "Campaigns", "ConfigurationRoute", to, BROKER_CONFIGURATION_SERVICE)
+    created, ends = (at_hour(hour) for hour in BLUEBIRD_CREATED)
+    draft.route(
+        "hq-customers",
+        "Campaigns",
+        "Bluebird",
+        "tcp://b2b.bluebird.example:4022",
+        service("Partners/Bluebird"),
+        valid_from=created,
+        lifetime=ends,
+    )
+    draft.route("edge-partners", "Exchange", "ByName", "TRANSPORT")
+    supplier = "tcp://b2b.brightfoods.example:4022"
+    draft.route("edge-partners", "msdb", "Suppliers", supplier, service("Suppliers/Orders"))
+
+
+def _route_depots(company: Company) -> None:
+    draft = company.draft
+    lost, found = (at_hour(hour) for hour in LABELS_LOST)
+    labels = address("hq-orders"), service("Shipping/Labels")
+    for instance in ("depot-east", "depot-west"):
+        # The first version's lifetime runs out before the second one is there.
+        draft.route(instance, "Shipping", "Labels", *labels, lifetime=lost, valid_to=found)
+        draft.route(instance, "Shipping", "Labels", *labels, valid_from=found)
+
+
+def _route_forwarders(company: Company) -> None:
+    draft, ids = company.draft, company.broker_ids
+    for forwarder in _FORWARDERS:
+        draft.route(forwarder, "msdb", "ByName", "TRANSPORT")
+        _route_ledger(draft, forwarder, "msdb")
+        for place, name in company.services.items():
+            instance, database = split(place)
+            if instance.startswith(("fwd-", "pricing-")) or database in ("Ledger", "Directory"):
+                continue
+            broker = ids[place] if database == "Loyalty" else None
+            route = f"{instance}-{database}"
+            draft.route(forwarder, "msdb", route, address(instance), name, broker)
+    # Both databases say that the other one knows the way.
+    for database in ("Monitoring", "msdb"):
+        to = address("fwd-south").upper()
+        draft.route("fwd-south", database, "Totals", to, service("Monitoring/Totals"))
+    # A store that closed: its entry was pointed at the forwarder itself.
+    penzance = service("Stores/Penzance/Till")
+    draft.route("fwd-south", "msdb", "store-penzance-Till", address("fwd-south"), penzance)

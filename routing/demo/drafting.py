@@ -1,0 +1,205 @@
+"""Write the rows of the input tables a line at a time, whole rows in a fixed column order."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+Row = dict[str, object]
+Tables = dict[str, list[Row]]
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "routes": (
+        "instance_name",
+        "database_name",
+        "name",
+        "remote_service_name",
+        "broker_instance",
+        "lifetime",
+        "address",
+        "mirror_address",
+        "valid_from",
+        "valid_to",
+    ),
+    "databases": (
+        "instance_name",
+        "name",
+        "database_id",
+        "service_broker_guid",
+        "is_broker_enabled",
+    ),
+    "services": ("instance_name", "database_name", "name"),
+    "instances": ("instance_name", "is_message_forwarding_enabled", "addresses"),
+    "messages": (
+        "message_id",
+        "conversation_id",
+        "is_initiator",
+        "message_sequence_number",
+        "enqueue_time",
+        "observed_at",
+        "instance_name",
+        "database_name",
+        "to_service_name",
+        "to_broker_instance",
+        "hops_remaining",
+    ),
+    "dialogs": (
+        "instance_name",
+        "database_name",
+        "conversation_id",
+        "is_initiator",
+        "conversation_group_id",
+        "far_service",
+        "far_broker_instance",
+        "lifetime",
+        "acknowledged_at",
+        "acknowledged_broker_instance",
+    ),
+    "route_requests": (
+        "instance_name",
+        "database_name",
+        "service_name",
+        "requested_at",
+        "message_id",
+        "ended_at",
+    ),
+}
+_FIRST_USER_DATABASE_ID = 5
+_MSDB_ID = 4
+
+
+class Draft:
+    """Tables in the making; every row holds every column of its table, null where not given."""
+
+    def __init__(self) -> None:
+        self.tables: Tables = {name: [] for name in COLUMNS}
+        self._database_ids: dict[str, int] = {}
+
+    def _add(self, table: str, **values: object) -> None:
+        unknown = values.keys() - set(COLUMNS[table])
+        if unknown:
+            raise TypeError(f"{table} has no column {', '.join(sorted(unknown))}")
+        self.tables[table].append({column: values.get(column) for column in COLUMNS[table]})
+
+    def instance(self, name: str, *addresses: str, forwarding: bool = False) -> None:
+        """An instance with the network addresses that are its own."""
+        self._add(
+            "instances",
+            instance_name=name,
+            is_message_forwarding_enabled=forwarding,
+            addresses=list(addresses),
+        )
+
+    def database(self, instance: str, name: str, broker_id: str, *services: str, enabled: bool = True) -> None:
+        """A database with its broker id and the services that it holds."""
+        database_id = _MSDB_ID
+        if name != "msdb":
+            database_id = self._database_ids.get(instance, _FIRST_USER_DATABASE_ID)
+            self._database_ids[instance] = database_id + 1
+        self._add(
+            "databases",
+            instance_name=instance,
+            name=name,
+            database_id=database_id,
+            service_broker_guid=broker_id,
+            is_broker_enabled=enabled,
+        )
+        for service in services:
+            self._add("services", instance_name=instance, database_name=name, name=service)
+
+    def route(
+        self,
+        instance: str,
+        database: str,
+        name: str,
+        address: str,
+        service: str | None = None,
+        broker: str | None = None,
+        **more: object,
+    ) -> None:
+        """A route; ``more``: mirror_address, lifetime, valid_from, valid_to."""
+        self._add(
+            "routes",
+            instance_name=instance,
+            database_name=database,
+            name=name,
+            address=address,
+            remote_service_name=service,
+            broker_instance=broker,
+            **more,
+        )
+
+    def local(self, instance: str, *databases: str) -> None:
+        """The route AutoCreatedLocal, which every new database has, in each of the databases."""
+        for database in databases:
+            self.route(instance, database, "AutoCreatedLocal", "LOCAL")
+
+    def message(
+        self,
+        message_id: str,
+        conversation_id: str,
+        at: datetime,
+        instance: str,
+        database: str | None,
+        service: str,
+        broker: str | None = None,
+        *,
+        is_initiator: bool = True,
+        sequence: int = 0,
+        **more: object,
+    ) -> None:
+        """A message sent from a database, or with none arrived over the network.
+
+        ``more``: observed_at, hops_remaining.
+        """
+        self._add(
+            "messages",
+            message_id=message_id,
+            conversation_id=conversation_id,
+            is_initiator=is_initiator,
+            message_sequence_number=sequence,
+            enqueue_time=at,
+            instance_name=instance,
+            database_name=database,
+            to_service_name=service,
+            to_broker_instance=broker,
+            **more,
+        )
+
+    def dialog(
+        self,
+        instance: str,
+        database: str,
+        conversation_id: str,
+        *,
+        is_initiator: bool = True,
+        **more: object,
+    ) -> None:
+        """One end of a conversation; ``more``: the other columns of dialogs by name."""
+        self._add(
+            "dialogs",
+            instance_name=instance,
+            database_name=database,
+            conversation_id=conversation_id,
+            is_initiator=is_initiator,
+            **more,
+        )
+
+    def request(
+        self,
+        instance: str,
+        database: str,
+        service: str,
+        at: datetime,
+        message_id: str,
+        ended_at: datetime | None = None,
+    ) -> None:
+        """A route request on record, still open where it has no end."""
+        self._add(
+            "route_requests",
+            instance_name=instance,
+            database_name=database,
+            service_name=service,
+            requested_at=at,
+            message_id=message_id,
+            ended_at=ended_at,
+        )

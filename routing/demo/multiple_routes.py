@@ -1,0 +1,164 @@
+"""The estates of the post on multiple routes, with its names: broker ids equal database names.
+
+Each function takes the name of the estate, which starts the names of its instances.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from routing.demo.drafting import Draft
+from routing.demo.routing_examples import TEN_O_CLOCK
+
+# Dialogs one and four fall to DatabaseB, two and three to DatabaseC.
+DIALOGS = tuple(f"6b1f0b9a-6a0e-4a52-9c7b-0d6f6d9a000{n}" for n in range(1, 5))
+_SERVICE = {"A": "InitiatorService", "B": "TargetService", "C": "TargetService"}
+
+
+class Servers:
+    """ServerA with InitiatorService, ServerB and ServerC with TargetService, and gateways."""
+
+    def __init__(self, estate: str, *names: str) -> None:
+        self.estate = estate
+        self.draft = Draft()
+        self._second = 0
+        for name in names:
+            letter = name[-1]
+            server = self.named(name)
+            gateway = name.startswith("Gateway")
+            self.draft.instance(server, f"tcp://{name}:4022", forwarding=gateway)
+            self.draft.database(server, "msdb", f"msdb-{name}")
+            if not gateway:
+                database = f"Database{letter}"
+                self.draft.database(server, database, database, _SERVICE[letter])
+
+    def named(self, name: str) -> str:
+        """The instance's name in the joined tables."""
+        return f"{self.estate}/{name}"
+
+    def target(self, name: str, to: str, broker: str | None = None) -> None:
+        """A route of DatabaseA to TargetService."""
+        server = self.named("ServerA")
+        self.draft.route(server, "DatabaseA", name, f"tcp://{to}:4022", "TargetService", broker)
+
+    def back(self, letter: str, name: str, to: str) -> None:
+        """A route of ServerB or ServerC to InitiatorService."""
+        server, database = self.named(f"Server{letter}"), f"Database{letter}"
+        service, broker = "InitiatorService", "DatabaseA"
+        self.draft.route(server, database, name, f"tcp://{to}:4022", service, broker)
+
+    def arrives(self, letter: str) -> None:
+        """The route of a server's msdb that closes the loop: its own service is LOCAL."""
+        server, broker = self.named(f"Server{letter}"), f"Database{letter}"
+        self.draft.route(server, "msdb", "LocalRoute", "LOCAL", _SERVICE[letter], broker)
+
+    def message(
+        self, message_id: str, dialog: int, at: str, broker: str | None = None, reply: bool = False
+    ) -> None:
+        """A message, a second after the one before, at ``ServerA.DatabaseA`` or arrived at ``ServerA``."""
+        server, _, database = at.partition(".")
+        self.draft.message(
+            message_id,
+            DIALOGS[dialog - 1],
+            TEN_O_CLOCK + timedelta(seconds=self._second),
+            self.named(server),
+            database or None,
+            "InitiatorService" if reply else "TargetService",
+            broker,
+            is_initiator=not reply,
+        )
+        self._second += 1
+
+
+def load_balancing(estate: str) -> Draft:
+    """Dialogs are spread over two instances of a service, until an acknowledgement binds them."""
+    servers = Servers(estate, "ServerA", "ServerB", "ServerC")
+    servers.target("LoadBalancingRoute1", "ServerB", "DatabaseB")
+    servers.target("LoadBalancingRoute2", "ServerC", "DatabaseC")
+    for letter in "BC":
+        servers.back(letter, "ReturnRoute", "ServerA")
+    for letter in "ABC":
+        servers.arrives(letter)
+    servers.message("dialog-1", 1, "ServerA.DatabaseA")
+    servers.message("dialog-2", 2, "ServerA.DatabaseA")
+    servers.message("dialog-2-arrives", 2, "ServerC", "DatabaseC")
+    servers.message("dialog-2-reply", 2, "ServerC.DatabaseC", "DatabaseA", reply=True)
+    servers.message("dialog-2-reply-arrives", 2, "ServerA", "DatabaseA", reply=True)
+    servers.draft.dialog(
+        servers.named("ServerA"),
+        "DatabaseA",
+        DIALOGS[1],
+        far_service="TargetService",
+        acknowledged_at=TEN_O_CLOCK + timedelta(seconds=4),
+        acknowledged_broker_instance="DatabaseC",
+    )
+    servers.message("dialog-2-acknowledged", 2, "ServerA.DatabaseA")
+    return servers.draft
+
+
+def unfair_load_balancing(estate: str) -> Draft:
+    """A second route to the same broker id does not double its share."""
+    servers = Servers(estate, "ServerA")
+    servers.target("LoadBalancingRoute1", "ServerB", "DatabaseB")
+    servers.target("LoadBalancingRoute2", "ServerC", "DatabaseC")
+    servers.target("LoadBalancingRoute3", "ServerC", "DatabaseC")
+    for dialog in range(1, 5):
+        servers.message(f"dialog-{dialog}", dialog, "ServerA.DatabaseA")
+    return servers.draft
+
+
+def high_availability(estate: str) -> Draft:
+    """One target behind two gateways: there and back."""
+    servers = Servers(estate, "ServerA", "ServerB", "GatewayA", "GatewayB")
+    for number, gateway in enumerate(("GatewayA", "GatewayB"), start=1):
+        servers.target(f"HighAvailabilityRoute{number}", gateway, "DatabaseB")
+        servers.back("B", f"ReturnRoute{number}", gateway)
+        for name, letter in (("ForwardingRoute", "B"), ("ForwardingReturnRoute", "A")):
+            address, broker = f"tcp://Server{letter}:4022", f"Database{letter}"
+            where = servers.named(gateway)
+            servers.draft.route(where, "msdb", name, address, _SERVICE[letter], broker)
+    servers.arrives("A")
+    servers.arrives("B")
+    servers.message("sent", 1, "ServerA.DatabaseA")
+    servers.message("at-gateway", 1, "GatewayA", "DatabaseB")
+    servers.message("at-server-b", 1, "ServerB", "DatabaseB")
+    servers.message("reply", 1, "ServerB.DatabaseB", "DatabaseA", reply=True)
+    servers.message("reply-at-gateway", 1, "GatewayB", "DatabaseA", reply=True)
+    servers.message("reply-at-server-a", 1, "ServerA", "DatabaseA", reply=True)
+    return servers.draft
+
+
+def both_together(estate: str) -> Draft:
+    """Two instances of a service, each behind two gateways of its own."""
+    servers = Servers(estate, "ServerA")
+    servers.target("LoadBal1Fwd1", "GatewayA", "DatabaseB")
+    servers.target("LoadBal1Fwd2", "GatewayB", "DatabaseB")
+    servers.target("LoadBal2Fwd1", "GatewayC", "DatabaseC")
+    servers.target("LoadBal2Fwd2", "GatewayD", "DatabaseC")
+    servers.message("dialog-1", 1, "ServerA.DatabaseA")
+    servers.message("dialog-2", 2, "ServerA.DatabaseA")
+    return servers.draft
+
+
+def two_open_routes(estate: str) -> Draft:
+    """Routes without broker ids to two instances: both may get the message, one will refuse."""
+    servers = Servers(estate, "ServerA", "ServerB", "ServerC")
+    servers.target("OpenRouteB", "ServerB")
+    servers.target("OpenRouteC", "ServerC")
+    for letter in "BC":
+        servers.draft.local(servers.named(f"Server{letter}"), "msdb")
+    servers.message("sent", 1, "ServerA.DatabaseA")
+    servers.message("arrives-at-b", 1, "ServerB")
+    servers.message("arrives-at-c", 1, "ServerC")
+    servers.message("bound-to-b-at-c", 1, "ServerC", "DatabaseB")
+    return servers.draft
+
+
+def another_brokers_id(estate: str) -> Draft:
+    """The post's LocalRoute gives ServerC the broker id of DatabaseB."""
+    servers = Servers(estate, "ServerC")
+    where = servers.named("ServerC")
+    servers.draft.route(where, "msdb", "LocalRoute", "LOCAL", "TargetService", "DatabaseB")
+    servers.message("bound-to-c", 2, "ServerC", "DatabaseC")
+    servers.message("open-at-c", 3, "ServerC")
+    return servers.draft
