@@ -40,6 +40,15 @@ class Options:
     missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
 
 
+@dataclass(frozen=True)
+class Dialogs:
+    """The dialogs that matter: whether they fit into a broadcast, and whether any of them ends."""
+
+    rows: DataFrame
+    fit: bool
+    end: bool
+
+
 @dataclass
 class Compiled:
     """A run that is ready to be written: frames are lazy, counts are known.
@@ -48,9 +57,9 @@ class Compiled:
     """
 
     messages: DataFrame
-    keyed: DataFrame
     settings: Configuration
     uses: Features
+    dialogs: Dialogs | None
     options: Options
     plan: DataFrame = field(init=False)
     key_count: int = 0
@@ -59,6 +68,28 @@ class Compiled:
     broadcast_plan: bool = True
     notes: list[str] = field(default_factory=list)
     kept: list[DataFrame] = field(default_factory=list)
+
+    def checked(self) -> DataFrame:
+        """Every message, prepared, with is_valid."""
+        prepared = routing_keys.prepared(self.messages, self.options.as_of)
+        return routing_keys.in_scope(prepared, self.settings).withColumn("is_valid", routing_keys.is_valid())
+
+    def valid(self) -> DataFrame:
+        """The messages to be resolved; where the key pass found none to reject, they are not checked again."""
+        if self.rows_rejected:
+            return self.checked().where("is_valid")
+        prepared = routing_keys.prepared(self.messages, self.options.as_of)
+        return routing_keys.in_scope(prepared, self.settings) if self.uses.transport else prepared
+
+    def keyed(self, valid: DataFrame) -> DataFrame:
+        """Valid messages, bound and keyed."""
+        dialogs = self.dialogs
+        bound = (
+            routing_keys.bound(valid, None)
+            if dialogs is None
+            else routing_keys.bound(valid, dialogs.rows, broadcast=dialogs.fit)
+        )
+        return routing_keys.keyed(bound, self.settings, transport=self.uses.transport)
 
     def keep(self, small: DataFrame) -> DataFrame:
         """Have a small frame that several passes read computed once.
@@ -79,7 +110,7 @@ class Compiled:
     def chosen(self) -> DataFrame:
         """Every valid message with its choice."""
         return resolving.chosen(
-            self.keyed,
+            self.keyed(self.valid()),
             self.plan,
             IMPLEMENTATIONS[self.options.dialog_hash],
             versions=self.uses.versions,
@@ -91,7 +122,7 @@ class Compiled:
         if not self.uses.requests:
             return None
         record = self.settings.requests
-        messages = resolving.with_openers(self.chosen(), None, in_msdb=False)
+        messages = self.chosen()
         here = requests.asking_in_scope(messages)
         if not self.uses.own_addresses:
             return requests.openers(here, record)
@@ -107,9 +138,17 @@ class Compiled:
         return in_databases.unionByName(requests.openers(in_msdb, record))
 
     def resolved(self, opened: DataFrame | None, attempt: Column | None = None) -> DataFrame:
-        """The rows of ``resolved_routes``."""
-        settled = resolving.with_openers(self.chosen(), opened, in_msdb=self.uses.own_addresses)
-        return resolving.resolved_routes(settled, self.options.run_id, F.lit(1) if attempt is None else attempt)
+        """The rows of ``resolved_routes``; what cannot happen in this run is left out of the plan."""
+        messages = self.chosen()
+        if opened is not None:
+            messages = resolving.with_openers(messages, opened, in_msdb=self.uses.own_addresses)
+        return resolving.resolved_routes(
+            messages,
+            self.options.run_id,
+            F.lit(1) if attempt is None else attempt,
+            may_expire=self.dialogs is not None and self.dialogs.end,
+            may_ask=opened is not None,
+        )
 
     def new_route_requests(self, opened: DataFrame | None) -> DataFrame:
         """The rows of ``new_route_requests``."""
@@ -165,37 +204,20 @@ def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Opti
     read and those to be rejected.
     """
     settings, uses = prepare(frames)
-    limit = size_in_bytes(options.broadcast_limit)
     notes: list[str] = []
-    dialogs, fits = _sized_dialogs(settings.dialogs, limit, notes)
-    messages = frames["messages"]
+    dialogs = _sized_dialogs(settings.dialogs, size_in_bytes(options.broadcast_limit), notes)
+    job = Compiled(frames["messages"], settings, uses, dialogs, options, notes=notes)
     counted = Observation(f"read-{options.run_id}")
-    prepared = routing_keys.prepared(messages, settings, options.as_of).observe(
+    observed = job.checked().observe(
         counted,
         F.count(F.lit(1)).alias("rows"),
         F.count(F.when(~F.col("is_valid"), 1)).alias("rejected"),
     )
-    job = Compiled(
-        messages=messages,
-        keyed=_keyed(routing_keys.prepared(messages, settings, options.as_of), settings, dialogs, fits),
-        settings=settings,
-        uses=uses,
-        options=options,
-        notes=notes,
-    )
-    keys = job.keep(_keyed(prepared, settings, dialogs, fits).select(*routing_keys.KEY).distinct())
+    keys = job.keep(job.keyed(observed.where("is_valid")).select(*routing_keys.KEY).distinct())
     job.key_count = keys.count()
-    counts = counted.get
-    job.rows_read, job.rows_rejected = int(counts["rows"]), int(counts["rejected"])
+    job.rows_read, job.rows_rejected = int(counted.get["rows"]), int(counted.get["rejected"])
     job.plan = job.keep(routing_plan(keys, settings, uses))
     return job
-
-
-def _keyed(
-    prepared: DataFrame, settings: Configuration, dialogs: DataFrame | None, dialogs_fit: bool
-) -> DataFrame:
-    valid = prepared.where("is_valid")
-    return routing_keys.keyed(routing_keys.bound(valid, dialogs, broadcast=dialogs_fit), settings)
 
 
 def keep(small: DataFrame) -> DataFrame:
@@ -209,17 +231,20 @@ def keep(small: DataFrame) -> DataFrame:
     return small.persist()
 
 
-def _sized_dialogs(dialogs: DataFrame | None, limit: int, notes: list[str]) -> tuple[DataFrame | None, bool]:
+def _sized_dialogs(dialogs: DataFrame | None, limit: int, notes: list[str]) -> Dialogs | None:
     """The dialogs that matter, if there are any, and whether they can be broadcast."""
-    rows = 0 if dialogs is None else dialogs.count()
-    if not rows:
-        return None, True
-    fits = rows * _DIALOG <= limit
+    if dialogs is None:
+        return None
+    counts = dialogs.agg(F.count(F.lit(1)).alias("rows"), F.count("dialog_lifetime").alias("ending")).collect()[0]
+    if not counts["rows"]:
+        return None
+    fits = int(counts["rows"]) * _DIALOG <= limit
     if not fits:
         notes.append(
-            f"{rows} dialogs are over broadcast_limit: messages are shuffled to join them (shuffled hash join)"
+            f"{counts['rows']} dialogs are over broadcast_limit:"
+            " messages are shuffled to join them (shuffled hash join)"
         )
-    return dialogs, fits
+    return Dialogs(dialogs, fits, int(counts["ending"]) > 0)
 
 
 def size_of_plan(plan: DataFrame) -> int:

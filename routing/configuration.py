@@ -57,12 +57,14 @@ class Features:
     """What a configuration makes use of; a part of the plan that nothing needs is not built.
 
     versions: a route has a lifetime or a version bound. own_addresses: a route may lead to its own instance.
-    requests: a scope has a BrokerConfiguration route. requests_twice: so have a database and msdb of one
+    transport: a route reads its address from the service name. requests: a scope has a BrokerConfiguration
+    route. requests_twice: so have a database and msdb of one
     instance, and a message may meet both.
     """
 
     versions: bool
     own_addresses: bool
+    transport: bool
     requests: bool
     requests_twice: bool
 
@@ -100,6 +102,7 @@ def features(settings: Configuration) -> DataFrame:
         .agg(
             F.bool_or(has_bounds).alias("versions"),
             F.bool_or(may_be_own).alias("own_addresses"),
+            F.bool_or(F.col("kind") == TRANSPORT_ADDRESS).alias("transport"),
             F.bool_or(asks).alias("requests"),
             F.bool_or(asks & in_msdb).alias("msdb_asks"),
             F.bool_or(asks & ~in_msdb).alias("database_asks"),
@@ -112,6 +115,7 @@ def features(settings: Configuration) -> DataFrame:
             for name, flag in (
                 ("versions", F.col("versions")),
                 ("own_addresses", F.col("own_addresses")),
+                ("transport", F.col("transport")),
                 ("requests", F.col("requests")),
                 ("requests_twice", twice),
             )

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from routing import text, validate
 from routing.configuration import FROM_NETWORK, Configuration
+from routing.terms import BLANKS, ZERO_GUID
 
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 
@@ -22,39 +23,50 @@ KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(4)
 _SERVICE_FACTOR, _OTHER_BROKER = 2, 8
 
 
-def prepared(messages: DataFrame, settings: Configuration, as_of: datetime | None) -> DataFrame:
-    """Conformed messages with what the rules read of them; narrow, broadcast joins only.
+def prepared(messages: DataFrame, as_of: datetime | None) -> DataFrame:
+    """Conformed messages with what the rules read of them; narrow.
 
-    Adds decided_at (`t` of the rule book), clean columns, own_addresses and is_valid. Every row is kept.
+    Adds decided_at (`t` of the rule book), key_database and named_broker, and cleans database_name and
+    conversation_id. Every row is kept.
     """
-    database = text.empty_as_null(F.col("database_name"))
     waited = F.coalesce("observed_at", "enqueue_time")
-    scopes = settings.scopes.select("instance_name", F.col("database_name").alias("key_database"), "own_addresses")
-    # A scope is an instance and a database of it, or the network: each stands there once.
+    cleaned = messages.withColumns(
+        {
+            "database_name": text.empty_as_null(F.col("database_name")),
+            "decided_at": waited if as_of is None else F.lit(as_of),
+            "conversation_id": text.conversation_id(F.col("conversation_id")),
+        }
+    ).withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
+    return _with_named_broker(cleaned)
+
+
+def _with_named_broker(messages: DataFrame) -> DataFrame:
+    """`text.broker_id` of to_broker_instance in steps, so that the code made for each row stays short."""
+    blanks = F.lit(BLANKS)
+    named = F.col("named_broker")
+    in_braces = named.startswith("{") & named.endswith("}")
+    inner = F.btrim(named.substr(F.lit(2), F.length(named) - 2), blanks)
     return (
-        messages.withColumns(
-            {
-                "database_name": database,
-                "key_database": F.coalesce(database, F.lit(FROM_NETWORK)),
-                "decided_at": waited if as_of is None else F.lit(as_of),
-            }
-        )
-        .join(F.broadcast(scopes), ["instance_name", "key_database"], how="left")
-        .withColumns(
-            {
-                "is_valid": _is_valid(),
-                "conversation_id": text.conversation_id(F.col("conversation_id")),
-                "named_broker": text.broker_id(F.col("to_broker_instance")),
-            }
-        )
+        messages.withColumn("named_broker", F.lower(F.btrim(F.col("to_broker_instance"), blanks)))
+        .withColumn("named_broker", F.when(in_braces, inner).otherwise(named))
+        .withColumn("named_broker", F.when(~named.isin("", ZERO_GUID), named))
     )
 
 
-def _is_valid() -> Column:
-    """No rejection code applies: a scope was found, so instance and database are known."""
-    scope_is_known = F.col("own_addresses").isNotNull()
-    faults = validate.message_faults(scope_is_known, scope_is_known)
-    return F.coalesce(*faults).isNull()
+def in_scope(messages: DataFrame, settings: Configuration) -> DataFrame:
+    """Prepared messages with own_addresses of their scope, null where instance or database is unknown."""
+    scopes = settings.scopes.withColumnRenamed("database_name", "key_database")
+    # A scope is an instance and a database of it, or the network: each stands there once.
+    return messages.join(F.broadcast(scopes), ["instance_name", "key_database"], how="left")
+
+
+def is_valid() -> Column:
+    """Whether no rejection code applies to a message of `in_scope` (validate.message_faults names them)."""
+    texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
+    values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
+    hops = F.coalesce(F.col("hops_remaining").between(*validate.INT_RANGE), F.lit(True))
+    known = F.col("own_addresses").isNotNull()
+    return F.coalesce(known & texts & values & hops & text.is_guid(F.col("conversation_id")), F.lit(False))
 
 
 def bound(messages: DataFrame, dialogs: DataFrame | None, *, broadcast: bool = True) -> DataFrame:
@@ -78,9 +90,11 @@ def bound(messages: DataFrame, dialogs: DataFrame | None, *, broadcast: bool = T
     )
 
 
-def keyed(messages: DataFrame, settings: Configuration) -> DataFrame:
+def keyed(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
     """Bound messages with the columns of `KEY`.
 
+    ``transport``: a route may read its address from a service name, so that the names are looked into;
+    own_addresses (`in_scope`) are needed then.
     key_service and key_broker are empty text for what is unknown or absent; key_kind tells these apart.
     """
     services = settings.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
@@ -92,11 +106,12 @@ def keyed(messages: DataFrame, settings: Configuration) -> DataFrame:
     is_known, is_reached = F.col("known").isNotNull(), F.col("reached").isNotNull()
     other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, _OTHER_BROKER).otherwise(0)
     role = F.when(F.col("is_initiator"), 1).otherwise(0)
+    unknown = _unknown_service() * _SERVICE_FACTOR if transport else F.lit(NO_ADDRESS * _SERVICE_FACTOR)
     return joined.withColumns(
         {
             "key_service": F.when(is_known, F.col("to_service_name")).otherwise(""),
             "key_broker": F.when(is_reached, F.col("bound_broker")).otherwise(""),
-            "key_kind": role + F.when(is_known, 0).otherwise(_unknown_service() * _SERVICE_FACTOR) + other,
+            "key_kind": role + F.when(is_known, 0).otherwise(unknown) + other,
         }
     ).drop("known", "reached")
 

@@ -14,7 +14,18 @@ from routing.keys import KEY
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
-_FROM_PLAN = ("route_name", "address", "mirror_address", "destination_database", "alternative_routes")
+CHOSEN = (
+    "broker_instance",
+    "outcome",
+    "reason",
+    "matching_step",
+    "route_name",
+    "address",
+    "mirror_address",
+    "destination_database",
+    "alternative_routes",
+    "rerouted_from",
+)
 
 
 def chosen(
@@ -41,14 +52,12 @@ def chosen(
     return joined.withColumn("choice", F.get("choices", bucket)).drop("choices")
 
 
-def with_openers(messages: DataFrame, opened: DataFrame | None, *, in_msdb: bool) -> DataFrame:
+def with_openers(messages: DataFrame, opened: DataFrame, *, in_msdb: bool) -> DataFrame:
     """Chosen messages with what becomes of step 4: columns opens (in the scope) and opens_in_msdb.
 
     ``opened`` holds the messages that open a request (`requests.openers`), distinct, so the joins keep the
     number of messages; ``in_msdb`` whether any may do so after coming back to its instance.
     """
-    if opened is None:
-        return messages.withColumns({"opens": F.lit(False), "opens_in_msdb": F.lit(False)})
     scope = F.coalesce("database_name", F.lit(MSDB))
     first = _opens(messages, opened, F.when(F.col("choice.asks"), scope), "opens")
     if not in_msdb:
@@ -63,45 +72,57 @@ def _opens(messages: DataFrame, opened: DataFrame, database: Column, name: str) 
     return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")
 
 
-def resolved_routes(messages: DataFrame, run_id: str, attempt: Column) -> DataFrame:
+def resolved_routes(
+    messages: DataFrame, run_id: str, attempt: Column, *, may_expire: bool, may_ask: bool
+) -> DataFrame:
     """The rows of ``resolved_routes``, one for each valid message (rule book, all sections).
 
-    ``messages`` has the columns of `keys.keyed`, choice, opens and opens_in_msdb.
+    ``messages`` has the columns of `keys.keyed`, choice and, where any ``may_ask``, those of `with_openers`.
+    The plan's choice stands but for three things that are a message's own: its hops, a request that it opens
+    (step 4), and the end of its dialog, which comes before all else.
     """
     choice = F.col("choice")
-    is_expired = F.col("is_expired")
-    asks_here = F.col("opens") & ~is_expired
-    asks_msdb = F.col("opens_in_msdb") & ~is_expired & ~asks_here
-    asks = asks_here | asks_msdb
-    stands = ~is_expired & ~asks
-    no_hops = choice["counts_hops"] & F.coalesce(F.col("hops_remaining") <= 0, F.lit(False))
-    picked = F.when(stands | asks_msdb, choice["broker_instance"])
-    name_address = text.address_in_name(F.col("to_service_name"))
-    values = {
-        "to_broker_instance": F.col("named_broker"),
-        "broker_instance": F.coalesce(picked, F.col("bound_broker")),
-        "outcome": F.when(is_expired, str(Outcome.DROPPED))
-        .when(asks, str(Outcome.DELAYED))
-        .when(no_hops, str(Outcome.DROPPED))
-        .when(stands, choice["outcome"]),
-        "reason": F.when(is_expired, str(Reason.DIALOG_EXPIRED))
-        .when(asks, str(Reason.ROUTE_REQUESTED))
-        .when(no_hops, str(Reason.HOP_LIMIT))
-        .when(stands, choice["reason"]),
-        "matching_step": F.when(asks, F.lit(int(MatchingStep.ROUTE_REQUEST))).when(
-            stands, choice["matching_step"]
-        ),
-        **{name: F.when(stands, choice[name]) for name in _FROM_PLAN},
-        "rerouted_from": F.when(stands | asks_msdb, choice["rerouted_from"]),
-        "run_id": F.lit(run_id),
-        "attempt": attempt,
-    }
-    # All TRANSPORT routes of a step are one route, so that no alternative reads its address from a name.
-    reads_name = stands & choice["reads_address"]
-    values["address"] = F.when(reads_name, name_address).otherwise(values["address"])
+    values = {name: choice[name] for name in CHOSEN}
+    values["broker_instance"] = F.coalesce(choice["broker_instance"], F.col("bound_broker"))
+    values["address"] = F.when(choice["reads_address"], text.address_in_name(F.col("to_service_name"))).otherwise(
+        choice["address"]
+    )
+    no_hops = choice["counts_hops"] & (F.col("hops_remaining") <= 0)
+    values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(values["outcome"])
+    values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(values["reason"])
+    if may_ask:
+        values = _unless_asking(values)
+    if may_expire:
+        values = _unless(F.col("is_expired"), values, Outcome.DROPPED, Reason.DIALOG_EXPIRED)
+        values["broker_instance"] = F.when(F.col("is_expired"), F.col("bound_broker")).otherwise(
+            values["broker_instance"]
+        )
+    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(run_id), "attempt": attempt}
     return messages.select(
         *(values.get(f.name, F.col(f.name)).cast(f.dataType).alias(f.name) for f in RESOLVED_ROUTES)
     )
+
+
+def _unless_asking(values: dict[str, Column]) -> dict[str, Column]:
+    """The values with ROUTE_REQUESTED for messages that open a request.
+
+    One that does so in msdb keeps the id picked before and the route that led it back.
+    """
+    here, in_msdb = F.col("opens"), F.col("opens_in_msdb")
+    asked = _unless(here | in_msdb, values, Outcome.DELAYED, Reason.ROUTE_REQUESTED)
+    step = int(MatchingStep.ROUTE_REQUEST)
+    asked["matching_step"] = F.when(here | in_msdb, F.lit(step)).otherwise(values["matching_step"])
+    asked["broker_instance"] = F.when(here, F.col("bound_broker")).otherwise(values["broker_instance"])
+    asked["rerouted_from"] = F.when(~here, values["rerouted_from"])
+    return asked
+
+
+def _unless(is_other: Column, values: dict[str, Column], outcome: Outcome, reason: Reason) -> dict[str, Column]:
+    """The values where a message goes the plan's way; else this outcome and reason, and no route at all."""
+    stands = {name: F.when(~is_other, value) for name, value in values.items()}
+    stands["outcome"] = F.when(is_other, str(outcome)).otherwise(values["outcome"])
+    stands["reason"] = F.when(is_other, str(reason)).otherwise(values["reason"])
+    return stands
 
 
 def rejected_messages(messages: DataFrame, settings: Configuration, run_id: str) -> DataFrame:

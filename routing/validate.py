@@ -24,7 +24,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 }
 # Tables whose doubled keys are faults; a doubled route request asks the same thing twice and changes nothing.
 _UNIQUE = ("databases", "services", "instances", "dialogs")
-_INT_RANGE = (-(2**31), 2**31 - 1)
+INT_RANGE = (-(2**31), 2**31 - 1)
 _EVER = (-(2**63), 2**63 - 1)
 
 
@@ -94,7 +94,7 @@ def _bad_databases() -> list[Column]:
     is_blank = text.broker_id(guid).isNull() & ~guid.contains(ZERO_GUID) & (guid != "")
     return [
         check(
-            ~database_id.between(*_INT_RANGE),
+            ~database_id.between(*INT_RANGE),
             "database_id %s does not fit an int",
             database_id.cast("string"),
         ),
@@ -169,7 +169,7 @@ def message_faults(instance_is_known: Column, database_is_known: Column) -> list
     instance = text.empty_as_null(F.col("instance_name"))
     return [
         *codes,
-        check(~F.col("hops_remaining").between(*_INT_RANGE), Rejection.out_of_range("hops_remaining")),
+        check(~F.col("hops_remaining").between(*INT_RANGE), Rejection.out_of_range("hops_remaining")),
         check(~text.is_guid(given), str(Rejection.CONVERSATION_ID_NOT_A_GUID)),
         check(instance.isNotNull() & ~instance_is_known, str(Rejection.UNKNOWN_INSTANCE)),
         check(database.isNotNull() & instance_is_known & ~database_is_known, str(Rejection.UNKNOWN_DATABASE)),

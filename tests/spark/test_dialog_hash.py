@@ -1,0 +1,95 @@
+"""The dialog-ID hash is one function in four shapes (rule book, section 6)."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing import dialog_hash, register_dialog_hash
+from tests.frames import frame_of, rows_of
+from tests.reference.dialog_hash import xxhash64 as second_opinion
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 100_000
+ABC = 1423657621850124518
+
+
+def _mixed_case_ids() -> list[str]:
+    rng = random.Random(6)
+    ids = (str(uuid.UUID(int=rng.getrandbits(128))) for _ in range(ROWS))
+    return ["".join(rng.choice((c, c.upper())) for c in i) for i in ids]
+
+
+def test_all_shapes_are_equal(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    schema = StructType([StructField("id", StringType()), StructField("reference", LongType())])
+    rows = [{"id": i, "reference": dialog_hash.reference(i)} for i in _mixed_case_ids()]
+    rows.append({"id": None, "reference": None})
+    register_dialog_hash(spark)
+    in_sql = F.expr(f"{dialog_hash.SQL_FUNCTION}(id)")
+    hashed = frame_of(spark, rows, schema).select(
+        "reference",
+        dialog_hash.builtin(F.col("id")).alias("builtin"),
+        dialog_hash.udf(F.col("id")).alias("udf"),
+        in_sql.alias("in_sql"),
+        F.xxhash64(F.lit("abc")).alias("abc"),
+    )
+    differs = [~F.col("reference").eqNullSafe(F.col(name)) for name in ("builtin", "udf", "in_sql")]
+    counts = hashed.where("reference IS NOT NULL").agg(
+        F.count("reference").alias("rows"),
+        F.countDistinct("reference").alias("distinct"),
+        F.count_if(differs[0]).alias("builtin"),
+        F.count_if(differs[1]).alias("udf"),
+        F.count_if(differs[2]).alias("in_sql"),
+        F.min("abc").alias("abc"),
+    )
+    assert counts.collect()[0].asDict() == {
+        "rows": ROWS,
+        "distinct": ROWS,
+        "builtin": 0,
+        "udf": 0,
+        "in_sql": 0,
+        "abc": ABC,
+    }
+
+
+def test_the_sql_function_is_inlined_on_spark_4(spark: SparkSession) -> None:
+    if spark.version < "4":
+        pytest.skip("a registered Arrow UDF on Spark 3.5")
+    register_dialog_hash(spark)
+    plan = spark.sql("EXPLAIN SELECT dialog_id_hash(CONCAT('A', id)) FROM range(3)").collect()[0][0]
+    assert "xxhash64(lower(" in plan
+    assert "Python" not in plan
+    assert spark.sql("SELECT dialog_id_hash('aBC')").collect()[0][0] == ABC
+
+
+def test_the_golden_value() -> None:
+    assert dialog_hash.reference("abc") == dialog_hash.reference("ABC") == ABC
+
+
+def test_the_reference_at_every_length(spark: SparkSession) -> None:
+    """0 to 100 bytes: no stripe, one and several, and every length of the rest."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    rng = random.Random(100)
+    alphabet = "abcxyz0189-{} é€𝄞"
+    texts = ["".join(rng.choice(alphabet) for _ in range(length)) for length in range(101) for _ in range(3)]
+    frame = frame_of(spark, [{"text": t} for t in texts], StructType([StructField("text", StringType())]))
+    rows = rows_of(frame.select("text", F.xxhash64("text").alias("hash")))
+    assert len(rows) == len(texts)
+    assert {r["text"]: r["hash"] for r in rows} == {t: dialog_hash.reference(t) for t in texts}
+
+
+@given(st.text(max_size=100))
+def test_the_reference_agrees_with_the_tests_own(text: str) -> None:
+    assert dialog_hash.reference(text) == second_opinion(text.lower())

@@ -1,0 +1,222 @@
+"""The command line without Spark: helps, wrong options, exit codes, where what is printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from routing import cli
+from routing.errors import InputError, StorageError
+from tests.golden_texts import assert_golden
+
+COMMANDS = ("demo", "resolve")
+WIDTH = "100"
+
+
+@pytest.fixture(autouse=True)
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are wrapped at one width and without colours, wherever the tests run."""
+    monkeypatch.setenv("COLUMNS", WIDTH)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def ended(*arguments: str) -> int:
+    """The exit status of one command, whichever way it ends."""
+    try:
+        return cli.main(arguments)
+    except SystemExit as end:
+        assert isinstance(end.code, int)
+        return end.code
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], None]:
+    """Makes `sbroute resolve` end with an error."""
+
+    def fail_with(error: Exception) -> None:
+        def command(*_: object) -> int:
+            raise error
+
+        monkeypatch.setitem(cli._COMMANDS, "resolve", command)
+
+    return fail_with
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(*command.split(), "--help") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert_golden(f"help_{command or 'sbroute'}.txt", out)
+
+
+def test_every_command_has_its_help_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(cli._COMMANDS) == sorted(COMMANDS)
+    ended("--help")
+    shown = capsys.readouterr().out
+    assert re.findall(r"^    (\w+) ", shown, re.MULTILINE) == list(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "resolve",
+        "resolve --config",
+        "resolve --config a.yaml --nonsense",
+        "resolve --config a.yaml --format xml",
+        "nonsense",
+        "--nonsense",
+        "demo extra",
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(*line.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("sbroute")
+    assert err.count("\n") == 1
+    assert "--help)" in err
+
+
+def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended() == 2
+    assert "usage: sbroute" in "".join(capsys.readouterr())
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended("--version") == 0
+    assert re.fullmatch(r"sbroute \S+\n", capsys.readouterr().out)
+
+
+def test_a_fault_of_the_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("tabels: {}\n", encoding="utf-8")
+    assert ended("resolve", "--config", str(file), "--as-of", "noon", "--set", "resolve.mode=fast") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert_golden("config_faults.txt", err.replace(str(tmp_path), "FOLDER"))
+
+
+def test_a_missing_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended("resolve", "--config", "/no/such.yaml") == 2
+    assert capsys.readouterr().err == (
+        "sbroute: the configuration '/no/such.yaml' cannot be read: No such file or directory (check --config)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InputError.missing_table("routes", "/data/routes"), 2),
+        (StorageError.failed("writing", "disk full"), 3),
+        (ValueError("line one\nline two"), 3),
+    ],
+    ids=["contract", "storage", "unexpected"],
+)
+def test_an_error_is_one_sentence(
+    error: Exception,
+    status: int,
+    failing: Callable[[Exception], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failing(error)
+    assert ended("resolve", "--config", "x", "--quiet") == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("sbroute: ")
+    assert err.count("\n") == 1
+
+
+def test_a_traceback_only_when_asked_for(
+    failing: Callable[[Exception], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(InputError.missing_table("routes", "/data/routes"))
+    assert ended("resolve", "--config", "x", "--verbose") == 2
+    err = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in err
+    assert err.splitlines()[-1].startswith("sbroute: tables.routes: ")
+
+
+def test_errors_as_json(failing: Callable[[Exception], None], capsys: pytest.CaptureFixture[str]) -> None:
+    failing(InputError.missing_table("routes", "/data/routes"))
+    assert ended("resolve", "--config", "x", "--log-format", "json", "--quiet") == 2
+    line = json.loads(capsys.readouterr().err)
+    assert set(line) == {"time", "level", "message"}
+    assert (line["level"], line["message"][:23]) == ("error", "sbroute: tables.routes:")
+
+
+_SPARK_FREE = """
+import sys
+from routing import cli
+try:
+    cli.main(sys.argv[1:])
+except SystemExit as end:
+    code = end.code
+else:
+    code = "returned"
+heavy = sorted(name for name in ("pyspark", "delta", "pandas", "pyarrow", "py4j") if name in sys.modules)
+sys.stderr.write(f"code {code} heavy {heavy}")
+"""
+
+
+@pytest.mark.parametrize("line", ["--help", "resolve --help", "resolve --nonsense", "--version"])
+def test_no_spark_is_imported_for_it(line: str) -> None:
+    command = [sys.executable, "-c", _SPARK_FREE, *line.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr.endswith("heavy []")
+
+
+def _seconds_of_help() -> float:
+    started = time.monotonic()
+    command = [sys.executable, "-m", "routing", "--help"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    subprocess.run(command, capture_output=True, timeout=60, check=True, env=environment)
+    return time.monotonic() - started
+
+
+def test_help_takes_less_than_half_a_second() -> None:
+    # A busy machine is given several tries.
+    assert any(_seconds_of_help() < 0.5 for _ in range(10))
+
+
+def _configured(folder: Path) -> Path:
+    tables = "".join(f"  {key}: {key}\n" for key in ("routes", "databases", "services", "instances", "messages"))
+    outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
+    file = folder / "job.yaml"
+    text = f"tables:\n{tables}output:\n" + "".join(f"  {key}: out/{key}\n" for key in outputs)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("home", [None, "/no/such/java"], ids=["nowhere", "wrong JAVA_HOME"])
+def test_without_java(tmp_path: Path, home: str | None) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    # What Spark's own start script calls, and nothing else.
+    for name in ("bash", "sh", "env", "dirname", "uname", "ls", "cat", "grep", "sed", "ps"):
+        if (found := shutil.which(name)) is not None:
+            (programs / name).symlink_to(found)
+    unset = ("JAVA_HOME", "SPARK_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
+    kept = {key: value for key, value in os.environ.items() if key not in unset}
+    environment = {**kept, "PATH": str(programs), **({} if home is None else {"JAVA_HOME": home})}
+    done = subprocess.run(
+        [sys.executable, "-m", "routing", "resolve", "--config", str(_configured(tmp_path)), "--quiet"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**environment, "PYTHONPATH": str(Path(cli.__file__).parents[1])},
+    )
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert_golden(f"no_java_{'path' if home is None else 'home'}.txt", done.stderr)
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,225 @@
+"""The configuration: every fault at once, the nearest key, --set, locations, times and sizes."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from routing.config import Config, Location, load, parse_time, size_in_bytes
+from routing.errors import ConfigError
+
+UTC = timezone.utc
+WHOLE: dict[str, Any] = {
+    "tables": {key: f"data/{key}" for key in ("routes", "databases", "services", "instances", "messages")},
+    "output": {
+        key: f"out/{key}" for key in ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
+    },
+}
+
+
+def loaded(values: Any, *overrides: str, file: str = "/conf/job.yaml") -> Config:
+    return load(file, overrides, text=yaml.safe_dump(values))
+
+
+def faults(values: Any, *overrides: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        loaded(values, *overrides)
+    assert caught.value.exit_code == 2
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_defaults() -> None:
+    config = loaded(WHOLE)
+    assert config.tables["routes"] == Location("/conf/data/routes")
+    assert set(config.tables) == set(WHOLE["tables"])
+    assert (config.resolve.mode, config.resolve.as_of) == ("full", None)
+    assert (config.resolve.dialog_hash, config.resolve.broadcast_limit) == ("builtin", "512MB")
+    assert config.missing_route_namespace.endswith("/BrokerConfigurationNotice/MissingRoute")
+    assert config.spark == {}
+
+
+def test_every_fault_is_told_at_once() -> None:
+    values = {
+        "tables": {**WHOLE["tables"], "mesages": "x", "routes": 5, "services": None},
+        "output": {key: path for key, path in WHOLE["output"].items() if key != "runs"},
+        "resolve": {"mode": "fast", "as_of": "yesterday", "broadcast_limit": "much", "dialog_hash": 7},
+        "dynamic_routing": "on",
+        "spark": {"spark.a": {"b": 1}},
+        "resolv": {},
+    }
+    text = faults(values, "nonsense", "tables.routes.deep=1", "resolve.as_of=[")
+    for fault in (
+        "--set takes KEY=VALUE, not 'nonsense'",
+        "unknown key 'tables.mesages', did you mean 'tables.messages'?",
+        "unknown key 'resolv', did you mean 'resolve'?",
+        "tables.routes must be a path or a table name",
+        "--set tables.routes.deep: 'routes' holds no keys",
+        "--set resolve.as_of: '[' is not valid YAML",
+        "tables.services is missing",
+        "output.runs is missing",
+        "resolve.mode must be full",
+        "resolve.as_of: 'yesterday' is no ISO 8601 time",
+        "resolve.broadcast_limit: 'much' is no size",
+        "resolve.dialog_hash must be text, not '7'",
+        "dynamic_routing must be a mapping",
+        "spark.spark.a must be one value",
+    ):
+        assert fault in text
+    assert "has 14 faults" in text
+
+
+def test_an_unknown_key_far_from_all_lists_the_known_ones() -> None:
+    text = faults({**WHOLE, "zzz": 1})
+    assert "unknown key 'zzz', known are dynamic_routing, output, resolve, spark, tables" in text
+
+
+def test_the_text_of_many_faults_is_bounded() -> None:
+    text = faults({**WHOLE, **{f"key{n}": "x" * 1000 for n in range(1000)}})
+    assert "has 1000 faults" in text
+    assert text.count("unknown key") == 20
+    assert "and 980 more" in text
+    assert len(faults({**WHOLE, "k" * 100_000: 1})) < 1000
+
+
+@pytest.mark.parametrize("text", ["a: [", "- a\n- b", "just words", "a: 1\n b: 2", "\tx: 1"])
+def test_broken_yaml(text: str) -> None:
+    with pytest.raises(ConfigError, match="'job.yaml'.* is not valid YAML") as caught:
+        load("job.yaml", text=text)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_file_lacks_what_is_required() -> None:
+    with pytest.raises(ConfigError, match="has 9 faults: tables.routes is missing"):
+        load("job.yaml", text="")
+
+
+def test_a_missing_and_an_unreadable_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'/no/such.yaml' cannot be read: No such file"):
+        load("/no/such.yaml")
+    (tmp_path / "latin.yaml").write_bytes(b"tables: \xff")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(str(tmp_path / "latin.yaml"))
+
+
+def test_overrides() -> None:
+    config = loaded(
+        WHOLE,
+        "tables.dialogs=data/dialogs",
+        "resolve.as_of=2026-01-05T12:00:00+02:00",
+        "resolve.broadcast_limit=1KB",
+        "resolve.dialog_hash=udf",
+        "output.runs=shop.audit.runs",
+        "spark.spark.sql.shuffle.partitions=2",
+        "spark.spark.sql.ansi.enabled=true",
+        "dynamic_routing.missing_route_namespace=urn:a=b",
+    )
+    assert config.tables["dialogs"] == Location("/conf/data/dialogs")
+    assert config.resolve.as_of == datetime(2026, 1, 5, 10, tzinfo=UTC)
+    assert (config.resolve.broadcast_limit, config.resolve.dialog_hash) == ("1KB", "udf")
+    assert config.output["runs"] == Location("shop.audit.runs", is_name=True)
+    assert config.spark == {"spark.sql.shuffle.partitions": "2", "spark.sql.ansi.enabled": "true"}
+    assert config.missing_route_namespace == "urn:a=b"
+
+
+def test_the_last_override_wins_and_null_takes_a_key_away() -> None:
+    config = loaded({**WHOLE, "resolve": {"as_of": "2026-01-05"}}, "resolve.as_of=2027-01-01", "resolve.as_of=")
+    assert config.resolve.as_of is None
+    assert "tables.routes is missing" in faults(WHOLE, "tables.routes=null")
+
+
+@pytest.mark.parametrize(
+    ("text", "folder", "expected"),
+    [
+        ("data/routes", "/conf", Location("/conf/data/routes")),
+        ("/abs/routes", "/conf", Location("/abs/routes")),
+        ("routes", "/conf", Location("/conf/routes")),
+        ("./a.b", "/conf", Location("/conf/a.b")),
+        ("a..b", "/conf", Location("/conf/a..b")),
+        ("a.b.c.d", "/conf", Location("/conf/a.b.c.d")),
+        ("shop.routes", "/conf", Location("shop.routes", is_name=True)),
+        ("main.shop.routes", "/conf", Location("main.shop.routes", is_name=True)),
+        ("s3a://bucket/x.y", "/conf", Location("s3a://bucket/x.y")),
+        ("abfss://c@a.dfs.core.windows.net/x", "/conf", Location("abfss://c@a.dfs.core.windows.net/x")),
+        ("dbfs:/x/y", "/conf", Location("dbfs:/x/y")),
+        ("data/routes", "s3a://bucket/conf", Location("s3a://bucket/conf/data/routes")),
+        ("shop.routes", "s3a://bucket/conf", Location("shop.routes", is_name=True)),
+    ],
+)
+def test_locations(text: str, folder: str, expected: Location) -> None:
+    assert Location.parse(text, folder) == expected
+
+
+def test_paths_are_relative_to_the_file_not_to_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "job.yaml").write_text(yaml.safe_dump(WHOLE), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert load("conf/job.yaml").tables["routes"].text == str(tmp_path / "conf" / "data" / "routes")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2026-01-05T10:00:00Z", datetime(2026, 1, 5, 10, tzinfo=UTC)),
+        ("2026-01-05T10:00:00z", datetime(2026, 1, 5, 10, tzinfo=UTC)),
+        (" 2026-01-05 10:00:00 ", datetime(2026, 1, 5, 10, tzinfo=UTC)),
+        ("2026-01-05T10:00:00.123456+05:30", datetime(2026, 1, 5, 4, 30, 0, 123456, tzinfo=UTC)),
+        ("2026-01-05", datetime(2026, 1, 5, tzinfo=UTC)),
+        (date(2026, 1, 5), datetime(2026, 1, 5, tzinfo=UTC)),
+        (datetime(2026, 1, 5, 10), datetime(2026, 1, 5, 10, tzinfo=UTC)),
+        (datetime(2026, 1, 5, 10, tzinfo=timezone(timedelta(hours=-5))), datetime(2026, 1, 5, 15, tzinfo=UTC)),
+    ],
+)
+def test_times(value: object, expected: datetime) -> None:
+    assert parse_time(value) == expected
+    assert parse_time(value).utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "noon", "2026-13-01", "2026-01-05T25:00:00", 5, True, 1.5, "0001-01-01T00:00:00+10:00"]
+)
+def test_what_is_no_time(value: object) -> None:
+    with pytest.raises(ValueError, match="is no ISO 8601 time"):
+        parse_time(value)
+
+
+@pytest.mark.parametrize("written", ["2026-01-05T10:00:00Z", '"2026-01-05T10:00:00Z"', "2026-01-05T12:00:00+02:00"])
+def test_times_in_yaml_with_and_without_quotes(written: str) -> None:
+    text = yaml.safe_dump(WHOLE) + f"resolve:\n  as_of: {written}\n"
+    assert load("job.yaml", text=text).resolve.as_of == datetime(2026, 1, 5, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", 0), ("1B", 1), ("1024", 1024), ("512MB", 512 << 20), ("1 g", 1 << 30), ("2KiB", 2048), ("1tb", 1 << 40)],
+)
+def test_sizes(text: str, expected: int) -> None:
+    assert size_in_bytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1.5GB", "1XB", "one"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match="is no size, such as 512MB"):
+        size_in_bytes(text)
+
+
+def test_a_size_may_be_a_number() -> None:
+    assert size_in_bytes(loaded({**WHOLE, "resolve": {"broadcast_limit": 1024}}).resolve.broadcast_limit) == 1024
+    # Nothing is broadcast: not the same as no limit given.
+    assert size_in_bytes(loaded({**WHOLE, "resolve": {"broadcast_limit": 0}}).resolve.broadcast_limit) == 0
+
+
+def test_settings_as_json_can_be_read_again() -> None:
+    config = loaded(WHOLE, "resolve.as_of=2026-01-05T10:00:00Z", "spark.spark.x=1", "output.runs=a.b")
+    text = config.as_json()
+    assert "\n" not in text
+    again = load("/elsewhere/runs.yaml", text=text)
+    assert (again.tables, again.output, again.resolve) == (config.tables, config.output, config.resolve)
+    assert (again.spark, again.missing_route_namespace) == (config.spark, config.missing_route_namespace)

@@ -1,0 +1,100 @@
+"""Error texts: one bounded sentence each, kept word by word in golden/errors.txt."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+from routing import errors
+from routing.errors import RoutingError
+from tests.golden_texts import assert_golden
+
+_FAULTS = ["column name is int, not string", "required column address is missing"]
+# One call of every constructor, by name; a new one must be given its line here.
+SAMPLES: dict[str, tuple[object, ...]] = {
+    "ConfigError.unreadable": ("job.yaml", "No such file or directory"),
+    "ConfigError.broken_yaml": ("job.yaml", 3, "expected <block end>"),
+    "ConfigError.faults": ("job.yaml", ["tables.routes is missing", "unknown key 'resolv'"]),
+    "InputError.missing_table": ("routes", "/data/routes"),
+    "InputError.wrong_columns": ("routes", _FAULTS),
+    "InputError.faulty_rows": (["routes (hub, Sales, Far): address is missing"], 1),
+    "OutputError.other_schema": ("runs", "/out/runs", _FAULTS),
+    "OutputError.not_a_table": ("runs", "/out/runs"),
+    "OutputError.not_writable": ("runs", "/out/runs", "/out is no folder that can be written to"),
+    "EnvironmentFault.no_java": ("no Java was found",),
+    "EnvironmentFault.no_pyspark": ("pyspark",),
+    "StorageError.failed": ("writing output.runs to /out/runs", "No space left on device"),
+    "InternalError.counts": (10, 8, 1),
+}
+
+
+def _kinds() -> list[type[RoutingError]]:
+    found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, RoutingError)]
+    return [kind for kind in found if kind.__module__ == errors.__name__]
+
+
+def _constructors() -> Iterator[str]:
+    for kind in _kinds():
+        for name, member in vars(kind).items():
+            if isinstance(member, classmethod):
+                yield f"{kind.__name__}.{name}"
+
+
+def _sample(name: str) -> RoutingError:
+    kind, _, constructor = name.partition(".")
+    error = getattr(getattr(errors, kind), constructor)(*SAMPLES[name])
+    assert isinstance(error, RoutingError)
+    return error
+
+
+def test_every_text_is_as_its_golden_file_says() -> None:
+    assert sorted(_constructors()) == sorted(SAMPLES)
+    lines = [f"{name} (exit code {_sample(name).exit_code})\n  {_sample(name)}" for name in SAMPLES]
+    assert_golden("errors.txt", "\n".join(lines))
+
+
+@pytest.mark.parametrize("name", list(SAMPLES))
+def test_a_text_is_one_line_with_its_hint_in_brackets(name: str) -> None:
+    error = _sample(name)
+    assert "\n" not in str(error)
+    assert str(error) == (error.message if error.hint is None else f"{error.message} ({error.hint})")
+
+
+def test_exit_codes() -> None:
+    codes = {kind.__name__: kind.exit_code for kind in _kinds()}
+    assert codes == {
+        "RoutingError": 3,
+        "ContractError": 2,
+        "ConfigError": 2,
+        "InputError": 2,
+        "OutputError": 2,
+        "EnvironmentFault": 2,
+        "StorageError": 3,
+        "InternalError": 3,
+    }
+
+
+def test_lists_are_cut_and_values_shortened() -> None:
+    text = errors.bounded([f"fault {n}" for n in range(25)], "fault")
+    assert text.startswith("25 faults: fault 0; ")
+    assert text.endswith("fault 19; and 5 more")
+    assert errors.bounded(["a"], "fault") == "1 fault: a"
+    assert errors.bounded(["a"], "fault", 9) == "9 faults: a; and 8 more"
+    assert len(errors.quoted("x" * 10_000)) < 250
+    assert errors.quoted("a\nb") == r"'a\nb'"
+
+
+def test_the_nearest_known_key() -> None:
+    known = ["tables.routes", "tables.messages"]
+    assert errors.unknown_key("tables.mesage", known) == (
+        "unknown key 'tables.mesage', did you mean 'tables.messages'?"
+    )
+    assert errors.unknown_key("zzz", known) == "unknown key 'zzz', known are tables.messages, tables.routes"
+
+
+def test_the_first_sentence_of_an_error_of_java() -> None:
+    assert errors.first_sentence(ValueError("\n  first \nat org.apache")) == "first"
+    assert errors.first_sentence(ValueError()) == "ValueError"
+    assert len(errors.first_sentence(ValueError("x" * 10_000))) < 500

@@ -1,0 +1,163 @@
+"""Laws that hold in every room, checked on the syntax tree; imports between rooms are the import linter's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import routing
+
+HOUSE = Path(routing.__file__).parent
+RULE_ROOMS = frozenset(
+    f"{name}.py"
+    for name in (
+        "choosing configuration conform dialog_hash intervals keys locating matching plan requests resolving text"
+        " validate"
+    ).split()
+)
+_JVM = {"rdd", "sparkContext", "_jvm", "_jdf", "_sc", "_jsparkSession", "SparkContext"}
+_UDFS = {"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "registerJavaFunction"}
+_PYTHON_NODES = {"applyInPandas", "mapInPandas", "applyInArrow", "mapInArrow", "foreach", "foreachPartition"}
+_PYTHON_NODES |= {"foreachBatch", "applyInPandasWithState", "transformWithState", "transformWithStateInPandas"}
+_READS = {"read", "readStream"}
+_WRITES = {"write", "writeTo", "writeStream", "saveAsTable", "insertInto", "mergeInto", "DeltaTable"}
+_ACTIONS = {"collect", "toPandas", "toArrow", "count", "first", "head", "take", "tail", "show", "isEmpty"}
+_ACTIONS |= {"toLocalIterator", "persist", "checkpoint", "localCheckpoint"}
+_CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.time", "time.monotonic"}
+_CLOCKS |= {f"F.{name}" for name in ("current_timestamp", "now", "current_date", "localtimestamp", "curdate")}
+_CHANCE = {"F.rand", "F.randn", "F.uuid", "F.shuffle", "F.monotonically_increasing_id", "uuid.uuid4"}
+
+Law = Callable[[ast.AST], bool]
+
+
+def _attribute(node: ast.AST, names: set[str]) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in names
+
+
+def _name(node: ast.AST, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _either(node: ast.AST, names: set[str]) -> bool:
+    imported = isinstance(node, ast.ImportFrom) and any(alias.name in names for alias in node.names)
+    return imported or _attribute(node, names) or _name(node, names)
+
+
+def _is_jvm(node: ast.AST) -> bool:
+    return _either(node, _JVM)
+
+
+def _is_cache(node: ast.AST) -> bool:
+    return _attribute(node, {"cache"}) and ast.unparse(node) != "functools.cache"
+
+
+def _is_print(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _name(node.func, {"print"})
+
+
+def _is_udf(node: ast.AST) -> bool:
+    return _attribute(node, _UDFS | _PYTHON_NODES) or (
+        isinstance(node, ast.ImportFrom) and any(alias.name in _UDFS for alias in node.names)
+    )
+
+
+def _is_read(node: ast.AST) -> bool:
+    """``spark.read`` is a property; a method called read is somebody else's."""
+    return isinstance(node, ast.Attribute) and _attribute(node.value, _READS)
+
+
+def _is_write(node: ast.AST) -> bool:
+    return _either(node, _WRITES)
+
+
+def _is_builder(node: ast.AST) -> bool:
+    return _attribute(node, {"builder"})
+
+
+def _is_action(node: ast.AST) -> bool:
+    return _attribute(node, _ACTIONS) and isinstance(node, ast.Attribute) and ast.unparse(node.value) != "F"
+
+
+def _is_clock(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and ast.unparse(node) in _CLOCKS | _CHANCE
+
+
+def _rooms(*but: str) -> Iterator[Path]:
+    for path in sorted(HOUSE.rglob("*.py")):
+        if str(path.relative_to(HOUSE)) not in but:
+            yield path
+
+
+def _breaches(law: Law, source: str) -> list[str]:
+    tree = ast.parse(source)
+    return [f"line {node.lineno}: {ast.unparse(node)}" for node in ast.walk(tree) if hasattr(node, "lineno") and law(node)]
+
+
+# What is banned, and the only rooms that may.
+EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
+    "the JVM and RDDs": (_is_jvm, ()),
+    "cache": (_is_cache, ()),
+    "print": (_is_print, ("cli.py",)),
+    "Python UDFs": (_is_udf, ("dialog_hash.py",)),
+    "reading tables": (_is_read, ("tables.py",)),
+    "writing tables": (_is_write, ("tables.py",)),
+    "building a session": (_is_builder, ("session.py",)),
+}
+IN_RULE_ROOMS: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_clock}
+
+
+@pytest.mark.parametrize("what", list(EVERYWHERE))
+def test_law_of_the_house(what: str) -> None:
+    law, exempt = EVERYWHERE[what]
+    found = {str(path): _breaches(law, path.read_text(encoding="utf-8")) for path in _rooms(*exempt)}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize("what", list(IN_RULE_ROOMS))
+def test_law_of_the_rule_rooms(what: str) -> None:
+    rooms = [path for path in _rooms() if path.parent == HOUSE and path.name in RULE_ROOMS]
+    assert {path.name for path in rooms} == RULE_ROOMS
+    found = {path.name: _breaches(IN_RULE_ROOMS[what], path.read_text(encoding="utf-8")) for path in rooms}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_only_one_room_keeps_frames() -> None:
+    """What is kept must be left out on Spark Connect, so that one room decides it."""
+    persists = [p.name for p in _rooms() if ".persist(" in p.read_text(encoding="utf-8")]
+    assert persists == ["compiling.py"]
+
+
+def test_the_hash_is_the_only_udf_of_its_room() -> None:
+    source = (HOUSE / "dialog_hash.py").read_text(encoding="utf-8")
+    assert source.count("@F.pandas_udf(") + source.count("@F.arrow_udf(") == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "breach"),
+    [
+        ("the JVM and RDDs", "frame.rdd.map(f)"),
+        ("the JVM and RDDs", "spark.sparkContext.broadcast(x)"),
+        ("the JVM and RDDs", "frame._jdf.queryExecution()"),
+        ("the JVM and RDDs", "from pyspark import SparkContext"),
+        ("cache", "frame.cache()"),
+        ("print", "print('x')"),
+        ("Python UDFs", "f = F.udf(g)"),
+        ("Python UDFs", "from pyspark.sql.functions import pandas_udf"),
+        ("Python UDFs", "spark.udf.register('f', g)"),
+        ("Python UDFs", "frame.mapInPandas(f, schema)"),
+        ("reading tables", "spark.read.table('x')"),
+        ("writing tables", "frame.write.save('x')"),
+        ("writing tables", "from delta import DeltaTable"),
+        ("building a session", "SparkSession.builder.getOrCreate()"),
+        ("actions", "rows = frame.collect()"),
+        ("actions", "frame.select('x').first()"),
+        ("clocks and chance", "t = datetime.now(timezone.utc)"),
+        ("clocks and chance", "t = F.current_timestamp()"),
+    ],
+)
+def test_a_breach_is_seen(what: str, breach: str) -> None:
+    law = IN_RULE_ROOMS[what] if what in IN_RULE_ROOMS else EVERYWHERE[what][0]
+    assert _breaches(law, breach)
