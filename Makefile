@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check format lock wheel clean
+.PHONY: help setup java demo test test-rules mutants bench check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -9,13 +9,23 @@ SOURCES := $(wildcard routing jobs tests benchmarks)
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: setup  ## route example messages and show where each goes (ARGS='--out DIR')
 	@$(WITH_JAVA) $(BIN)/sbroute demo $(ARGS)
 
 test: setup  ## run all tests (ARGS='-k name')
 	@$(WITH_JAVA) $(BIN)/python -m pytest --durations=15 $(ARGS)
+
+test-rules: setup  ## compare a million random messages with the tests' own resolver (a long run)
+	@$(WITH_JAVA) SBROUTE_RANDOM_ESTATES=500 SBROUTE_RANDOM_MESSAGES=100 SBROUTE_RANDOM_BATCHES=$(or $(BATCHES),20) \
+		$(BIN)/python -m pytest tests/spark/test_random_estates.py --durations=3 $(ARGS)
+
+mutants: setup  ## break each rule once, in a copy, and demand a red test (ARGS=NAME)
+	@$(WITH_JAVA) $(BIN)/python -m tests.mutants $(ARGS)
+
+bench: setup  ## make benchmark tables and measure (ARGS='--messages 1000000'; minutes at the default size)
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.bench $(ARGS)
 
 check: setup  ## run the linters and the type checker
 	$(BIN)/ruff check

@@ -148,6 +148,7 @@ class Compiled:
             F.lit(1) if attempt is None else attempt,
             may_expire=self.dialogs is not None and self.dialogs.end,
             may_ask=opened is not None,
+            transport=self.uses.transport,
         )
 
     def new_route_requests(self, opened: DataFrame | None) -> DataFrame:
@@ -182,12 +183,10 @@ def conformed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 def check_rows(frames: Mapping[str, DataFrame]) -> None:
     """Stop where a configuration, dialogs or route_requests row is at fault. Raises InputError."""
     found = validate.findings(frames)
-    first = found.limit(_SHOWN_FINDINGS + 1).collect()
-    if not first:
-        return
-    total = len(first) if len(first) <= _SHOWN_FINDINGS else found.count()
-    shown = found.orderBy("table_name", "row_key", "fault").limit(_SHOWN_FINDINGS).collect()
-    raise InputError.faulty_rows([f"{r.table_name} ({r.row_key}): {r.fault}" for r in shown], total)
+    total = found.count()
+    if total:
+        shown = found.orderBy("table_name", "row_key", "fault").limit(_SHOWN_FINDINGS).collect()
+        raise InputError.faulty_rows([f"{r.table_name} ({r.row_key}): {r.fault}" for r in shown], total)
 
 
 def prepare(frames: Mapping[str, DataFrame]) -> tuple[Configuration, Features]:

@@ -118,7 +118,10 @@ def parse_time(value: object) -> datetime:
             raise ValueError(f"{quoted(value)} is no ISO 8601 time") from None
     else:
         raise ValueError(f"{quoted(value)} is no ISO 8601 time")
-    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+    try:
+        return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+    except OverflowError:
+        raise ValueError(f"{quoted(value)} is no time between the years 1 and 9999") from None
 
 
 def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> Config:
@@ -151,7 +154,7 @@ def _read(file: str) -> str:
 
 def _parse(file: str, text: str) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(text)
+        values = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         why = getattr(error, "problem", None) or first_sentence(error)
@@ -161,6 +164,21 @@ def _parse(file: str, text: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError.broken_yaml(file, None, "the top level must be a mapping")
     return values
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader, which refuses a key that stands twice instead of taking the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
+                if key_node.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {quoted(key_node.value)} stands twice", key_node.start_mark
+                    )
+                seen.add(key_node.value)
+        return super().construct_mapping(node, deep=deep)
 
 
 def _override(values: dict[str, Any], override: str) -> str | None:
@@ -194,12 +212,15 @@ class _Checker:
     def config(self, file: str) -> Config:
         """The checked configuration; only to be used where no fault was collected."""
         self._known(self._values, _SECTIONS, "")
+        inputs = self._locations("tables", tuple(_INPUTS), {k for k, v in _INPUTS.items() if v})
+        outputs = self._locations("output", _OUTPUTS, set(_OUTPUTS))
+        self._distinct(inputs, outputs)
         routing = self._section("dynamic_routing", ("missing_route_namespace",))
         resolve = self._section("resolve", tuple(ResolveSettings.__dataclass_fields__))
         return Config(
             file=file,
-            tables=self._locations("tables", tuple(_INPUTS), {k for k, v in _INPUTS.items() if v}),
-            output=self._locations("output", _OUTPUTS, set(_OUTPUTS)),
+            tables=inputs,
+            output=outputs,
             resolve=self._resolve(resolve),
             missing_route_namespace=self._text(
                 routing, "dynamic_routing.missing_route_namespace", MISSING_ROUTE_NAMESPACE
@@ -237,6 +258,14 @@ class _Checker:
                 found[key] = Location.parse(value, self._folder)
         return found
 
+    def _distinct(self, inputs: Mapping[str, Location], outputs: Mapping[str, Location]) -> None:
+        """No output may stand where an input or another output does: it would be replaced."""
+        taken = {str(where): f"tables.{key}" for key, where in inputs.items()}
+        for key, where in outputs.items():
+            if str(where) in taken:
+                self._faults.append(f"output.{key} has the location of {taken[str(where)]}")
+            taken.setdefault(str(where), f"output.{key}")
+
     def _resolve(self, section: Mapping[str, Any]) -> ResolveSettings:
         default = ResolveSettings()
         as_of = None
@@ -244,7 +273,8 @@ class _Checker:
             as_of = None if section.get("as_of") is None else parse_time(section["as_of"])
         except ValueError as error:
             self._faults.append(f"resolve.as_of: {error}")
-        limit = str(section.get("broadcast_limit") or default.broadcast_limit)
+        given = section.get("broadcast_limit")
+        limit = default.broadcast_limit if given is None else str(given)
         try:
             size_in_bytes(limit)
         except ValueError as error:

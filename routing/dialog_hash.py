@@ -7,15 +7,12 @@ Arrow UDF for those who replace the hash by another. This is the only room with 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from routing import text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DialogHash = Callable[[Column], Column]
 SQL_FUNCTION = "dialog_id_hash"
@@ -38,15 +35,15 @@ def udf(conversation_id: Column) -> Column:
 
 
 def _arrow_udf() -> Any:
-    """The UDF itself, made when it is asked for: making one needs a session on some Spark versions."""
+    """The UDF itself, made when it is asked for: pandas is needed only by those who use it."""
+    import pandas
 
-    @F.pandas_udf("bigint")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
-    def dialog_id_hash(ids: pd.Series) -> pd.Series:
-        import pandas
-
+    def dialog_id_hash(ids):  # type: ignore[no-untyped-def]
         return pandas.Series([None if i is None else reference(i) for i in ids], dtype="Int64")
 
-    return dialog_id_hash
+    # Spark reads the hints as types; those of this file are text, since its annotations are postponed.
+    dialog_id_hash.__annotations__ = {"ids": pandas.Series, "return": pandas.Series}
+    return F.pandas_udf(dialog_id_hash, "bigint")  # type: ignore[call-overload, unused-ignore]
 
 
 IMPLEMENTATIONS: dict[str, DialogHash] = {"builtin": builtin, "udf": udf}

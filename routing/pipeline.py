@@ -236,7 +236,7 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
     runs = tables.snapshots(spark, {"runs": config.output["runs"]})["runs"].read(spark)
     found = runs.where(F.col("run_id") == run_id).select("output_versions").collect()
     if not found:
-        raise InputError(f"no run {run_id!r} is recorded in {config.output['runs']}", "see sbroute runs")
+        raise InputError(f"no run {run_id!r} is recorded in {config.output['runs']}", "look up its run_id there")
     versions = found[0]["output_versions"]
     resolved, requested, rejected = (
         tables.Snapshot(config.output[key], versions[key]).read(spark)

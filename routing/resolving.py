@@ -73,13 +73,14 @@ def _opens(messages: DataFrame, opened: DataFrame, database: Column, name: str) 
 
 
 def resolved_routes(
-    messages: DataFrame, run_id: str, attempt: Column, *, may_expire: bool, may_ask: bool
+    messages: DataFrame, run_id: str, attempt: Column, *, may_expire: bool, may_ask: bool, transport: bool
 ) -> DataFrame:
     """The rows of ``resolved_routes``, one for each valid message (rule book, all sections).
 
     ``messages`` has the columns of `keys.keyed`, choice and, where any ``may_ask``, those of `with_openers`.
-    The plan's choice stands but for three things that are a message's own: its hops, a request that it opens
-    (step 4), and the end of its dialog, which comes before all else.
+    ``transport``: a route may read its address from the service name. The plan's choice stands but for three
+    things that are a message's own: its hops, a request that it opens (step 4), and the end of its dialog,
+    which comes before all else.
     """
     choice = F.col("choice")
     values = {name: choice[name] for name in CHOSEN}

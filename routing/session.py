@@ -1,4 +1,4 @@
-"""The only place that builds a SparkSession (platforms.md of the documentation).
+"""The only place that builds a SparkSession (README, Versions and platforms).
 
 A session that is given (a notebook, Databricks, spark-submit's own context) is used as it is: none of these
 settings touches it. Only a session that this command starts by itself is made small, quiet and UTC.

@@ -40,9 +40,8 @@ def findings(tables: Mapping[str, DataFrame]) -> DataFrame:
     Columns: table_name, row_key, fault (all text). Empty where everything is fine.
     """
     parts = [_row_faults(key, frame) for key, frame in tables.items() if key in KEYS]
-    parts += [_doubled_keys(key, tables[key]) for key in _UNIQUE if key in tables]
-    if "routes" in tables:
-        parts.append(_version_faults(tables["routes"]))
+    parts.append(_doubled_keys({key: tables[key] for key in _UNIQUE if key in tables}))
+    parts.append(_version_faults(tables["routes"]))
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -110,13 +109,23 @@ _SPECIAL_CHECKS: dict[str, Callable[[], list[Column]]] = {
 }
 
 
-def _doubled_keys(key: str, frame: DataFrame) -> DataFrame:
-    if key == "dialogs":
-        frame = frame.withColumn("conversation_id", text.conversation_id(F.col("conversation_id")))
-    doubled = frame.groupBy(*KEYS[key]).agg(F.count("*").alias("rows")).where("rows > 1")
-    return doubled.select(
-        F.lit(key).alias("table_name"),
-        _row_key(key).alias("row_key"),
+def _doubled_keys(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Keys that several rows have; all tables are counted in one aggregate, four key columns wide."""
+    width = max(len(KEYS[key]) for key in tables)
+    parts = []
+    for key, frame in tables.items():
+        values = [F.col(name).cast("string") for name in KEYS[key]]
+        if key == "dialogs":
+            values[KEYS[key].index("conversation_id")] = text.conversation_id(F.col("conversation_id"))
+        values += [F.lit(None).cast("string")] * (width - len(values))
+        parts.append(
+            frame.select(F.lit(key).alias("table_name"), *(v.alias(f"k{n}") for n, v in enumerate(values)))
+        )
+    names = [f"k{n}" for n in range(width)]
+    counted = reduce(DataFrame.unionByName, parts).groupBy("table_name", *names).agg(F.count("*").alias("rows"))
+    return counted.where("rows > 1").select(
+        "table_name",
+        F.concat_ws(", ", *(F.substring(name, 1, 100) for name in names)).alias("row_key"),
         F.format_string("%s rows have this key", F.col("rows").cast("string")).alias("fault"),
     )
 

@@ -17,6 +17,7 @@ def assert_golden(name: str, text: str) -> None:
     file = GOLDEN / name
     text = text.rstrip("\n") + "\n"
     if os.environ.get(UPDATE):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     assert file.is_file(), f"{file} is missing: run the test with {UPDATE}=1 and read what it wrote"
     assert text == file.read_text(encoding="utf-8")

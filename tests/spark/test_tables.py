@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,20 +46,24 @@ def resolved(spark: SparkSession, tables: dict[str, DataFrame]) -> tuple[Rows, R
     return first, second
 
 
-def test_accepted_types_give_the_same_rows(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
+def test_accepted_types_give_the_same_rows(
+    spark: SparkSession, estate: dict[str, DataFrame], tmp_path: Path
+) -> None:
     from pyspark.sql import functions as F
-    from pyspark.sql.types import TimestampType
 
     expected = resolved(spark, estate)
+    columns = "instance_name CHAR(3), database_name VARCHAR(20), name VARCHAR(100)"
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}` ({columns}) USING delta")
+    store(estate["services"].coalesce(1), tmp_path, mode="append")
     messages = estate["messages"]
-    at_noon = F.lit("2026-01-05 12:00:00").cast("timestamp_ntz")
     changed = {
         **estate,
+        "services": spark.read.format("delta").load(str(tmp_path)),
         "messages": messages.withColumns(
             {
                 "message_sequence_number": F.col("message_sequence_number").cast("tinyint"),
                 "hops_remaining": F.col("hops_remaining").cast("smallint"),
-                "enqueue_time": at_noon,
+                "enqueue_time": F.lit("2026-01-05 12:00:00").cast("timestamp_ntz"),
                 "observed_at": F.lit(None),
                 "to_broker_instance": F.lit(None),
                 # Names that the job uses itself are as extra as any other.
@@ -72,19 +76,9 @@ def test_accepted_types_give_the_same_rows(spark: SparkSession, estate: dict[str
         "routes": estate["routes"].drop("lifetime", "valid_from").withColumn("live_to", F.lit(True)),
         "databases": estate["databases"].withColumn("database_id", F.col("database_id").cast("bigint")),
         "instances": estate["instances"].withColumn("addresses", F.array()),
-        "dialogs": estate["dialogs"].select(*(F.col(name) for name in reversed(estate["dialogs"].columns))),
+        "dialogs": estate["dialogs"].select(*reversed(estate["dialogs"].columns)),
     }
-    assert not isinstance(changed["messages"].schema["enqueue_time"].dataType, TimestampType)
     assert resolved(spark, changed) == expected
-
-
-def test_varchar_and_char_of_a_table(spark: SparkSession, estate: dict[str, DataFrame], tmp_path: Path) -> None:
-    folder = tmp_path / "services"
-    columns = "instance_name CHAR(3), database_name VARCHAR(20), name VARCHAR(100)"
-    spark.sql(f"CREATE TABLE delta.`{folder}` ({columns}) USING delta")
-    store(estate["services"].coalesce(1), folder, mode="append")
-    services = spark.read.format("delta").load(str(folder))
-    assert resolved(spark, {**estate, "services": services}) == resolved(spark, estate)
 
 
 def test_collations_do_not_change_how_names_compare(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
@@ -100,62 +94,50 @@ def test_collations_do_not_change_how_names_compare(spark: SparkSession, estate:
         )
         for key, frame in tables.items()
     }
-    assert resolved(spark, lower) == resolved(spark, tables)
-    assert [row["reason"] for row in resolved(spark, lower)[0]] == ["LOCAL_SERVICE", "ROUTE_REQUESTED"]
+    got, rejected = resolved(spark, lower)
+    assert [row["reason"] for row in got] == ["LOCAL_SERVICE", "ROUTE_REQUESTED"]
+    assert [row["reasons"] for row in rejected] == [["UNKNOWN_INSTANCE"]]
 
 
-def test_times_without_zone_are_utc_whatever_the_session(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
+def test_values_at_their_edges(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
+    """Times without zone, integers that do not fit, empty elements of addresses; all in one run."""
     from pyspark.sql import functions as F
 
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    assert zone == "America/New_York"
-    rows = [message(n, "//far", enqueue_time=moment) for n, moment in enumerate(MOMENTS)]
-    zoned = frames(spark, {"messages": rows})["messages"]
-    text = F.create_map(*(F.lit(part) for n, m in enumerate(MOMENTS) for part in (f"m{n}", m[:-1])))
-    bare = zoned.withColumn("enqueue_time", F.element_at(text, F.col("message_id")).cast("timestamp_ntz"))
-    got, _ = resolved(spark, {**estate, "messages": bare})
-    wanted = [datetime.fromisoformat(m[:-1]).replace(tzinfo=timezone.utc) for m in MOMENTS]
-    assert [row["enqueue_time"] for row in got] == wanted
-    assert [row["decided_at"] for row in got] == wanted
-
-
-def test_a_bound_without_zone_is_utc(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
-    from pyspark.sql import functions as F
-
-    end = datetime(2026, 3, 8, 2, 30, tzinfo=timezone.utc)
-    rows = [
-        message(1, "//far", enqueue_time=end - timedelta(microseconds=1)),
-        message(2, "//far", enqueue_time=end),
+    # The times must come out right in a session whose zone has daylight saving.
+    assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
+    times = [*MOMENTS, "2026-03-08T02:29:59.999999Z", "2026-03-08T02:30:00.000000Z"]
+    rows = [message(n, "//ends" if n >= len(MOMENTS) else "//far") for n in range(len(times))]
+    rows += [message(20, "//own"), message(21, "//far", hops_remaining=1), message(22, "//far", hops_remaining=2)]
+    text = F.create_map(*(F.lit(part) for n, m in enumerate(times) for part in (f"m{n}", m[:-1])))
+    time = F.coalesce(F.element_at(text, F.col("message_id")), F.lit("2026-01-05 12:00:00"))
+    hops = F.when(F.col("hops_remaining") == 1, F.lit(2**31)).when(F.col("hops_remaining") == 2, F.lit(-(2**31)))
+    messages = frame_of(spark, rows, estate["messages"].schema).withColumns(
+        {"enqueue_time": time.cast("timestamp_ntz"), "hops_remaining": hops}
+    )
+    routes = [route("Far", "//far", "tcp://far:1"), route("Own", "//own", "tcp://OWN:4022/")]
+    routes.append(route("Ends", "//ends", "tcp://ends:1"))
+    end = F.when(F.col("name") == "Ends", F.lit("2026-03-08 02:30:00"))
+    instance = {"instance_name": "hub", "addresses": [None, "", " tcp://own:4022"]}
+    got, rejected = resolved(
+        spark,
+        {
+            **estate,
+            "messages": messages,
+            "routes": frame_of(spark, routes, estate["routes"].schema).withColumn(
+                "lifetime", end.cast("timestamp_ntz")
+            ),
+            "instances": frame_of(spark, [instance], estate["instances"].schema),
+        },
+    )
+    found = {row["message_id"]: row for row in got}
+    wanted = [datetime.fromisoformat(m[:-1]).replace(tzinfo=timezone.utc) for m in times]
+    for n, moment in enumerate(wanted):
+        assert (found[f"m{n}"]["enqueue_time"], found[f"m{n}"]["decided_at"]) == (moment, moment)
+    assert (found["m6"]["outcome"], found["m7"]["outcome"]) == ("SENT", "DELAYED")
+    assert (found["m20"]["rerouted_from"], found["m22"]["outcome"]) == ("Own", "SENT")
+    assert [(r["message_id"], r["reasons"], r["hops_remaining"]) for r in rejected] == [
+        ("m21", ["OUT_OF_RANGE_HOPS_REMAINING"], 2**31)
     ]
-    routes = frame_of(spark, [route("Far", "//far", "tcp://far:1")], estate["routes"].schema)
-    bounded = routes.withColumn("lifetime", F.lit("2026-03-08 02:30:00").cast("timestamp_ntz"))
-    messages = frames(spark, {"messages": rows})["messages"]
-    got, _ = resolved(spark, {**estate, "routes": bounded, "messages": messages})
-    assert [row["outcome"] for row in got] == ["SENT", "DELAYED"]
-
-
-def test_an_integer_that_does_not_fit(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
-    from pyspark.sql import functions as F
-
-    hops = F.when(F.col("message_id") == "m5", F.lit(2**31)).when(F.col("message_id") == "m3", F.lit(-(2**31)))
-    messages = estate["messages"].withColumn("hops_remaining", hops)
-    got, rejected = resolved(spark, {**estate, "messages": messages})
-    assert [row["message_id"] for row in got] == ["m1", "m2", "m3", "m4"]
-    assert {row["message_id"]: row["reasons"] for row in rejected} == {
-        "m5": ["OUT_OF_RANGE_HOPS_REMAINING"],
-        "m6": ["CONVERSATION_ID_NOT_A_GUID"],
-        "m7": ["UNKNOWN_INSTANCE"],
-    }
-    assert rejected[0]["hops_remaining"] == 2**31
-
-
-def test_null_and_empty_addresses_are_ignored(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
-    schema = estate["instances"].schema
-    instance = {"instance_name": "hub", "addresses": [None, "", "TCP://Far.example:4022/"]}
-    messages = frames(spark, {"messages": [message(3, "//far")]})["messages"]
-    instances = frame_of(spark, [instance], schema)
-    got, _ = resolved(spark, {**estate, "instances": instances, "messages": messages})
-    assert [(row["rerouted_from"], row["outcome"]) for row in got] == [("Far", "DELAYED")]
 
 
 def test_columns_of_other_types_are_told_at_once(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
@@ -184,9 +166,11 @@ def test_catalog_names(spark: SparkSession, tmp_path: Path) -> None:
     inputs = store_estate(spark, small_estate(), tmp_path / "in")
     spark.sql("CREATE SCHEMA IF NOT EXISTS shop")
     try:
-        spark.sql("CREATE TABLE shop.`far routes` USING delta AS SELECT * FROM delta.`" + str(inputs / "routes") + "`")
+        spark.sql(
+            "CREATE TABLE shop.far_routes USING delta AS SELECT * FROM delta.`" + str(inputs / "routes") + "`"
+        )
         config = config_of(
-            inputs, tmp_path, "tables.routes=shop.far routes", "output.resolved_routes=spark_catalog.shop.resolved"
+            inputs, tmp_path, "tables.routes=shop.far_routes", "output.resolved_routes=spark_catalog.shop.resolved"
         )
         done = routing.run(spark, config)
         assert spark.table("shop.resolved").count() == done.row["rows_resolved"] == 5
@@ -194,4 +178,3 @@ def test_catalog_names(spark: SparkSession, tmp_path: Path) -> None:
         assert routing.read_run(spark, config, done.row["run_id"]).resolved_routes.count() == 5
     finally:
         spark.sql("DROP SCHEMA shop CASCADE")
-

@@ -89,21 +89,21 @@ def test_the_text_of_many_faults_is_bounded() -> None:
 
 @pytest.mark.parametrize("text", ["a: [", "- a\n- b", "just words", "a: 1\n b: 2", "\tx: 1"])
 def test_broken_yaml(text: str) -> None:
-    with pytest.raises(ConfigError, match="'job.yaml'.* is not valid YAML") as caught:
+    with pytest.raises(ConfigError, match=r"'job.yaml'.* is not valid YAML") as caught:
         load("job.yaml", text=text)
     assert "\n" not in str(caught.value)
 
 
 def test_an_empty_file_lacks_what_is_required() -> None:
-    with pytest.raises(ConfigError, match="has 9 faults: tables.routes is missing"):
+    with pytest.raises(ConfigError, match=r"has 9 faults: tables.routes is missing"):
         load("job.yaml", text="")
 
 
 def test_a_missing_and_an_unreadable_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'/no/such.yaml' cannot be read: No such file"):
+    with pytest.raises(ConfigError, match=r"'/no/such.yaml' cannot be read: No such file"):
         load("/no/such.yaml")
     (tmp_path / "latin.yaml").write_bytes(b"tables: \xff")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match=r"cannot be read"):
         load(str(tmp_path / "latin.yaml"))
 
 
@@ -186,11 +186,13 @@ def test_times(value: object, expected: datetime) -> None:
     "value", ["", "noon", "2026-13-01", "2026-01-05T25:00:00", 5, True, 1.5, "0001-01-01T00:00:00+10:00"]
 )
 def test_what_is_no_time(value: object) -> None:
-    with pytest.raises(ValueError, match="is no ISO 8601 time"):
+    with pytest.raises(ValueError, match=r"is no ISO 8601 time"):
         parse_time(value)
 
 
-@pytest.mark.parametrize("written", ["2026-01-05T10:00:00Z", '"2026-01-05T10:00:00Z"', "2026-01-05T12:00:00+02:00"])
+@pytest.mark.parametrize(
+    "written", ["2026-01-05T10:00:00Z", '"2026-01-05T10:00:00Z"', "2026-01-05T12:00:00+02:00"]
+)
 def test_times_in_yaml_with_and_without_quotes(written: str) -> None:
     text = yaml.safe_dump(WHOLE) + f"resolve:\n  as_of: {written}\n"
     assert load("job.yaml", text=text).resolve.as_of == datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -198,7 +200,15 @@ def test_times_in_yaml_with_and_without_quotes(written: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("0", 0), ("1B", 1), ("1024", 1024), ("512MB", 512 << 20), ("1 g", 1 << 30), ("2KiB", 2048), ("1tb", 1 << 40)],
+    [
+        ("0", 0),
+        ("1B", 1),
+        ("1024", 1024),
+        ("512MB", 512 << 20),
+        ("1 g", 1 << 30),
+        ("2KiB", 2048),
+        ("1tb", 1 << 40),
+    ],
 )
 def test_sizes(text: str, expected: int) -> None:
     assert size_in_bytes(text) == expected
@@ -206,7 +216,7 @@ def test_sizes(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "1.5GB", "1XB", "one"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(ValueError, match="is no size, such as 512MB"):
+    with pytest.raises(ValueError, match=r"is no size, such as 512MB"):
         size_in_bytes(text)
 
 

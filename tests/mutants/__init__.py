@@ -1,0 +1,1 @@
+"""The rules, each broken once on purpose: every break must turn a test red (``make mutants``)."""

@@ -1,0 +1,144 @@
+"""Break the rules one at a time in a copy of the project, and demand that the tests see each break.
+
+``python -m tests.mutants [NAME …]``: exit status 0 where every mutant turned a test red; 1 where one did not, or
+where the tests are red without any. All share one Spark session, so that a mutant costs no start of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.mutants.catalogue import MUTANTS, Mutant
+
+PROJECT = Path(__file__).resolve().parents[2]
+COPIED = ("pyproject.toml", "routing", "tests")
+# The worked cases first: they see most breaks. The random estates are few, and at one decision time.
+SELECTION = (
+    "tests/spark/test_cases.py",
+    "tests/spark/test_random_estates.py::test_random_estates_agree[as_of-0]",
+)
+RANDOM = {"SBROUTE_RANDOM_ESTATES": "160", "SBROUTE_RANDOM_MESSAGES": "40", "SBROUTE_RANDOM_BATCHES": "1"}
+
+
+class FirstFailure:
+    """Remembers the first test that was red, and whether an assertion of its own said so."""
+
+    def __init__(self) -> None:
+        self.test = ""
+        self.is_assertion = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Told by pytest of every phase of every test."""
+        if self.test or not report.failed:
+            return
+        crash = getattr(report.longrepr, "reprcrash", None)
+        self.test = report.nodeid.rpartition("/")[2]
+        self.is_assertion = report.when == "call" and str(getattr(crash, "message", "")).startswith(
+            ("AssertionError", "assert ")
+        )
+
+
+def run_tests(copy: Path) -> tuple[FirstFailure, int, str]:
+    """Run the selection on the copy: the first failure, pytest's exit status and what it printed."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("routing", "tests")]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.catalog.clearCache()
+    first, printed = FirstFailure(), io.StringIO()
+    options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--rootdir", str(copy), *SELECTION]
+    with contextlib.redirect_stdout(printed):
+        status = int(pytest.main(options, plugins=[first]))
+    tested = Path(str(sys.modules["routing"].__file__)).resolve()
+    assert tested.is_relative_to(copy), f"{tested} was tested instead of the copy"
+    return first, status, printed.getvalue()
+
+
+def judged(mutant: Mutant, copy: Path) -> tuple[str, str]:
+    """What became of a mutant (seen, survived or broken) and the first red test."""
+    file = copy / mutant.file
+    right = file.read_text(encoding="utf-8")
+    file.write_text(mutant.applied(copy), encoding="utf-8")
+    try:
+        first, status, _ = run_tests(copy)
+    finally:
+        file.write_text(right, encoding="utf-8")
+    if status == pytest.ExitCode.OK:
+        return "SURVIVED", ""
+    # A crash is not the answer that was asked for: the mutant must be wrong code that runs.
+    return ("seen" if first.is_assertion else "BROKEN"), first.test
+
+
+def say(text: str) -> None:
+    """A line of the table, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the named mutants, or all."""
+    unknown = set(names) - {mutant.name for mutant in MUTANTS}
+    if unknown:
+        say(f"no mutant is named {', '.join(sorted(unknown))}")
+        return 2
+    chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
+    with tempfile.TemporaryDirectory(prefix="sbroute-mutants-") as folder:
+        copy = Path(folder).resolve()
+        for name in COPIED:
+            source = PROJECT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, copy / name)
+        os.environ.update(RANDOM)
+        # Text of equal length in the same second would look unchanged to a compiled file.
+        sys.dont_write_bytecode = True
+        sys.path[:] = [str(copy), *(p for p in sys.path if Path(p).resolve() != PROJECT)]
+        os.chdir(copy)
+        try:
+            with mock.patch.object(SparkSession, "stop"):
+                return _table(chosen, copy)
+        finally:
+            os.chdir(PROJECT)
+            session = SparkSession.getActiveSession()
+            if session is not None:
+                session.stop()
+
+
+def _table(mutants: Sequence[Mutant], copy: Path) -> int:
+    started = time.monotonic()
+    _, status, printed = run_tests(copy)
+    if status != pytest.ExitCode.OK:
+        say(f"{printed}\nthe tests are red without any mutant")
+        return 1
+    say(f"{'mutant':<28} {'result':<9} {'seconds':>7}  first red test")
+    say(f"{'(none)':<28} {'green':<9} {time.monotonic() - started:>7.0f}")
+    missed = []
+    for mutant in mutants:
+        started = time.monotonic()
+        result, test = judged(mutant, copy)
+        say(f"{mutant.name:<28} {result:<9} {time.monotonic() - started:>7.0f}  {test[:100]}")
+        if result != "seen":
+            missed.append(mutant)
+    for mutant in missed:
+        say(f"not seen: {mutant.name}: {mutant.rule}")
+    say(f"{len(mutants) - len(missed)} of {len(mutants)} mutants seen")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

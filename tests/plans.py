@@ -1,0 +1,56 @@
+"""Physical plans as paths of operator names, for the tests of the plan law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEPT = "InMemoryTableScan"
+BROADCAST = "BroadcastExchange"
+EXCHANGE = "Exchange"
+PYTHON = ("ArrowEvalPython", "BatchEvalPython", "MapInPandas", "MapInArrow", "FlatMapGroupsInPandas")
+
+
+def main_paths(frame: DataFrame, folder: str) -> list[list[str]]:
+    """The operators from the root to every scan of a table in ``folder`` that the rows themselves pass.
+
+    What is broadcast, or was kept before, is not on their way.
+    """
+    return list(_paths(_physical(frame), folder, []))
+
+
+def paths_to_kept(frame: DataFrame, folder: str) -> list[list[str]]:
+    """The same for the plan by which a kept frame was computed."""
+    kept = _physical(frame)
+    while kept.nodeName().split(" ")[0] != KEPT:
+        (kept,) = _children(kept)
+    return list(_paths(kept.relation().cachedPlan(), folder, []))
+
+
+def _physical(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution().executedPlan()
+
+
+def _paths(plan: Any, folder: str, above: list[str]) -> Iterator[list[str]]:
+    name = plan.nodeName().split(" ")[0]
+    here = [*above, name]
+    if name == "Scan" or name.startswith("FileScan"):
+        if folder in plan.relation().location().rootPaths().mkString(","):
+            yield here
+    elif name not in (KEPT, BROADCAST):
+        for child in _children(plan):
+            yield from _paths(child, folder, here)
+
+
+def _children(plan: Any) -> list[Any]:
+    """A node's inputs; adaptive execution hides its own."""
+    name = plan.nodeName().split(" ")[0]
+    if name == "AdaptiveSparkPlan":
+        return [plan.executedPlan()]
+    if name.endswith("QueryStage"):
+        return [plan.plan()]
+    children = plan.children()
+    return [children.apply(n) for n in range(children.size())]

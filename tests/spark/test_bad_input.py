@@ -1,0 +1,224 @@
+"""Bad input: exit code 2, one sentence that names table, key and fault, nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing import cli
+from routing.errors import InputError
+from tests.frames import Tables, frame_of, frames
+from tests.golden_texts import assert_golden
+from tests.stored import config_text, conversation, message, route, small_estate, store, written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+BETWEEN = "2026-01-15T00:00:00Z"
+
+
+def _faulty_rows() -> Tables:
+    """Every fault that a row can have, and beside each the neighbour that is still right."""
+    hub = {"instance_name": "hub"}
+    sales = {**hub, "database_name": "Sales"}
+    far = "tcp://far:4022"
+    dialog = {**sales, "conversation_id": conversation(1), "is_initiator": True}
+    return {
+        "routes": [
+            route("doubled", "a", far),
+            route("doubled", "b", far),
+            route("doubled in time", "a", far, valid_from=EARLY, valid_to=BETWEEN),
+            route("doubled in time", "a", far, valid_from=EARLY, valid_to=EARLY),
+            route("overlap", "a", far, valid_from=EARLY, valid_to=LATE),
+            route("overlap", "a", far, valid_from=BETWEEN),
+            route("overlap with all time", "a", far),
+            route("overlap with all time", "a", far, valid_from=BETWEEN, valid_to=LATE),
+            route("meets", "a", far, valid_from=EARLY, valid_to=BETWEEN),
+            route("meets", "a", far, valid_from=BETWEEN),
+            route("empty version inside", "a", far, valid_from=EARLY, valid_to=LATE),
+            route("empty version inside", "a", far, valid_from=BETWEEN, valid_to=BETWEEN),
+            route("no scheme", "a", "far:4022"),
+            route("http", "a", "http://far:4022"),
+            route("long port", "a", "tcp://far:402200"),
+            route("no host", "a", "tcp://:4022"),
+            route("inner blank", "a", "tcp://far away:4022"),
+            route("ipv6", "a", " TCP://[::1]:4022// "),
+            route("no port", "a", "tcp://far"),
+            route("empty address", "a", ""),
+            route("null address", "a", None),  # type: ignore[arg-type]
+            route("mirror beside local", "a", "local", mirror_address=far),
+            route("mirror beside transport", "a", "TRANSPORT", mirror_address=far),
+            route("bad mirror", "a", far, mirror_address="LOCAL"),
+            route("empty mirror", "a", "LOCAL", mirror_address=""),
+            route("", "a", far),
+            {**route("null instance", "a", far), "instance_name": None},
+        ],
+        "databases": [
+            {**hub, "name": "doubled", "service_broker_guid": "x"},
+            {**hub, "name": "doubled", "service_broker_guid": "y"},
+            {**hub, "name": "no guid"},
+            {**hub, "name": "blank guid", "service_broker_guid": " {} "},
+            {**hub, "name": "zero guid", "service_broker_guid": "00000000-0000-0000-0000-000000000000"},
+            {"name": "null instance", "service_broker_guid": "z"},
+        ],
+        "services": [{**sales, "name": name} for name in ("doubled", "doubled", "DOUBLED", "")],
+        "instances": [
+            hub,
+            hub,
+            {"instance_name": "bad", "addresses": ["tcp://fine:1", "LOCAL"]},
+            {"instance_name": "nothing", "addresses": [None, ""]},
+        ],
+        "messages": [message(1, "//stock")],
+        "dialogs": [
+            dialog,
+            {**dialog, "conversation_id": conversation(1).lower()},
+            {**dialog, "is_initiator": False},
+            {**dialog, "conversation_id": conversation(2), "is_initiator": None},
+        ],
+        "route_requests": [{**sales, "service_name": "a", "message_id": "m1"}],
+    }
+
+
+def test_every_faulty_row_is_found(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F
+
+    from routing.compiling import check_rows, conformed
+    from routing.validate import findings
+
+    tables = frames(spark, _faulty_rows())
+    too_large = F.when(F.col("name") == "zero guid", F.lit(-(2**31) - 1)).otherwise(F.lit(2**31 - 1))
+    tables["databases"] = tables["databases"].withColumn("database_id", too_large)
+    clean = conformed(tables)
+    lines = sorted(f"{r.table_name} ({r.row_key}): {r.fault}" for r in findings(clean).collect())
+    assert_golden("faulty_rows.txt", "\n".join(lines))
+    with pytest.raises(InputError, match=f"^the input tables have {len(lines)} faulty rows: ") as caught:
+        check_rows(clean)
+    text = str(caught.value)
+    assert text.endswith(f"; and {len(lines) - 20} more (correct these rows; nothing was written)")
+    assert sum(line in text for line in lines) == 20
+
+
+def test_a_fine_estate_has_no_faulty_row(spark: SparkSession) -> None:
+    from routing.compiling import check_rows, conformed
+
+    check_rows(conformed(frames(spark, small_estate())))
+
+
+def test_frames_that_are_not_given(spark: SparkSession) -> None:
+    tables = frames(spark, small_estate())
+    del tables["routes"], tables["services"]
+    with pytest.raises(InputError, match="input tables are missing: routes, services") as caught:
+        routing.resolve(spark, tables)
+    assert caught.value.exit_code == 2
+
+
+class Stand:
+    """A folder of one test: an input to replace, outputs to name, and the command's answer."""
+
+    def __init__(self, spark: SparkSession, inputs: Path, folder: Path) -> None:
+        self.spark, self.inputs, self.folder = spark, inputs, folder
+        self.tables: dict[str, Path | None] = {}
+        self.overrides: list[str] = []
+
+    def replace(self, key: str, rows: list[dict[str, Any]], *drop: str) -> None:
+        """Another table in an input's place, some of its columns left out."""
+        from routing.schemas import INPUTS
+
+        frame = frame_of(self.spark, rows, INPUTS[key]).drop(*drop)
+        self.tables[key] = store(frame, self.folder / f"other_{key}")
+
+    def file(self, name: str) -> Path:
+        """A plain file."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("not a table", encoding="utf-8")
+        return path
+
+    def resolve(self) -> int:
+        """The exit status of ``sbroute resolve``."""
+        file = self.folder / "job.yaml"
+        file.write_text(config_text(self.inputs, self.folder / "out", **self.tables), encoding="utf-8")
+        sets = [part for override in self.overrides for part in ("--set", override)]
+        return cli.main(["resolve", "--config", str(file), "--quiet", *sets])
+
+
+def _missing_table(stand: Stand) -> None:
+    stand.tables["services"] = stand.folder / "nowhere"
+
+
+def _optional_table_that_is_not_there(stand: Stand) -> None:
+    stand.tables["dialogs"] = stand.folder / "nowhere"
+
+
+def _plain_files_as_input(stand: Stand) -> None:
+    stand.tables["routes"] = stand.file("csv/routes.csv").parent
+
+
+def _missing_catalog_table(stand: Stand) -> None:
+    stand.overrides.append("tables.routes=no_such_schema.routes")
+
+
+def _missing_column(stand: Stand) -> None:
+    stand.replace("routes", small_estate()["routes"], "address", "name")
+
+
+def _faulty_row(stand: Stand) -> None:
+    stand.replace("routes", [*small_estate()["routes"], route("Far", "//far", "LOCAL")])
+
+
+def _output_under_a_file(stand: Stand) -> None:
+    stand.overrides.append(f"output.runs={stand.file('plain')}/deep/runs")
+
+
+def _output_is_a_file(stand: Stand) -> None:
+    stand.overrides.append(f"output.resolved_routes={stand.file('plain')}")
+
+
+def _output_of_another_schema(stand: Stand) -> None:
+    stand.overrides.append(f"output.rejected_messages={stand.inputs / 'messages'}")
+
+
+def _output_of_plain_files(stand: Stand) -> None:
+    stand.overrides.append(f"output.runs={stand.file('mine/notes.txt').parent}")
+
+
+def _broken_yaml(stand: Stand) -> None:
+    stand.overrides.append("resolve.as_of=[")
+
+
+BAD = (
+    _missing_table,
+    _optional_table_that_is_not_there,
+    _plain_files_as_input,
+    _missing_catalog_table,
+    _missing_column,
+    _faulty_row,
+    _output_under_a_file,
+    _output_is_a_file,
+    _output_of_another_schema,
+    _output_of_plain_files,
+    _broken_yaml,
+)
+
+
+@pytest.mark.parametrize("spoil", BAD, ids=[f.__name__.strip("_") for f in BAD])
+def test_the_command_stops_and_writes_nothing(
+    spark: SparkSession, stored: Path, tmp_path: Path, spoil: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand = Stand(spark, stored, tmp_path)
+    spoil(stand)
+    (tmp_path / "job.yaml").touch()
+    before = [written(stored), [line for line in written(tmp_path) if not line.startswith("job.yaml")]]
+    assert stand.resolve() == 2
+    after = [written(stored), [line for line in written(tmp_path) if not line.startswith("job.yaml")]]
+    assert after == before
+    assert not (tmp_path / "out").exists()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    text = err.replace(str(tmp_path), "FOLDER").replace(str(stored), "INPUTS")
+    assert_golden(f"bad_input/{spoil.__name__.strip('_')}.txt", text)

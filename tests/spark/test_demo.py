@@ -1,0 +1,71 @@
+"""The demo, run once as a user would: its screen, its folder, its refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing.cli import main
+from routing.demo import build
+from routing.demo.estates import document_estates
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+def golden(name: str) -> list[list[str]]:
+    return [line.split(" | ") for line in (GOLDEN / name).read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "demo"
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    assert main(["demo", "--out", str(folder)]) == 0
+    screen = capsys.readouterr()
+    # A given session is used as it is.
+    assert spark.conf.get("spark.sql.session.timeZone") == zone
+
+    lines = [line.split() for line in screen.out.splitlines()]
+    services = {
+        (str(m["instance_name"]), str(m["message_id"])): str(m["to_service_name"])
+        for estate in document_estates()
+        for m in estate.tables["messages"]
+    }
+    for instance, message, *rest in golden("demo_estates.txt"):
+        assert [message, services[instance, message], *rest[:5]] in lines
+    titles = [line for line in screen.out.splitlines() if ": " in line and not line.startswith(" ")]
+    assert [title.rstrip() for title in titles[: len(document_estates())]] == [e.title for e in document_estates()]
+
+    counts = [[outcome, reason, f"{int(count):,}"] for outcome, reason, count in golden("demo_day.txt")]
+    day = next(i for i, line in enumerate(lines) if line[:2] == ["A", "generated"])
+    assert lines[day + 1] == ["outcome", "reason", "messages"]
+    assert lines[day + 2 : day + 2 + len(counts)] == counts
+    assert f"sbroute resolve --config {folder / build.CONFIG_FILE}" in screen.out
+    assert "resolved_routes:" in screen.err
+
+    # What demo made it may replace; with anything else beside it, it may not.
+    assert {entry.name for entry in folder.iterdir()} == {"demo.yaml", "data", "out"}
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    assert main(["demo", "--out", str(folder)]) == 2
+    assert (folder / "data" / "messages").is_dir()
+    (folder / "notes.txt").unlink()
+    build.claim(folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_demo_refuses_a_foreign_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "precious.txt"
+    kept.write_text("mine", encoding="utf-8")
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+    assert main(["demo", "--out", str(kept)]) == 2
+    screen = capsys.readouterr()
+    assert screen.out == ""
+    assert screen.err.count("holds what sbroute demo did not make (name another folder with --out)") == 2
+    assert [entry.name for entry in tmp_path.iterdir()] == ["precious.txt"]
+    assert kept.read_text(encoding="utf-8") == "mine"

@@ -1,0 +1,48 @@
+"""The same input gives the same rows: twice, in another order, in other files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import routing
+from tests.frames import frames, rows_of
+from tests.reference.estates import joined, random_estate
+from tests.reference.resolver import resolve as reference
+from tests.spark.test_random_estates import assert_same
+from tests.stored import store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def _resolved(spark: SparkSession, tables: dict[str, DataFrame]) -> tuple[list[dict[str, object]], ...]:
+    done = routing.resolve(spark, tables, run_id="same")
+    try:
+        return tuple(rows_of(f) for f in (done.resolved_routes, done.new_route_requests, done.rejected_messages))
+    finally:
+        done.unpersist()
+
+
+def test_order_and_layout_do_not_matter(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(21)
+    tables = joined([random_estate(rng, 40, f"e{n}/") for n in range(2)])
+    plain = frames(spark, tables)
+    first = _resolved(spark, plain)
+    again = _resolved(spark, plain)
+    for rows in tables.values():
+        rng.shuffle(rows)
+    shuffled = {key: frame.repartition(3) for key, frame in frames(spark, tables).items()}
+    for part in plain["messages"].randomSplit([1.0] * 5, seed=3):
+        store(part.repartition(4), tmp_path, mode="append")
+    shuffled["messages"] = spark.read.format("delta").load(str(tmp_path))
+    assert len(shuffled["messages"].inputFiles()) > 10
+    other = _resolved(spark, shuffled)
+    expected = reference(tables, as_of=None, run_id="same")
+    names = ("resolved_routes", "new_route_requests", "rejected_messages")
+    for n, name in enumerate(names):
+        assert_same(first[n], getattr(expected, name), name)
+        assert_same(again[n], first[n], f"{name}, again")
+        assert_same(other[n], first[n], f"{name}, in another order and layout")
+    assert all(first)

@@ -1,0 +1,187 @@
+"""The plan law: between the scan of the messages and the result no Exchange, no Sort and no Python node."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing import pipeline
+from tests.frames import frame_of, frames, rows_of
+from tests.plans import EXCHANGE, PYTHON, main_paths, paths_to_kept
+from tests.reference.estates import joined, random_estate
+from tests.reference.resolver import resolve as reference
+from tests.spark.test_random_estates import assert_same
+from tests.stored import SALES, message, small_estate, store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from routing.pipeline import Resolution
+
+SORTS = ("Sort", "TakeOrderedAndProject", "SortMergeJoin", "SortAggregate", "Window")
+GARBAGE = 20_000
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, list[dict[str, Any]]]:
+    """Estates in which every rule has something to do."""
+    rng = random.Random(11)
+    return joined([random_estate(rng, 25, f"e{n}/") for n in range(2)])
+
+
+@pytest.fixture(scope="module")
+def messages(
+    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The messages as a Delta table of their own, so that a plan shows where it is read."""
+    folder = tmp_path_factory.mktemp("law") / "messages"
+    return store(frames(spark, {"messages": tables["messages"]})["messages"], folder)
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The jobs that `resolve` compiles."""
+    seen: list[Any] = []
+    compiled = vars(pipeline)["compiled"]
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.append(compiled(*arguments, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(pipeline, "compiled", watched)
+    return seen
+
+
+@pytest.fixture
+def without_adaptive(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    yield
+    spark.conf.unset("spark.sql.adaptive.enabled")
+
+
+def resolved(
+    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, **options: str
+) -> Resolution:
+    read = spark.read.format("delta").load(str(messages))
+    return routing.resolve(spark, {**frames(spark, tables), "messages": read}, run_id="law", **options)  # type: ignore[arg-type]
+
+
+def main_path(frame: DataFrame, messages: Path) -> list[str]:
+    """The one way that the messages themselves take."""
+    found = main_paths(frame, str(messages))
+    assert len(found) == 1, found
+    return found[0]
+
+
+def breaches(path: list[str], but: tuple[str, ...] = ()) -> list[str]:
+    banned = (*SORTS, *PYTHON)
+    return [n for n in path if n not in but and (n in banned or EXCHANGE in n or "ShuffleQueryStage" in n)]
+
+
+def assert_as_expected(done: Resolution, tables: dict[str, list[dict[str, Any]]]) -> None:
+    expected = reference(tables, as_of=None, run_id="law")
+    assert_same(rows_of(done.resolved_routes), expected.resolved_routes, "resolved_routes")
+
+
+def test_adaptive_execution(
+    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, jobs: list[Any]
+) -> None:
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+    done = resolved(spark, tables, messages)
+    try:
+        planned = main_path(done.resolved_routes, messages)
+        done.resolved_routes.collect()
+        final = main_path(done.resolved_routes, messages)
+        assert planned[0] == final[0] == "AdaptiveSparkPlan"
+        assert breaches(planned) == breaches(final) == []
+        assert final.count("BroadcastHashJoin") >= 3
+        assert jobs[0].notes == []
+        _assert_other_passes_are_hash_aggregates(done, messages)
+    finally:
+        done.unpersist()
+
+
+def _assert_other_passes_are_hash_aggregates(done: Resolution, messages: Path) -> None:
+    """What was kept was found by hash aggregates: no message is sorted, and what is exchanged is partial sums."""
+    kept = [path for frame in done.kept for path in paths_to_kept(frame, str(messages))]
+    assert kept
+    for path in kept:
+        assert breaches(path, but=tuple(n for n in path if EXCHANGE in n or "QueryStage" in n)) == []
+        first = max(n for n, name in enumerate(path) if name in ("Exchange", "ShuffleExchange"))
+        assert any(name.endswith("HashAggregate") for name in path[first + 1 :]), path
+
+
+@pytest.mark.usefixtures("without_adaptive")
+def test_without_adaptive_execution_and_with_the_udf(
+    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path
+) -> None:
+    done = resolved(spark, tables, messages)
+    assert breaches(main_path(done.resolved_routes, messages)) == []
+    done.unpersist()
+    done = resolved(spark, tables, messages, dialog_hash="udf")
+    try:
+        path = main_path(done.resolved_routes, messages)
+        assert breaches(path) == ["ArrowEvalPython"]
+        assert_as_expected(done, tables)
+    finally:
+        done.unpersist()
+
+
+def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
+    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, jobs: list[Any]
+) -> None:
+    done = resolved(spark, tables, messages, broadcast_limit="1B")
+    try:
+        path = main_path(done.resolved_routes, messages)
+        assert path.count("ShuffledHashJoin") == 2
+        assert "SortMergeJoin" not in path
+        assert "Sort" not in path
+        notes = " | ".join(jobs[0].notes)
+        assert len(jobs[0].notes) == 2, notes
+        assert "dialogs are over broadcast_limit" in notes
+        assert "the routing plan takes" in notes
+        assert notes.count("shuffled hash join") == 2
+        assert_as_expected(done, tables)
+    finally:
+        done.unpersist()
+
+
+def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, jobs: list[Any]) -> None:
+    from pyspark.sql import functions as F
+
+    tables = small_estate()
+    clean = frame_of(
+        spark, [message(1, "//stock", to_broker_instance=SALES)], frames(spark, tables)["messages"].schema
+    )
+    number = F.col("id").cast("string")
+    garbage = (
+        spark.range(GARBAGE)
+        .crossJoin(clean)
+        .withColumns(
+            {
+                "message_id": number,
+                "is_initiator": F.col("id") % 2 == 0,
+                "database_name": F.when(F.col("id") % 3 > 0, F.col("database_name")),
+                "to_service_name": F.when(
+                    F.col("id") % 5 == 0, F.concat(F.lit("tcp://host"), number, F.lit(":1/x"))
+                )
+                .when(F.col("id") % 5 == 1, F.lit("//stock"))
+                .otherwise(F.concat(F.lit("//garbage/"), number)),
+                "to_broker_instance": F.when(F.col("id") % 7 > 0, F.concat(F.lit("id-"), number)),
+            }
+        )
+    )
+    done = routing.resolve(spark, {**frames(spark, tables), "messages": garbage.drop("id")})
+    try:
+        # At most two scopes, two roles, a known service or two classes of others, no broker id or an unknown.
+        assert jobs[0].rows_read == GARBAGE
+        assert jobs[0].key_count <= 2 * 2 * 3 * 2
+        assert done.resolved_routes.count() == GARBAGE
+        assert jobs[0].plan.count() == jobs[0].key_count
+    finally:
+        done.unpersist()

@@ -1,0 +1,266 @@
+"""Runs: their row, one version of every input, outputs in order, and what a failure leaves behind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing import cli, pipeline, resolving, tables
+from routing.errors import InputError, InternalError, StorageError
+from routing.release import release
+from tests.frames import frame_of, moment, rows_of
+from tests.reference.resolver import resolve as reference
+from tests.spark.test_random_estates import assert_same
+from tests.stored import config_of, config_text, message, small_estate, store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing import Config
+
+AS_OF = datetime(2026, 1, 5, 13, tzinfo=timezone.utc)
+ORDER = ["new_route_requests", "rejected_messages", "resolved_routes", "runs"]
+
+
+@dataclass
+class Done:
+    """Two finished runs over one set of outputs; messages were appended during the first."""
+
+    config: Config
+    first: routing.Run
+    second: dict[str, Any]
+    second_notes: str
+    commits: list[str]
+    started: datetime
+    finished: datetime
+
+
+def _full(estate: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    from routing.schemas import INPUTS
+
+    return {
+        key: [{f.name: moment(row.get(f.name)) for f in schema} for row in estate[key]]
+        for key, schema in INPUTS.items()
+    }
+
+
+def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Do something once the keys are known and before anything is written."""
+    fit_plan = pipeline._fit_plan
+
+    def then(job: Any) -> None:
+        fit_plan(job)
+        act()
+
+    patch.setattr(pipeline, "_fit_plan", then)
+
+
+def _watch_commits(patch: pytest.MonkeyPatch, commits: list[str]) -> None:
+    for name in ("overwrite", "append"):
+        write = getattr(tables, name)
+
+        def watched(rows: Any, key: str, *rest: Any, write: Any = write) -> Any:
+            commits.append(key)
+            return write(rows, key, *rest)
+
+        patch.setattr(tables, name, watched)
+
+
+def _append_message(spark: SparkSession, inputs: Path) -> None:
+    from routing.schemas import MESSAGES
+
+    rows = [message(100, "//far"), message(101, "//garbage")]
+    store(frame_of(spark, rows, MESSAGES), inputs / "messages", mode="append")
+
+
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    folder = tmp_path_factory.mktemp("runs")
+    inputs = shutil.copytree(stored, folder / "in")
+    config = config_of(inputs, folder / "out")
+    commits: list[str] = []
+    started = datetime.now(timezone.utc)
+    with pytest.MonkeyPatch.context() as patch:
+        _watch_commits(patch, commits)
+        _between_passes(patch, lambda: _append_message(spark, inputs))
+        first = routing.run(spark, config, run_id="first")
+    finished = datetime.now(timezone.utc)
+    (folder / "job.yaml").write_text(config_text(inputs, folder / "out"), encoding="utf-8")
+    second, notes = _by_command(folder / "job.yaml")
+    return Done(config, first, second, notes, commits, started, finished)
+
+
+def _by_command(file: Path) -> tuple[dict[str, Any], str]:
+    """``sbroute resolve --format json``: the line on standard output, and standard error."""
+    import contextlib
+    import io
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        line = ["resolve", "--config", str(file), "--format", "json", "--quiet", "--as-of", AS_OF.isoformat()]
+        assert cli.main([*line, "--set", "resolve.broadcast_limit=1B"]) == 0
+    assert out.getvalue().count("\n") == 1
+    row = json.loads(out.getvalue())
+    assert isinstance(row, dict)
+    return row, err.getvalue()
+
+
+def _rows_of_runs(spark: SparkSession, done: Done) -> dict[str, dict[str, Any]]:
+    runs = rows_of(spark.read.format("delta").load(done.config.output["runs"].text))
+    return {row["run_id"]: row for row in runs}
+
+
+def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
+    expected = reference(_full(small_estate()), as_of=None, run_id="first")
+    row = _rows_of_runs(spark, done)["first"]
+    assert row == done.first.row
+    assert done.started <= row["started_at"] < row["finished_at"] <= done.finished
+    seconds = row["stage_seconds"]
+    assert {"read", "resolved_routes"} <= set(seconds)
+    assert all(value >= 0 for value in seconds.values())
+    assert sum(seconds.values()) <= (row["finished_at"] - row["started_at"]).total_seconds() + 0.1
+    assert {name: row[name] for name in row if name not in ("started_at", "finished_at", "stage_seconds")} == {
+        "run_id": "first",
+        "mode": "full",
+        "as_of": None,
+        "now": None,
+        "input_versions": dict.fromkeys(done.config.tables, 0),
+        "output_versions": dict.fromkeys(ORDER[:3], 0),
+        "rows_read": len(small_estate()["messages"]),
+        "rows_resolved": len(expected.resolved_routes),
+        "rows_rejected": len(expected.rejected_messages),
+        "outcome_counts": Counter(r["outcome"] for r in expected.resolved_routes),
+        "reason_counts": Counter(r["reason"] for r in expected.resolved_routes),
+        "dialog_hash": "builtin",
+        "settings": done.config.as_json(),
+        "release": release(),
+    }
+
+
+def test_every_pass_reads_one_version(spark: SparkSession, done: Done) -> None:
+    """Messages came in between the passes of the first run: it did not see them, the second did."""
+    assert done.first.row["input_versions"]["messages"] == 0
+    assert done.second["input_versions"]["messages"] == 1
+    assert done.second["rows_read"] == done.first.row["rows_read"] + 2
+    for row in (done.first.row, done.second):
+        assert row["rows_read"] == row["rows_resolved"] + row["rows_rejected"]
+        assert sum(row["outcome_counts"].values()) == sum(row["reason_counts"].values()) == row["rows_resolved"]
+
+
+def test_read_run_gives_what_that_run_wrote(spark: SparkSession, done: Done) -> None:
+    """The second run replaced the outputs; the first run's rows are still to be had."""
+    estate = _full(small_estate())
+    expected = reference(estate, as_of=None, run_id="first")
+    first = routing.read_run(spark, done.config, "first")
+    assert_same(rows_of(first.resolved_routes), expected.resolved_routes, "resolved_routes")
+    assert_same(rows_of(first.new_route_requests), expected.new_route_requests, "new_route_requests")
+    assert_same(rows_of(first.rejected_messages), expected.rejected_messages, "rejected_messages")
+    second = routing.read_run(spark, done.config, done.second["run_id"])
+    decided = {row["decided_at"] for row in rows_of(second.resolved_routes)}
+    assert decided == {AS_OF}
+    now = spark.read.format("delta").load(done.config.output["resolved_routes"].text)
+    assert {row["run_id"] for row in rows_of(now)} == {done.second["run_id"]}
+
+
+def test_a_run_that_is_not_recorded(spark: SparkSession, done: Done) -> None:
+    with pytest.raises(InputError, match=r"no run 'third' is recorded in .*runs"):
+        routing.read_run(spark, done.config, "third")
+
+
+def test_outputs_are_committed_in_order(done: Done) -> None:
+    assert done.commits == ORDER
+
+
+def test_the_command_prints_the_row_of_the_run(spark: SparkSession, done: Done) -> None:
+    from routing.schemas import RUNS
+
+    row = _rows_of_runs(spark, done)[done.second["run_id"]]
+    assert list(done.second) == RUNS.names
+    times = ("started_at", "finished_at", "as_of", "now")
+    plain = {name: value for name, value in row.items() if name not in times}
+    assert plain == {name: value for name, value in done.second.items() if name not in times}
+    assert datetime.fromisoformat(done.second["as_of"]) == row["as_of"] == AS_OF
+    assert json.loads(row["settings"])["resolve"]["broadcast_limit"] == "1B"
+    assert done.second_notes.count("shuffled hash join") == 2
+    assert all(line.startswith("note: ") for line in done.second_notes.splitlines())
+
+
+def test_lost_messages_are_noticed(
+    spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved_routes = resolving.resolved_routes
+
+    def lossy(*arguments: Any, **options: Any) -> Any:
+        return resolved_routes(*arguments, **options).where("message_id <> 'm1'")
+
+    monkeypatch.setattr(resolving, "resolved_routes", lossy)
+    with pytest.raises(InternalError, match="7 messages were read, but 4 resolved and 2 rejected") as caught:
+        routing.run(spark, config_of(stored, tmp_path / "out"))
+    assert caught.value.exit_code == 3
+    assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_storage_that_fails_at_the_end(
+    spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run does not count; the next one replaces what it left."""
+    from pyspark.sql import DataFrameWriter
+
+    config = config_of(stored, tmp_path / "out")
+    save = DataFrameWriter.save
+
+    def full_disk(self: Any, path: str, *rest: Any) -> None:
+        if path == config.output["runs"].text:
+            raise OSError(28, "No space left on device")
+        save(self, path, *rest)
+
+    monkeypatch.setattr(DataFrameWriter, "save", full_disk)
+    with pytest.raises(StorageError) as caught:
+        routing.run(spark, config, run_id="failed")
+    assert caught.value.exit_code == 3
+    assert str(caught.value) == (
+        f"the run failed while writing output.runs to {tmp_path}/out/runs: [Errno 28] No space left on device"
+        " (run again once the cause is gone)"
+    )
+    assert (tmp_path / "out" / "resolved_routes").exists()
+    monkeypatch.undo()
+    again = routing.run(spark, config, run_id="again")
+    assert again.row["rows_read"] == 7
+    assert routing.read_run(spark, config, "again").resolved_routes.count() == 5
+    with pytest.raises(InputError, match="no run 'failed' is recorded"):
+        routing.read_run(spark, config, "failed")
+
+
+def test_storage_that_fails_part_way(
+    spark: SparkSession,
+    stored: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The messages' files vanish between the passes."""
+    inputs = shutil.copytree(stored, tmp_path / "in")
+    file = tmp_path / "job.yaml"
+    file.write_text(config_text(inputs, tmp_path / "out"), encoding="utf-8")
+
+    def lose_files() -> None:
+        for part in (inputs / "messages").glob("*.parquet"):
+            part.unlink()
+
+    _between_passes(monkeypatch, lose_files)
+    assert cli.main(["resolve", "--config", str(file), "--quiet"]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("sbroute: the run failed while ")
+    assert err.endswith(" (run again once the cause is gone)\n")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out" / "runs").exists()

@@ -1,0 +1,185 @@
+"""What README and docs say is what the project does."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+
+from routing import config, show
+from routing.cli import main
+from routing.demo.build import LINE
+from routing.demo.day import generate_day
+from routing.demo.estates import document_estates
+from routing.terms import MISSING_ROUTE_NAMESPACE, Outcome, Reason, Rejection
+from tests.reference.resolver import resolve
+
+ROOT = Path(__file__).parents[2]
+DOCS = sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")) + sorted(ROOT.glob("conf/*.md"))
+EXCERPT = re.compile(r"<!-- demo excerpt -->\n```text\n(.*?)```\n<!-- end of demo excerpt -->", re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def text(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def help_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "--help"])
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+def commands(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return re.findall(r"^ {4}([a-z]+)\b", help_of(capsys), re.MULTILINE)
+
+
+def printed(title: str, columns: tuple[str, ...], rows: list[tuple[object, ...]], right: tuple[str, ...]) -> str:
+    """A table as the command prints it into a pipe, without the blanks at the ends of lines."""
+    out = io.StringIO()
+    Console(file=out, width=200, highlight=False).print(show.table(title, columns, rows, right))
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def estate_as_printed(title: str) -> str:
+    estate = next(estate for estate in document_estates() if estate.title == title)
+    golden = [line.split(" | ") for line in text("tests/golden/demo_estates.txt").splitlines()]
+    found = {(line[0], line[1]): tuple(line[2:7]) for line in golden}
+    rows = [
+        (m["message_id"], m["to_service_name"], *found[str(m["instance_name"]), str(m["message_id"])])
+        for m in estate.tables["messages"]
+    ]
+    return printed(title, LINE, rows, ())
+
+
+def day_as_printed() -> str:
+    golden = [line.split(" | ") for line in text("tests/golden/demo_day.txt").splitlines()]
+    rows: list[tuple[object, ...]] = [(outcome, reason, int(count)) for outcome, reason, count in golden]
+    total = sum(int(count) for _, _, count in golden)
+    columns = ("outcome", "reason", "messages")
+    return printed(f"A generated day of {total:,} messages", columns, rows, ("messages",))
+
+
+def test_the_excerpt_of_the_demo_is_what_the_demo_prints() -> None:
+    match = EXCERPT.search(text("README.md"))
+    assert match is not None
+    estate, day = match.group(1).split("\n\n")
+    assert estate + "\n" == estate_as_printed(estate.splitlines()[0])
+    assert day == day_as_printed()
+
+
+def test_the_counts_of_the_day_are_those_of_the_reference_resolver() -> None:
+    resolved = resolve(generate_day()).resolved_routes
+    counts = Counter((str(row["outcome"]), str(row["reason"])) for row in resolved)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    lines = [f"{outcome} | {reason} | {count}" for (outcome, reason), count in ordered]
+    assert lines == text("tests/golden/demo_day.txt").splitlines()
+
+
+def test_every_command_and_option_is_documented(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    page = text("docs/commands.md")
+    found = commands(capsys)
+    assert found
+    for command in found:
+        assert f"\n## sbroute {command}\n" in page
+        for option in re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", help_of(capsys, command), re.MULTILINE):
+            assert f"`{option}" in page, f"{option} of {command}"
+
+
+def test_every_make_target_is_documented() -> None:
+    targets = re.findall(r"^([a-z-]+):.*## ", text("Makefile"), re.MULTILINE)
+    documented = re.findall(r"^\| `make ([a-z-]+)` \|", text("docs/development.md"), re.MULTILINE)
+    assert sorted(documented) == sorted(targets)
+
+
+def test_no_command_is_documented_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    found = commands(capsys)
+    for file in DOCS:
+        named = re.findall(r"\bsbroute ([a-z]+)\b", file.read_text(encoding="utf-8"))
+        assert set(named) <= set(found), file.name
+
+
+def test_every_key_of_the_configuration_is_documented() -> None:
+    page = text("docs/commands.md")
+    keys = [f"tables.{key}" for key in config._INPUTS] + [f"output.{key}" for key in config._OUTPUTS]
+    keys += [f"resolve.{key}" for key in config.ResolveSettings.__dataclass_fields__]
+    keys += ["dynamic_routing.missing_route_namespace", "spark"]
+    assert {key.partition(".")[0] for key in keys} == set(config._SECTIONS)
+    documented = re.findall(r"^\| `([a-z_.]+)` \|", page.partition("## Configuration")[2], re.MULTILINE)
+    assert documented == keys
+
+
+def test_every_configuration_of_the_project_loads() -> None:
+    files = sorted((ROOT / "conf").glob("*.yaml"))
+    assert files
+    for file in files:
+        config.load(str(file))
+
+
+def test_the_example_configuration_shows_every_key_and_its_default() -> None:
+    shown = yaml.safe_load(text("conf/local.yaml"))
+    assert tuple(shown) == config._SECTIONS
+    assert list(shown["tables"]) == list(config._INPUTS)
+    assert list(shown["output"]) == list(config._OUTPUTS)
+    assert shown["resolve"] == vars(config.ResolveSettings())
+    assert shown["dynamic_routing"] == {"missing_route_namespace": MISSING_ROUTE_NAMESPACE}
+
+
+def test_every_word_of_the_output_is_documented() -> None:
+    tables, readme = text("docs/tables.md"), text("README.md")
+    for word in (*Outcome, *Reason):
+        assert re.search(rf"\b{word}\b", tables), word
+        assert f"\n| {word} |" in readme, word
+    # Only incremental mode, which does not exist, rejects doubled ids.
+    for code in set(Rejection) - {Rejection.DUPLICATE_MESSAGE_ID}:
+        assert f"| {code} |" in tables, code
+
+
+def test_every_column_is_documented() -> None:
+    from routing.schemas import INPUTS, OUTPUTS
+
+    page = text("docs/tables.md")
+    for table, schema in {**INPUTS, **OUTPUTS}.items():
+        section = page.partition(f"\n### {table}\n")[2].partition("\n#")[0]
+        own = schema.fields[-2:] if table == "rejected_messages" else schema.fields
+        for field in own:
+            name = field.name if field.nullable else f"{field.name}!"
+            assert re.search(rf"^\| (?:[a-z_!, ]+, )?{name}(?:, [a-z_!, ]+)? \|", section, re.MULTILINE), (
+                f"{table}.{name}"
+            )
+
+
+def anchors(file: Path) -> set[str]:
+    """The anchors of a page's headings, as the common renderers make them."""
+    headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("file", DOCS, ids=lambda file: file.name)
+def test_local_links_lead_somewhere(file: Path) -> None:
+    for target in LINK.findall(file.read_text(encoding="utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (file.parent / path).resolve() if path else file
+        assert there.exists(), target
+        if anchor:
+            assert anchor in anchors(there), target
+
+
+def test_the_readme_begins_with_what_the_tool_is_for() -> None:
+    first = next(line for line in text("README.md").splitlines() if line and not line.startswith("#"))
+    assert "Service Broker message" in first
+    assert "`sys.transmission_queue`" in first
+    start = text("README.md").partition("## Start here")[2].partition("\n## ")[0]
+    for needed in ("git", "make", "python3", "3.10", "python3-venv", "make demo", "make test"):
+        assert needed in start
