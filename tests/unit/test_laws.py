@@ -135,7 +135,7 @@ def test_only_one_room_keeps_frames() -> None:
 
 def test_the_hash_is_the_only_udf_of_its_room() -> None:
     source = (HOUSE / "dialog_hash.py").read_text(encoding="utf-8")
-    assert source.count("@F.pandas_udf(") + source.count("@F.arrow_udf(") == 1
+    assert source.count("F.pandas_udf(") + source.count("F.arrow_udf(") == 1
 
 
 @pytest.mark.parametrize(
