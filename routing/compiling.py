@@ -12,6 +12,7 @@ from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from routing import keys as routing_keys
 from routing import requests, resolving, session, validate
@@ -21,7 +22,7 @@ from routing.conform import conform
 from routing.dialog_hash import IMPLEMENTATIONS
 from routing.errors import InputError
 from routing.plan import routing_plan
-from routing.schemas import INPUTS, OPTIONAL_INPUTS
+from routing.schemas import INPUTS, NEW_ROUTE_REQUESTS, OPTIONAL_INPUTS, REJECTED_MESSAGES
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 _SHOWN_FINDINGS = 20
@@ -153,23 +154,20 @@ class Compiled:
 
     def new_route_requests(self, opened: DataFrame | None) -> DataFrame:
         """The rows of ``new_route_requests``."""
-        rows = _no_openers(self.messages) if opened is None else opened
-        return requests.new_route_requests(rows, self.options.missing_route_namespace, F.lit(self.options.run_id))
+        if opened is None:
+            return _no_rows(self.messages.sparkSession, NEW_ROUTE_REQUESTS)
+        namespace = self.options.missing_route_namespace
+        return requests.new_route_requests(opened, namespace, F.lit(self.options.run_id))
 
     def rejected(self) -> DataFrame:
-        """The rows of ``rejected_messages``."""
-        messages = self.messages if self.rows_rejected else self.messages.limit(0)
-        return resolving.rejected_messages(messages, self.settings, self.options.run_id)
+        """The rows of ``rejected_messages``; where the key pass found none, the messages are not read again."""
+        if not self.rows_rejected:
+            return _no_rows(self.messages.sparkSession, REJECTED_MESSAGES)
+        return resolving.rejected_messages(self.messages, self.settings, self.options.run_id)
 
 
-def _no_openers(messages: DataFrame) -> DataFrame:
-    return messages.limit(0).select(
-        "instance_name",
-        F.lit("").alias("ask_database"),
-        "to_service_name",
-        F.col("enqueue_time").alias("decided_at"),
-        "message_id",
-    )
+def _no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
+    return spark.range(0).select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in schema))
 
 
 def conformed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:

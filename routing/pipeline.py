@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
 from routing import schemas, tables
 from routing.compiling import Compiled, Options, check_rows, compiled, conformed, size_of_plan
-from routing.config import Config, size_in_bytes
+from routing.config import Config, Location, size_in_bytes
 from routing.errors import InputError, InternalError, RoutingError, StorageError, first_sentence
 from routing.release import release
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE, Outcome, Reason
@@ -168,25 +168,18 @@ def _write(job: Compiled, config: Config, clock: _Stages) -> tuple[dict[str, int
     if opened is not None:
         with clock.stage("requests"):
             opened = job.keep(opened)
-    for key, rows in (
-        ("new_route_requests", job.new_route_requests(opened)),
-        ("rejected_messages", job.rejected()),
+    tallies: dict[str, Row] = {}
+    for key, rows, aggregates in (
+        ("new_route_requests", job.new_route_requests(opened), _tallies()[:1]),
+        ("rejected_messages", job.rejected(), _tallies()[:1]),
+        ("resolved_routes", job.resolved(opened), _tallies()),
     ):
         with clock.stage(key):
-            observed = Observation(f"{key}-{run_id}")
-            frame = rows.observe(observed, F.count(F.lit(1)).alias("rows"))
-            written[key] = tables.overwrite(frame, key, config.output[key], run_id)
-            rejected = int(observed.get["rows"])
-    with clock.stage("resolved_routes"):
-        observed = Observation(f"resolved-{run_id}")
-        frame = job.resolved(opened).observe(observed, *_tallies())
-        written["resolved_routes"] = tables.overwrite(
-            frame, "resolved_routes", config.output["resolved_routes"], run_id
-        )
-        tally = observed.get
+            written[key], tallies[key] = _overwritten(rows, key, config.output[key], run_id, aggregates)
+    tally = tallies["resolved_routes"]
     counts = _Counts(
         resolved=int(tally["rows"]),
-        rejected=rejected,
+        rejected=int(tallies["rejected_messages"]["rows"]),
         outcomes={str(o): int(tally[f"outcome_{o}"]) for o in Outcome if tally[f"outcome_{o}"]},
         reasons={str(r): int(tally[f"reason_{r}"]) for r in Reason if tally[f"reason_{r}"]},
     )
@@ -196,8 +189,23 @@ def _write(job: Compiled, config: Config, clock: _Stages) -> tuple[dict[str, int
     return written, counts
 
 
-def _tallies() -> list[Any]:
-    """Aggregates that count the written rows by outcome and reason, in the pass that writes them."""
+def _overwritten(
+    rows: DataFrame, key: str, location: Location, run_id: str, tally: list[Column]
+) -> tuple[int, Row]:
+    """Replace an output table; returns its version and the tally of the rows, from the pass that writes them.
+
+    A catalog's command hides what its inner query observed, so there the tally is read from the new version.
+    """
+    if location.is_name:
+        version = tables.overwrite(rows, key, location, run_id)
+        return version, tables.Snapshot(location, version).read(rows.sparkSession).agg(*tally).collect()[0]
+    observed = Observation(f"{key}-{run_id}")
+    version = tables.overwrite(rows.observe(observed, *tally), key, location, run_id)
+    return version, Row(**observed.get)
+
+
+def _tallies() -> list[Column]:
+    """Aggregates that count rows, first all, then by outcome and by reason."""
     by_outcome = [F.count(F.when(F.col("outcome") == str(o), 1)).alias(f"outcome_{o}") for o in Outcome]
     by_reason = [F.count(F.when(F.col("reason") == str(r), 1)).alias(f"reason_{r}") for r in Reason]
     return [F.count(F.lit(1)).alias("rows"), *by_outcome, *by_reason]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -17,3 +19,27 @@ if TYPE_CHECKING:
 def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small estate as Delta tables; not to be changed."""
     return store_estate(spark, small_estate(), tmp_path_factory.mktemp("estate"))
+
+
+class DemoRun(NamedTuple):
+    """The demo, run as a user would: its folder, exit status, and what it printed."""
+
+    folder: Path
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
+    """One run of ``sbroute demo`` for all tests; its folder is not to be changed."""
+    from routing.cli import main
+
+    folder = tmp_path_factory.mktemp("made") / "demo"
+    out, err = io.StringIO(), io.StringIO()
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(["demo", "--out", str(folder)])
+    # A given session is used as it is.
+    assert spark.conf.get("spark.sql.session.timeZone") == zone
+    return DemoRun(folder, status, out.getvalue(), err.getvalue())

@@ -178,8 +178,13 @@ def _output_is_a_file(stand: Stand) -> None:
     stand.overrides.append(f"output.resolved_routes={stand.file('plain')}")
 
 
-def _output_of_another_schema(stand: Stand) -> None:
+def _output_on_an_input(stand: Stand) -> None:
     stand.overrides.append(f"output.rejected_messages={stand.inputs / 'messages'}")
+
+
+def _output_of_another_schema(stand: Stand) -> None:
+    other = stand.spark.read.format("delta").load(str(stand.inputs / "messages")).limit(1)
+    stand.overrides.append(f"output.rejected_messages={store(other, stand.folder / 'other')}")
 
 
 def _output_of_plain_files(stand: Stand) -> None:
@@ -199,6 +204,7 @@ BAD = (
     _faulty_row,
     _output_under_a_file,
     _output_is_a_file,
+    _output_on_an_input,
     _output_of_another_schema,
     _output_of_plain_files,
     _broken_yaml,

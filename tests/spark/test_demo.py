@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from routing.cli import main
 from routing.demo import build
 from routing.demo.estates import document_estates
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.spark.conftest import DemoRun
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -21,16 +19,9 @@ def golden(name: str) -> list[list[str]]:
     return [line.split(" | ") for line in (GOLDEN / name).read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "demo"
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    assert main(["demo", "--out", str(folder)]) == 0
-    screen = capsys.readouterr()
-    # A given session is used as it is.
-    assert spark.conf.get("spark.sql.session.timeZone") == zone
-
+def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(demo: DemoRun, tmp_path: Path) -> None:
+    assert demo.status == 0
+    screen = demo
     lines = [line.split() for line in screen.out.splitlines()]
     services = {
         (str(m["instance_name"]), str(m["message_id"])): str(m["to_service_name"])
@@ -46,9 +37,11 @@ def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(
     day = next(i for i, line in enumerate(lines) if line[:2] == ["A", "generated"])
     assert lines[day + 1] == ["outcome", "reason", "messages"]
     assert lines[day + 2 : day + 2 + len(counts)] == counts
-    assert f"sbroute resolve --config {folder / build.CONFIG_FILE}" in screen.out
+    assert f"sbroute resolve --config {demo.folder / build.CONFIG_FILE}" in screen.out
     assert "resolved_routes:" in screen.err
 
+    folder = tmp_path / "demo"
+    shutil.copytree(demo.folder, folder)
     # What demo made it may replace; with anything else beside it, it may not.
     assert {entry.name for entry in folder.iterdir()} == {"demo.yaml", "data", "out"}
     (folder / "notes.txt").write_text("mine", encoding="utf-8")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nbformat
 import pytest
 
 from tests.reference.cells import reachable_cells
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.spark.conftest import DemoRun
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "routing-outcomes.ipynb"
 LONGEST_CELL = 300
@@ -61,19 +60,10 @@ def test_has_a_colour_for_every_outcome_and_reason() -> None:
 
 # What the Jupyter libraries warn of among themselves is not this project's.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_runs_from_top_to_bottom(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_from_top_to_bottom(demo: DemoRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from nbclient import NotebookClient
 
-    import routing
-    from routing.demo import build
-
-    demo = tmp_path / "demo"
-    build.claim(demo)
-    config = build.write_config(demo)
-    build.write_tables(spark, config)
-    row = routing.run(spark, config).row
-
-    monkeypatch.setenv("SBROUTE_DEMO", str(demo))
+    monkeypatch.setenv("SBROUTE_DEMO", str(demo.folder))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
@@ -86,7 +76,9 @@ def test_runs_from_top_to_bottom(spark: SparkSession, tmp_path: Path, monkeypatc
     NotebookClient(notebook, timeout=LONGEST_CELL, kernel_name=kernel, resources=where).execute()
 
     printed = "".join(o.text for cell in _code_cells(notebook) for o in cell.outputs if o.output_type == "stream")
-    assert f"{row['rows_resolved']:,} resolved" in printed
+    resolved = re.search(r"([0-9,]+) resolved", demo.out)
+    assert resolved is not None
+    assert resolved.group() in printed
     pictures = _pictures(notebook)
     for number, picture in enumerate(pictures, start=1):
         (tmp_path / f"picture-{number}.png").write_bytes(picture)

@@ -186,7 +186,7 @@ def test_times(value: object, expected: datetime) -> None:
     "value", ["", "noon", "2026-13-01", "2026-01-05T25:00:00", 5, True, 1.5, "0001-01-01T00:00:00+10:00"]
 )
 def test_what_is_no_time(value: object) -> None:
-    with pytest.raises(ValueError, match=r"is no ISO 8601 time"):
+    with pytest.raises(ValueError, match=r"is no (ISO 8601 )?time"):
         parse_time(value)
 
 
