@@ -1,0 +1,1 @@
+"""What a database administrator really has, read into the input tables."""

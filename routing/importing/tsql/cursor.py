@@ -1,0 +1,238 @@
+"""A place in a script's lexemes, and what a statement asks of it: words, names, strings, numbers.
+
+What is asked for and not there raises RefusalError; the statement is then left out and reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from routing.importing.tsql.refusal import RefusalError, length, no_value
+from routing.importing.tsql.statements import shown
+from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
+from routing.importing.tsql.vocabulary import FOLLOWERS, STARTERS, unknown_variable
+
+NAME_LENGTH = 128
+"""Of a sysname, in UTF-16 units as SQL Server counts."""
+
+_NAME_TOO_LONG, _NAME_EMPTY, _SYNTAX = 103, 1038, 102
+_PLAIN_NAME = re.compile(r"[^\W\d][\w@$#]*|[_#][\w@$#]*")
+_RESERVED = STARTERS | {
+    *("AND", "AS", "AUTHORIZATION", "DATABASE", "FOR", "FROM", "IN", "INTO", "IS", "KEY", "NOT"),
+    *("NULL", "ON", "OR", "ORDER", "SCHEMA", "TABLE", "TO", "WHERE"),
+}
+_PLACEHOLDER = re.compile(r"<([^<>,\r\n]+),([^<>,\r\n]*),([^<>\r\n]*)>")
+_PLACEHOLDER_LEXEMES = 60
+_CONTINUED_LINE = re.compile(r"\\\r?\n")
+
+
+def without_line_breaks(literal: str) -> str:
+    """A literal without its continued lines: a backslash at a line's end takes that end away."""
+    return _CONTINUED_LINE.sub("", literal)
+
+
+class Cursor:
+    """Reads lexemes from left to right; ``notes`` collects remarks on the statement being read."""
+
+    def __init__(self, tokens: Tokens, template_defaults: bool) -> None:
+        self._lexemes = tokens.lexemes
+        self._text = tokens.text
+        self._template_defaults = template_defaults
+        rows = tokens.lexemes[-1].row if tokens.lexemes else 0
+        self._end = Lexeme(Kind.END, "the end of the text", "", len(tokens.text), len(tokens.text), rows)
+        self._partners = _partners(tokens.lexemes)
+        self.position = 0
+        self.notes: list[str] = []
+
+    def peek(self, ahead: int = 0) -> Lexeme:
+        """The lexeme here, or so many further on."""
+        index = self.position + ahead
+        return self._lexemes[index] if index < len(self._lexemes) else self._end
+
+    def next(self) -> Lexeme:
+        """The lexeme here; the place moves on."""
+        lexeme = self.peek()
+        self.position = min(self.position + 1, len(self._lexemes))
+        return lexeme
+
+    @property
+    def at_end(self) -> bool:
+        """Whether nothing is left."""
+        return self.peek().kind is Kind.END
+
+    @property
+    def at_group(self) -> bool:
+        """Whether a parenthesis or CASE that is closed again opens here."""
+        return self.position in self._partners
+
+    def skip_group(self) -> bool:
+        """Move past a parenthesis or CASE and all in it; False where none opens or none closes."""
+        partner = self._partners.get(self.position)
+        if partner is None:
+            return False
+        self.position = partner + 1
+        return True
+
+    def group(self) -> tuple[Lexeme, ...]:
+        """What stands in the parenthesis that opens here, moving past it."""
+        start = self.position
+        if not (self.at_sign("(") and self.skip_group()):
+            raise self.unexpected("a parenthesis and its end")
+        return self._lexemes[start + 1 : self.position - 1]
+
+    def between(self, first: int, last: int) -> tuple[Lexeme, ...]:
+        """The lexemes at the places from ``first`` up to ``last``."""
+        return self._lexemes[first:last]
+
+    def at_words(self, *words: str) -> bool:
+        """Whether these words, unquoted and in any case, come next."""
+        return all(self.peek(index).upper == word for index, word in enumerate(words))
+
+    def take_words(self, *words: str) -> bool:
+        """Move past these words if they come next."""
+        if not self.at_words(*words):
+            return False
+        self.position += len(words)
+        return True
+
+    def expect_words(self, *words: str) -> None:
+        """Move past these words, which must come next."""
+        if not self.take_words(*words):
+            raise self.unexpected(" ".join(words))
+
+    def at_sign(self, sign: str) -> bool:
+        """Whether this sign comes next."""
+        return self.peek().kind is Kind.SIGN and self.peek().text == sign
+
+    def take_sign(self, sign: str) -> bool:
+        """Move past this sign if it comes next."""
+        if not self.at_sign(sign):
+            return False
+        self.position += 1
+        return True
+
+    def expect_sign(self, sign: str) -> None:
+        """Move past this sign, which must come next."""
+        if not self.take_sign(sign):
+            raise self.unexpected(shown(sign))
+
+    def name(self, what: str) -> str:
+        """An identifier of one part, unquoted and at most a sysname long."""
+        lexeme = self.peek()
+        if self.at_sign("<"):
+            value = self._bare_placeholder(what)
+        elif lexeme.kind is Kind.NAME:
+            value = self._known(self.next().text, what)
+        else:
+            value = self._plain_name(what)
+        if self.at_sign("."):
+            raise RefusalError(f"the {what} {shown(value)} must have one part", _SYNTAX)
+        if value == "":
+            raise RefusalError(f"the {what} is empty", _NAME_EMPTY)
+        if length(value) > NAME_LENGTH:
+            raise RefusalError(f"the {what} is longer than {NAME_LENGTH} characters", _NAME_TOO_LONG)
+        return value
+
+    def string(self, what: str) -> str:
+        """A string literal; in double quotes too, which are a string's where no name can stand."""
+        if self.at_sign("<"):
+            return self._bare_placeholder(what)
+        if self.peek().kind not in (Kind.STRING, Kind.NAME) or self._text[self.peek().start] == "[":
+            raise self.unexpected(f"{what} in quotes")
+        return self._known(without_line_breaks(self.next().text), what)
+
+    def integer(self, what: str) -> int:
+        """A whole number, which may have a sign."""
+        if self.at_sign("<"):
+            digits = self._bare_placeholder(what)
+        else:
+            sign = "-" if self.take_sign("-") else ""
+            if self.peek().kind is not Kind.NUMBER:
+                raise self.unexpected(f"{what}, a whole number,")
+            digits = sign + self.next().text
+        if re.fullmatch(r"-?[0-9]{1,18}", digits) is None:
+            raise RefusalError(f"the {what} {shown(digits)} is not a whole number", _SYNTAX)
+        return int(digits)
+
+    def end_of_statement(self) -> None:
+        """Nothing may follow but a semicolon, the next statement or the end."""
+        lexeme = self.peek()
+        if lexeme.kind is Kind.END or self.at_sign(";") or lexeme.upper in FOLLOWERS:
+            return
+        raise self.unexpected("the end of the statement")
+
+    def unexpected(self, wanted: str) -> RefusalError:
+        """Why what comes next is not what is wanted here."""
+        lexeme = self.peek()
+        missing = unknown_variable(lexeme.text)
+        if missing is not None:
+            return no_value(missing)
+        if lexeme.kind is Kind.CUT:
+            return RefusalError(f"the text ends inside a {lexeme.text}")
+        if self.at_sign("+"):
+            return RefusalError("it is built by string concatenation, which only the server can do")
+        if lexeme.kind is Kind.WORD and lexeme.text.startswith("@"):
+            return RefusalError(f"the value of the variable {shown(lexeme.text)} is known to the server alone")
+        found = lexeme.text if lexeme.kind is Kind.END else shown(lexeme.text)
+        return RefusalError(f"{wanted} was expected, not {found}", _SYNTAX)
+
+    def _plain_name(self, what: str) -> str:
+        lexeme = self.peek()
+        if lexeme.kind is not Kind.WORD or unknown_variable(lexeme.text) is not None:
+            raise self.unexpected(f"the {what}")
+        if lexeme.upper in _RESERVED or _PLAIN_NAME.fullmatch(lexeme.text) is None:
+            raise self.unexpected(f"the {what}")
+        return self._known(self.next().text, what)
+
+    def _bare_placeholder(self, what: str) -> str:
+        """A template's ``<name, type, default>`` that stands outside quotes."""
+        start = self.position
+        for _ in range(_PLACEHOLDER_LEXEMES):
+            if self.at_end or self.at_sign(">"):
+                break
+            self.next()
+        text = self._text[self._lexemes[start].start : self.peek().end]
+        if self.at_end or _PLACEHOLDER.fullmatch(text) is None:
+            self.position = start
+            raise self.unexpected(f"the {what}")
+        self.next()
+        return self._known(text, what)
+
+    def _known(self, text: str, what: str) -> str:
+        """The text, unless it holds a variable without value or an unreadable character."""
+        missing = unknown_variable(text)
+        if missing is not None:
+            raise no_value(missing)
+        if "\ufffd" in text:
+            raise RefusalError(f"the {what} {shown(text)} holds a character that its encoding cannot read")
+        return _PLACEHOLDER.sub(self._default, text)
+
+    def _default(self, placeholder: re.Match[str]) -> str:
+        name, default = placeholder.group(1).strip(), placeholder.group(3).strip()
+        if not self._template_defaults:
+            raise RefusalError(f"the template's place {shown(name)} was not filled in")
+        if default == "":
+            raise RefusalError(f"the template's place {shown(name)} was not filled in and has no default")
+        self.notes.append(
+            f"the template's place {shown(name)} was not filled in: its default {shown(default)} is read"
+        )
+        return default
+
+
+def _partners(lexemes: Sequence[Lexeme]) -> dict[int, int]:
+    """Where each parenthesis and CASE that is closed ends, by where it opens."""
+    partners: dict[int, int] = {}
+    opened: list[int] = []
+    for index, lexeme in enumerate(lexemes):
+        is_sign = lexeme.kind is Kind.SIGN
+        if lexeme.upper == "CASE" or (is_sign and lexeme.text == "("):
+            opened.append(index)
+        elif lexeme.upper == "END" and opened and lexemes[opened[-1]].upper == "CASE":
+            partners[opened.pop()] = index
+        elif is_sign and lexeme.text == ")":
+            while opened and lexemes[opened[-1]].upper == "CASE":
+                opened.pop()
+            if opened:
+                partners[opened.pop()] = index
+    return partners

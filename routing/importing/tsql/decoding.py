@@ -1,0 +1,61 @@
+"""The bytes of a script → its text, and which encoding that was."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8", "UTF-8 with byte-order mark"),
+    # UTF-32 LE begins with the mark of UTF-16 LE, so it is asked for first.
+    (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32 LE with byte-order mark"),
+    (codecs.BOM_UTF32_BE, "utf-32-be", "UTF-32 BE with byte-order mark"),
+    (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE with byte-order mark"),
+    (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE with byte-order mark"),
+)
+_SAMPLE = 8192
+_MANY = 0.3
+_FEW = 0.05
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A script's text, its encoding, and how many characters that encoding could not read."""
+
+    text: str
+    encoding: str
+    unreadable: int = 0
+
+
+def decode(data: bytes) -> Decoded:
+    """The text by byte-order mark, else UTF-16 by its zero bytes, else UTF-8, else Windows-1252."""
+    for mark, codec, name in _MARKS:
+        if data.startswith(mark):
+            return _decoded(data[len(mark) :], codec, name)
+    wide = _wide_codec(data)
+    if wide is not None:
+        return _decoded(data, wide, f"{wide[:6].upper()} {wide[-2:].upper()}")
+    try:
+        return Decoded(data.decode("utf-8"), "UTF-8")
+    except UnicodeDecodeError:
+        return _decoded(data, "cp1252", "Windows-1252")
+
+
+def _decoded(data: bytes, codec: str, name: str) -> Decoded:
+    text = data.decode(codec, errors="replace")
+    return Decoded(text, name, text.count("\ufffd"))
+
+
+def _wide_codec(data: bytes) -> str | None:
+    """UTF-16 without a mark: T-SQL is mostly ASCII, so every other byte is mostly zero."""
+    sample = data[:_SAMPLE]
+    pairs = len(sample) // 2
+    if pairs == 0:
+        return None
+    low, high = sample[0 : 2 * pairs : 2], sample[1 : 2 * pairs : 2]
+    zeros_low, zeros_high = low.count(0) / pairs, high.count(0) / pairs
+    if zeros_high >= _MANY and zeros_low <= _FEW:
+        return "utf-16-le"
+    if zeros_low >= _MANY and zeros_high <= _FEW:
+        return "utf-16-be"
+    return None

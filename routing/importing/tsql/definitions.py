@@ -1,0 +1,151 @@
+"""CREATE, ALTER and DROP of routes, services, endpoints and databases: lexemes → statements.
+
+Each function is called at its statement's first word and reads to the statement's end; it raises
+RefusalError for what cannot be known or what the engine refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.route_rules import LONGEST_LIFETIME, check_options, check_route
+from routing.importing.tsql.statements import (
+    AlterRoute,
+    CreateRoute,
+    CreateService,
+    DropEndpoint,
+    DropRoute,
+    DropService,
+    RouteOptions,
+    Statement,
+    shown,
+)
+
+_TEXT_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a statement stands: file, line, the database in use, and the script's own time."""
+
+    file: str
+    line: int
+    database: str | None
+    scripted_at: datetime
+
+
+def create_route(cursor: Cursor, place: Place) -> list[Statement]:
+    """CREATE ROUTE name [AUTHORIZATION owner] WITH options in any order, with the checks."""
+    cursor.expect_words("CREATE", "ROUTE")
+    name = cursor.name("route name")
+    owner = _owner(cursor)
+    options = _route_options(cursor, place)
+    check_route(options.service_name, options.broker_instance, options.address, options.mirror_address)
+    return [
+        CreateRoute(
+            file=place.file,
+            line=place.line,
+            database=place.database,
+            name=name,
+            owner=owner,
+            options=options,
+        )
+    ]
+
+
+def alter_route(cursor: Cursor, place: Place) -> list[Statement]:
+    """ALTER ROUTE name WITH options; the rest of the route is known only when it is applied."""
+    cursor.expect_words("ALTER", "ROUTE")
+    name = cursor.name("route name")
+    options = _route_options(cursor, place)
+    return [AlterRoute(file=place.file, line=place.line, database=place.database, name=name, options=options)]
+
+
+def create_service(cursor: Cursor, place: Place) -> list[Statement]:
+    """CREATE SERVICE name [AUTHORIZATION owner] ON QUEUE queue [(contracts)]."""
+    cursor.expect_words("CREATE", "SERVICE")
+    name = cursor.name("service name")
+    owner = _owner(cursor)
+    cursor.expect_words("ON", "QUEUE")
+    _skip_object_name(cursor)
+    if cursor.at_sign("("):
+        cursor.group()
+    cursor.end_of_statement()
+    return [CreateService(file=place.file, line=place.line, database=place.database, name=name, owner=owner)]
+
+
+def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], what: str) -> Definition:
+    """DROP ROUTE, SERVICE or ENDPOINT name; none of them has IF EXISTS."""
+
+    def read(cursor: Cursor, place: Place) -> list[Statement]:
+        cursor.expect_words("DROP", what)
+        name = cursor.name(f"{what.lower()} name")
+        cursor.end_of_statement()
+        return [kind(file=place.file, line=place.line, database=place.database, name=name)]
+
+    return read
+
+
+def _owner(cursor: Cursor) -> str | None:
+    return cursor.name("owner name") if cursor.take_words("AUTHORIZATION") else None
+
+
+def _skip_object_name(cursor: Cursor) -> None:
+    """A queue's name has up to three parts and says nothing about routing."""
+    cursor.next()
+    while cursor.take_sign("."):
+        while cursor.take_sign("."):
+            pass
+        cursor.next()
+
+
+def _route_options(cursor: Cursor, place: Place) -> RouteOptions:
+    cursor.expect_words("WITH")
+    texts: dict[str, str] = {}
+    seconds: int | None = None
+    while True:
+        word = cursor.peek().upper
+        if word in texts or (word == "LIFETIME" and seconds is not None):
+            raise RefusalError(f"the option {word} is given twice")
+        if word in _TEXT_OPTIONS:
+            cursor.next()
+            cursor.expect_sign("=")
+            texts[word] = cursor.string(word)
+        elif cursor.take_words("LIFETIME"):
+            cursor.expect_sign("=")
+            seconds = cursor.integer("LIFETIME")
+        elif word and cursor.peek(1).text == "=":
+            raise RefusalError(f"a route has no option {shown(cursor.peek().text)}")
+        else:
+            raise cursor.unexpected("a route option")
+        if not cursor.take_sign(","):
+            break
+    cursor.end_of_statement()
+    options = RouteOptions(
+        service_name=texts.get("SERVICE_NAME"),
+        broker_instance=texts.get("BROKER_INSTANCE"),
+        lifetime_seconds=seconds,
+        lifetime=_expiry(seconds, place.scripted_at),
+        address=texts.get("ADDRESS"),
+        mirror_address=texts.get("MIRROR_ADDRESS"),
+    )
+    check_options(options)
+    return options
+
+
+def _expiry(seconds: int | None, scripted_at: datetime) -> datetime | None:
+    """When the route expires; a lifetime out of range has none, and is refused by its number."""
+    if seconds is None or not 0 <= seconds <= LONGEST_LIFETIME:
+        return None
+    try:
+        return scripted_at + timedelta(seconds=seconds)
+    except OverflowError:
+        raise RefusalError("its LIFETIME ends after the year 9999") from None
+
+
+Definition = Callable[[Cursor, Place], list[Statement]]
+"""Reads the statement that begins at the cursor."""

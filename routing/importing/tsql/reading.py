@@ -1,0 +1,125 @@
+"""T-SQL scripts → the statements about routing and the problems; nothing is ever executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from routing.importing.tsql import content, control, walker
+from routing.importing.tsql.decoding import decode
+from routing.importing.tsql.fate import ALWAYS
+from routing.importing.tsql.session import Session
+from routing.importing.tsql.sqlcmd import Batch, Include, batches
+from routing.importing.tsql.statements import Problem, Script, shown
+from routing.importing.tsql.tokens import tokenize
+from routing.importing.tsql.vocabulary import as_written
+
+_HANDLERS: dict[str, walker.Handler] = {
+    "ALTER": content.definition,
+    "BEGIN": control.begin,
+    "COMMIT": control.commit,
+    "CREATE": content.definition,
+    "DENY": walker.permission,
+    "DROP": content.definition,
+    "ELSE": control.lone_else,
+    "END": control.end,
+    "EXEC": content.execute,
+    "EXECUTE": content.execute,
+    "GRANT": walker.permission,
+    "IF": control.branch,
+    "RESTORE": content.restore,
+    "RETURN": control.leave,
+    "REVOKE": walker.permission,
+    "ROLLBACK": control.roll_back,
+    "SET": control.switch,
+    "USE": content.use,
+    "WHILE": control.loop,
+}
+
+
+def read_script(
+    text: str,
+    *,
+    file: str,
+    scripted_at: datetime,
+    database: str | None = None,
+    instance: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    include: Include | None = None,
+    template_defaults: bool = True,
+) -> Script:
+    """What a script says about routing, in order.
+
+    ``file`` names it in places. ``scripted_at``, from which lifetimes count, must be aware.
+    ``database`` is in use until the first USE. Batches after ``:connect`` to another server than
+    ``instance`` are left out. ``variables`` are the values of ``-v``. Without ``include``, files of
+    ``:r`` are reported. A template's unfilled place is read with its default and remarked on, or
+    refused if not ``template_defaults``. Raises ValueError for a naive ``scripted_at``.
+    """
+    if scripted_at.tzinfo is None:
+        raise ValueError("scripted_at needs a time zone")
+    since = scripted_at.astimezone(timezone.utc)
+    session = Session(since, database, template_defaults)
+    server: str | None = None
+    for found in batches(text, file, variables or {}, include):
+        if isinstance(found, Problem):
+            session.problems.append(found)
+            continue
+        if found.server != server:
+            server, session.database = found.server, None
+        _read_batch(session, found, instance)
+    return Script(
+        file=file,
+        scripted_at=since,
+        statements=tuple(session.statements),
+        problems=tuple(session.problems),
+        database=session.database,
+    )
+
+
+def read_file(
+    path: Path,
+    *,
+    scripted_at: datetime | None = None,
+    database: str | None = None,
+    instance: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    template_defaults: bool = True,
+) -> Script:
+    """``read_script`` of a file, in whatever encoding; its time is the file's own by default.
+
+    Files of ``:r`` are looked for beside the file that names them. Raises OSError.
+    """
+    decoded = decode(path.read_bytes())
+    if scripted_at is None:
+        scripted_at = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+    script = read_script(
+        decoded.text,
+        file=str(path),
+        scripted_at=scripted_at,
+        database=database,
+        instance=instance,
+        variables=variables,
+        include=_included,
+        template_defaults=template_defaults,
+    )
+    problems = script.problems
+    if decoded.unreadable:
+        why = f"{decoded.unreadable} of its characters cannot be read in {decoded.encoding}"
+        problems = (Problem(str(path), 1, why, counted=True), *problems)
+    return replace(script, problems=problems, encoding=decoded.encoding)
+
+
+def _included(including: str, written: str) -> tuple[str, str]:
+    path = Path(including).parent / written.replace("\\", "/")
+    return str(path), decode(path.read_bytes()).text
+
+
+def _read_batch(session: Session, batch: Batch, instance: str | None) -> None:
+    fate = ALWAYS
+    if batch.server is not None and batch.server.casefold() != (instance or "").casefold():
+        fate = fate.not_run(f"it runs on the server {shown(as_written(batch.server))} of :connect")
+    tokens = tokenize(batch.text)
+    walker.Walker(session, tokens, lambda row: batch.places[row], _HANDLERS).run(fate)

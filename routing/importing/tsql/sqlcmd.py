@@ -1,0 +1,217 @@
+"""A script's lines → its batches: ``GO``, the sqlcmd commands and ``$(name)`` variables.
+
+Commands stand alone on a line that begins outside strings and comments. Variables are replaced in
+code, strings and names, not in comments; ``:setvar`` wins over the caller's values, as it does in
+sqlcmd. A variable without a value is marked, so that the statement that needs it can be refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from routing.importing.tsql.lexical import CODE, Mode, Segment, segments
+from routing.importing.tsql.statements import Problem, shown
+from routing.importing.tsql.vocabulary import (
+    UNKNOWN_CLOSE,
+    UNKNOWN_OPEN,
+    as_written,
+    speaks_of_routing,
+    unknown_variable,
+)
+
+Include = Callable[[str, str], tuple[str, str]]
+"""The file of ``:r``: (the including file, the path as written) → (its name, its text)."""
+
+_DEEPEST_INCLUDE, _MOST_INCLUDES = 16, 1000
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_VARIABLE = re.compile(r"\$\(([^\s()'\"$]+)\)")
+_GO = re.compile(r"\s*GO(?:\s+(\S+?))?\s*;?\s*", re.IGNORECASE)
+_COMMAND = re.compile(r"\s*:([A-Za-z]+)\b[ \t]*(.*)")
+_SYSTEM = re.compile(r"\s*:?!!")
+_LEAVE = re.compile(r"\s*:?(?:EXIT|QUIT)\s*(\(.*\))?\s*", re.IGNORECASE)
+_SETTING = re.compile(r'(\S+)(?:\s+("(?:[^"]|"")*"|\S+))?\s*(?:--.*)?')
+_WITHOUT_EFFECT = {
+    "ed",
+    "error",
+    "help",
+    "list",
+    "listvar",
+    "on",
+    "out",
+    "perftrace",
+    "serverlist",
+    "xml",
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What goes to the server at once: its text, and the file and line of each of its lines.
+
+    ``server`` is the one that ``:connect`` named, None for the script's own.
+    """
+
+    text: str
+    places: tuple[tuple[str, int], ...]
+    server: str | None = None
+
+
+def batches(text: str, file: str, variables: Mapping[str, str], include: Include | None) -> list[Batch | Problem]:
+    """The batches of a script, and between them what is wrong with its commands."""
+    reader = _Lines(variables, include)
+    reader.read(text, file, 0)
+    reader.flush()
+    return reader.found
+
+
+class _Lines:
+    def __init__(self, variables: Mapping[str, str], include: Include | None) -> None:
+        self.found: list[Batch | Problem] = []
+        self._variables = {name.casefold(): value for name, value in variables.items()}
+        self._include = include
+        self._pending: list[str] = []
+        self._places: list[tuple[str, int]] = []
+        self._state = CODE
+        self._server: str | None = None
+        self._over = False
+        self._includes = 0
+
+    def read(self, text: str, file: str, depth: int) -> None:
+        """Feed one file; what it leaves open goes on in the file that includes it."""
+        lines = _LINE_END.split(text)
+        for index, line in enumerate(lines):
+            if self._over:
+                rest = "\n".join(lines[index:])
+                if speaks_of_routing(rest):
+                    self._report(file, index + 1, "what follows is not run: the script ended above")
+                return
+            if self._state == CODE and self._command(line, file, index + 1, depth):
+                continue
+            self._line(line, file, index + 1)
+
+    def flush(self) -> None:
+        """End the batch."""
+        if any(line.strip() for line in self._pending):
+            text = "\n".join(self._pending)
+            self.found.append(Batch(text, tuple(self._places), self._server))
+        self._drop()
+
+    def _drop(self) -> None:
+        self._pending, self._places, self._state = [], [], CODE
+
+    def _report(self, file: str, line: int, why: str) -> None:
+        self.found.append(Problem(file, line, why))
+
+    def _line(self, line: str, file: str, number: int) -> None:
+        found, state = segments(line, self._state)
+        go = _GO.fullmatch(_code(line, found)) if self._state == CODE else None
+        after = CODE if state.mode is Mode.LINE_COMMENT else state
+        if go:
+            self._go(go.group(1), file, number)
+            if after == CODE:
+                return
+            # A comment that GO's line leaves open belongs to the next batch.
+            line, found = "/*" * after.depth, []
+        self._state = after
+        for piece in _LINE_END.split(self._replaced(line, found)):
+            self._pending.append(piece)
+            self._places.append((file, number))
+
+    def _go(self, count: str | None, file: str, number: int) -> None:
+        """A repeated batch leaves what one run leaves; GO 0 asks for none at all."""
+        if count is not None and count.isdecimal() and int(count) == 0:
+            self._report(file, number, "GO 0 does not run its batch")
+            self._drop()
+        self.flush()
+
+    def _replaced(self, line: str, found: list[Segment]) -> str:
+        if "$(" not in line:
+            return line
+        parts = []
+        for part in found:
+            piece = line[part.start : part.end]
+            is_comment = part.mode in (Mode.COMMENT, Mode.LINE_COMMENT)
+            parts.append(piece if is_comment else self._filled(piece))
+        return "".join(parts)
+
+    def _filled(self, text: str) -> str:
+        def value(match: re.Match[str]) -> str:
+            name = match.group(1)
+            marked = f"{UNKNOWN_OPEN}{name}{UNKNOWN_CLOSE}"
+            return self._variables.get(name.casefold(), marked)
+
+        return _VARIABLE.sub(value, text)
+
+    def _command(self, line: str, file: str, number: int, depth: int) -> bool:
+        if _SYSTEM.match(line):
+            return True
+        leave = _LEAVE.fullmatch(line)
+        if leave:
+            self._leave(leave.group(1) is not None, file, number)
+            return True
+        command = _COMMAND.fullmatch(line)
+        if command is None:
+            return False
+        name, rest = command.group(1).lower(), command.group(2)
+        if name == "setvar":
+            self._setvar(rest, file, number)
+        elif name == "r":
+            self._read_file(rest, file, number, depth)
+        elif name == "connect":
+            self._server = self._filled(rest).split(" ")[0].strip()
+        elif name == "reset":
+            self._drop()
+        elif name not in _WITHOUT_EFFECT:
+            self._report(file, number, f"no sqlcmd command is called {shown(':' + name)}")
+        return True
+
+    def _leave(self, runs_batch: bool, file: str, number: int) -> None:
+        """EXIT and QUIT end the script without the batch before them; EXIT(…) runs it first."""
+        if runs_batch:
+            self.flush()
+        if speaks_of_routing("\n".join(self._pending)):
+            self._report(file, number, "the script ends here, before its last batch has run")
+        self._drop()
+        self._over = True
+
+    def _setvar(self, rest: str, file: str, number: int) -> None:
+        setting = _SETTING.fullmatch(rest)
+        if setting is None:
+            self._report(file, number, "this :setvar cannot be read: a name and one value expected")
+            return
+        name, value = setting.group(1).casefold(), setting.group(2)
+        if value is None:
+            self._variables.pop(name, None)
+            return
+        if value.startswith('"') and len(value) > 1:
+            value = value[1:-1].replace('""', '"')
+        self._variables[name] = self._filled(value)
+
+    def _read_file(self, rest: str, file: str, number: int, depth: int) -> None:
+        path = self._filled(rest).strip().strip('"')
+        missing = unknown_variable(path)
+        if missing is not None:
+            why = f"sqlcmd variable {shown(missing)} has no value"
+        elif self._include is None:
+            why = "only the script itself is read here"
+        elif depth >= _DEEPEST_INCLUDE or self._includes >= _MOST_INCLUDES:
+            why = f"more than {_DEEPEST_INCLUDE} files deep, or {_MOST_INCLUDES} in all"
+        else:
+            self._includes += 1
+            try:
+                included, text = self._include(file, path)
+            except (OSError, ValueError) as error:
+                why = getattr(error, "strerror", None) or str(error)
+            else:
+                self.read(text, included, depth + 1)
+                return
+        self._report(file, number, f"the file {shown(as_written(path))} of :r is not read: {why}")
+
+
+def _code(line: str, found: list[Segment]) -> str:
+    parts = [
+        " " if part.mode in (Mode.COMMENT, Mode.LINE_COMMENT) else line[part.start : part.end] for part in found
+    ]
+    return "".join(parts)

@@ -1,0 +1,60 @@
+"""What one instance holds, as far as scripts can change it; columns are called as in the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Route:
+    """A row of sys.routes; ``lifetime`` is the expiry, aware and UTC."""
+
+    database_name: str
+    name: str
+    address: str
+    remote_service_name: str | None = None
+    broker_instance: str | None = None
+    lifetime: datetime | None = None
+    mirror_address: str | None = None
+
+
+@dataclass(frozen=True)
+class Service:
+    """A row of sys.services."""
+
+    database_name: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Database:
+    """A row of sys.databases; ``service_broker_guid`` is None where the server drew a new one."""
+
+    name: str
+    service_broker_guid: str | None
+    is_broker_enabled: bool = True
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The instance's SERVICE_BROKER endpoint; name and port are None where they are not known."""
+
+    name: str | None = None
+    listener_port: int | None = None
+    is_message_forwarding_enabled: bool = False
+
+
+@dataclass(frozen=True)
+class InstanceState:
+    """All of one instance.
+
+    ``endpoint`` is None where there is none, ``Endpoint()`` where that is not known.
+    ``other_endpoints`` are the names of those for something else.
+    """
+
+    routes: tuple[Route, ...] = ()
+    services: tuple[Service, ...] = ()
+    databases: tuple[Database, ...] = ()
+    endpoint: Endpoint | None = None
+    other_endpoints: frozenset[str] = frozenset()

@@ -1,0 +1,206 @@
+"""What a T-SQL script says about routing: the statements that count, and what could not be read.
+
+Names are unquoted and spelled as in the script. ``database`` is the context that ``USE`` or the
+caller set, None where it cannot be known. Times are aware and UTC, lifetimes seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import Enum
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that could not be known or was refused, and the engine's number if it has one.
+
+    ``counted`` tells a mere remark, on a statement that was read all the same, from a statement
+    left out.
+    """
+
+    file: str
+    line: int
+    why: str
+    number: int | None = None
+    counted: bool = False
+
+
+class Subject(Enum):
+    """What a condition asks about; the value is how texts name it."""
+
+    ROUTE = "route"
+    SERVICE = "service"
+    ENDPOINT = "endpoint"
+    DATABASE = "database"
+    BROKER = "enabled broker"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition of an IF: that ``subject`` ``name`` exists, or does not if ``holds`` is false.
+
+    ``database`` is where a route or service is looked for. For BROKER, ``name`` is the database and
+    ``holds`` whether its broker is enabled. ``asked`` numbers the IFs of a script: what stands
+    under one IF, and under its ELSE, goes by one answer, given before any of it runs.
+    """
+
+    subject: Subject
+    database: str | None
+    name: str
+    holds: bool
+    asked: int
+
+    def inverse(self) -> Guard:
+        """The condition of the ELSE branch."""
+        return replace(self, holds=not self.holds)
+
+
+@dataclass(frozen=True)
+class RouteOptions:
+    """The WITH clause of a route statement; None = not given.
+
+    ``lifetime`` is the expiry, ``lifetime_seconds`` after the script's own time.
+    """
+
+    service_name: str | None = None
+    broker_instance: str | None = None
+    lifetime_seconds: int | None = None
+    lifetime: datetime | None = None
+    address: str | None = None
+    mirror_address: str | None = None
+
+
+class BrokerSetting(Enum):
+    """The option of ALTER DATABASE … SET."""
+
+    ENABLE = "ENABLE_BROKER"
+    DISABLE = "DISABLE_BROKER"
+    NEW = "NEW_BROKER"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One statement, at its place; it runs only where every guard holds."""
+
+    file: str
+    line: int
+    database: str | None
+    name: str
+    guards: tuple[Guard, ...] = ()
+
+    words = "statement"
+
+    @property
+    def title(self) -> str:
+        """How texts call this statement: ``CREATE ROUTE 'name'``."""
+        return f"{self.words} {shown(self.name)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateRoute(Statement):
+    """CREATE ROUTE; its options passed the engine's checks."""
+
+    owner: str | None = None
+    options: RouteOptions = field(default_factory=RouteOptions)
+    words = "CREATE ROUTE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlterRoute(Statement):
+    """ALTER ROUTE; only the given options change, and the whole is checked when it is applied."""
+
+    options: RouteOptions = field(default_factory=RouteOptions)
+    words = "ALTER ROUTE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropRoute(Statement):
+    """DROP ROUTE."""
+
+    words = "DROP ROUTE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateService(Statement):
+    """CREATE SERVICE."""
+
+    owner: str | None = None
+    words = "CREATE SERVICE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropService(Statement):
+    """DROP SERVICE."""
+
+    words = "DROP SERVICE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateEndpoint(Statement):
+    """CREATE ENDPOINT; one for something else is kept because a later DROP may name it."""
+
+    for_service_broker: bool
+    listener_port: int | None = None
+    is_message_forwarding_enabled: bool | None = None
+    words = "CREATE ENDPOINT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlterEndpoint(Statement):
+    """ALTER ENDPOINT; ``for_service_broker`` None where the statement has no FOR clause."""
+
+    for_service_broker: bool | None = None
+    listener_port: int | None = None
+    is_message_forwarding_enabled: bool | None = None
+    words = "ALTER ENDPOINT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropEndpoint(Statement):
+    """DROP ENDPOINT."""
+
+    words = "DROP ENDPOINT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlterDatabase(Statement):
+    """ALTER DATABASE … SET with a broker option; ``name`` is the database it changes."""
+
+    setting: BrokerSetting
+    words = "ALTER DATABASE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateDatabase(Statement):
+    """CREATE DATABASE of an empty, new database."""
+
+    words = "CREATE DATABASE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropDatabase(Statement):
+    """DROP DATABASE; ``if_exists`` where the statement itself says so."""
+
+    if_exists: bool = False
+    words = "DROP DATABASE"
+
+
+@dataclass(frozen=True)
+class Script:
+    """One script as it was read: its statements and its problems, each in the script's order.
+
+    ``encoding`` is None where the caller gave text; ``database`` is the context at the end.
+    """
+
+    file: str
+    scripted_at: datetime
+    statements: tuple[Statement, ...]
+    problems: tuple[Problem, ...]
+    encoding: str | None = None
+    database: str | None = None
+
+
+def shown(value: str) -> str:
+    """A value as texts show it: printable, in quotes, at most 80 characters."""
+    return repr(value if len(value) <= 80 else value[:80] + "…")

@@ -1,0 +1,279 @@
+"""Statements applied to what an instance holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+
+import pytest
+
+from routing.importing.tsql import (
+    Applied,
+    Database,
+    Endpoint,
+    InstanceState,
+    Route,
+    Script,
+    Service,
+    apply_script,
+)
+
+ReadText = Callable[..., Script]
+GUID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
+STATE = InstanceState(
+    routes=(
+        Route("Shop", "AutoCreatedLocal", "LOCAL"),
+        Route(
+            "Shop",
+            "ToStock",
+            "TCP://stock:4022",
+            remote_service_name="//stock",
+            broker_instance=GUID,
+            lifetime=datetime(2025, 1, 1, tzinfo=timezone.utc),
+            mirror_address="TCP://stock2:4022",
+        ),
+        Route("msdb", "AutoCreatedLocal", "LOCAL"),
+    ),
+    services=(Service("Shop", "//shop"),),
+    databases=(Database("Shop", GUID), Database("msdb", GUID, is_broker_enabled=False)),
+    endpoint=Endpoint("broker", 4022),
+)
+
+
+@pytest.fixture
+def run(read: ReadText) -> Callable[..., Applied]:
+    """Applies a script in database Shop to STATE."""
+
+    def applied(text: str, state: InstanceState = STATE, **options: object) -> Applied:
+        script = read(text, **{"database": "SHOP", **options})
+        assert script.problems == ()
+        return apply_script(state, script)
+
+    return applied
+
+
+Run = Callable[..., Applied]
+
+
+def test_nothing_changes_nothing(run: Run) -> None:
+    assert run("") == Applied(STATE)
+
+
+def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
+    result = run(
+        """CREATE ROUTE New WITH SERVICE_NAME = 's', ADDRESS = 'TCP://a:1', LIFETIME = 60
+           ALTER ROUTE new WITH ADDRESS = 'TCP://b:1'
+           ALTER ROUTE TOSTOCK WITH BROKER_INSTANCE = 'x', LIFETIME = 120
+           DROP ROUTE autocreatedlocal
+           CREATE ROUTE Gone WITH ADDRESS = 'LOCAL' DROP ROUTE Gone"""
+    )
+    assert set(result.state.routes) == {
+        Route(
+            "Shop",
+            "New",
+            "TCP://b:1",
+            remote_service_name="s",
+            lifetime=datetime(2024, 5, 1, 0, 1, tzinfo=timezone.utc),
+        ),
+        Route(
+            "Shop",
+            "ToStock",
+            "TCP://stock:4022",
+            remote_service_name="//stock",
+            broker_instance="x",
+            lifetime=datetime(2024, 5, 1, 0, 2, tzinfo=timezone.utc),
+            mirror_address="TCP://stock2:4022",
+        ),
+        Route("msdb", "AutoCreatedLocal", "LOCAL"),
+    }
+    assert (result.applied, result.passed_over, result.refused) == (6, (), 0)
+    assert result.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "why"),
+    [
+        ("CREATE ROUTE tostock WITH ADDRESS = 'LOCAL'", 15530, "'ToStock' exists already"),
+        ("ALTER ROUTE x WITH ADDRESS = 'LOCAL'", 15151, "has no such route"),
+        ("DROP ROUTE x", 15151, "the database 'Shop' has no such route"),
+        ("USE other DROP ROUTE ToStock", 15151, "the database 'other' has no such route"),
+        ("ALTER ROUTE ToStock WITH ADDRESS = 'LOCAL'", 9743, "a mirror address with ADDRESS"),
+        ("ALTER ROUTE ToStock WITH ADDRESS = 'tcp://STOCK2:4022'", 9747, "are the same"),
+        (
+            "ALTER ROUTE AutoCreatedLocal WITH BROKER_INSTANCE = 'x'",
+            9662,
+            "BROKER_INSTANCE without SERVICE_NAME",
+        ),
+        (
+            "ALTER ROUTE AutoCreatedLocal WITH MIRROR_ADDRESS = 'tcp://m'",
+            9743,
+            "a mirror address with ADDRESS 'LOCAL'",
+        ),
+        ("CREATE SERVICE [//shop] ON QUEUE q", 15530, "exists already"),
+        ("DROP SERVICE [//SHOP]", 15151, "has no such service"),
+        ("CREATE DATABASE shop", 1801, "exists already"),
+        ("DROP DATABASE other", 3701, "no such database"),
+        ("ALTER DATABASE other SET ENABLE_BROKER", 5011, "no such database is known"),
+        (
+            "CREATE ENDPOINT e AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER ()",
+            None,
+            "a SERVICE_BROKER endpoint already, 'broker'",
+        ),
+        (
+            "CREATE ENDPOINT Broker AS TCP (LISTENER_PORT = 1) FOR TSQL ()",
+            None,
+            "the endpoint exists already",
+        ),
+        (
+            "ALTER ENDPOINT e FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)",
+            15151,
+            "no such endpoint",
+        ),
+        ("DROP ENDPOINT e", 15151, "no such endpoint"),
+    ],
+)
+def test_what_the_engine_would_refuse_changes_nothing(run: Run, text: str, number: int | None, why: str) -> None:
+    result = run(f"\n{text}")
+    assert result.state == STATE
+    (problem,) = result.problems
+    assert (problem.file, problem.line, problem.number) == ("f.sql", 2, number)
+    assert why in problem.why
+    assert (problem.counted, result.applied, result.refused) == (False, 0, 1)
+
+
+def test_without_a_database_a_route_has_no_place(run: Run) -> None:
+    result = run("DROP ROUTE ToStock\nCREATE SERVICE s ON QUEUE q", database=None)
+    assert result.state == STATE
+    assert [(problem.line, problem.number) for problem in result.problems] == [(1, None), (2, None)]
+    assert all("its database is not known" in problem.why for problem in result.problems)
+
+
+def test_services_are_found_exactly(run: Run) -> None:
+    result = run("CREATE SERVICE [//SHOP] ON QUEUE q\nDROP SERVICE [//shop]")
+    assert result.state.services == (Service("Shop", "//SHOP"),)
+
+
+def test_broker_options(run: Run) -> None:
+    result = run(
+        """ALTER DATABASE shop SET DISABLE_BROKER
+           ALTER DATABASE msdb SET ENABLE_BROKER"""
+    )
+    assert result.state.databases == (
+        Database("Shop", GUID, is_broker_enabled=False),
+        Database("msdb", GUID),
+    )
+    assert result.problems == ()
+
+
+def test_a_new_broker_has_an_id_that_only_the_server_knows(run: Run) -> None:
+    result = run("ALTER DATABASE msdb SET NEW_BROKER")
+    assert result.state.databases == (Database("Shop", GUID), Database("msdb", None))
+    (problem,) = result.problems
+    assert (problem.line, problem.counted) == (1, True)
+    assert "service_broker_guid" in problem.why
+
+
+def test_a_new_database_has_its_local_route(run: Run) -> None:
+    result = run("CREATE DATABASE Stock\nUSE stock\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'")
+    assert result.state.databases[-1] == Database("Stock", None)
+    assert result.state.routes[-2:] == (
+        Route("Stock", "AutoCreatedLocal", "LOCAL"),
+        Route("Stock", "r", "LOCAL"),
+    )
+    assert [problem.counted for problem in result.problems] == [True]
+
+
+def test_a_dropped_database_takes_its_rows_along(run: Run) -> None:
+    result = run("DROP DATABASE SHOP\nDROP DATABASE IF EXISTS shop")
+    assert result.state == InstanceState(
+        routes=STATE.routes[2:], databases=STATE.databases[1:], endpoint=STATE.endpoint
+    )
+    assert result.problems == ()
+
+
+def test_the_endpoint(run: Run) -> None:
+    result = run(
+        """ALTER ENDPOINT BROKER FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)
+           ALTER ENDPOINT broker AS TCP (LISTENER_PORT = 4023)"""
+    )
+    assert result.state.endpoint == Endpoint("broker", 4023, is_message_forwarding_enabled=True)
+    result = run(
+        """DROP ENDPOINT broker
+           CREATE ENDPOINT mirror AS TCP (LISTENER_PORT = 5022) FOR DATABASE_MIRRORING ()
+           CREATE ENDPOINT web AS HTTP (PATH = '/') FOR SOAP ()
+           CREATE ENDPOINT e AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER ()
+           ALTER ENDPOINT mirror AS TCP (LISTENER_PORT = 5023) DROP ENDPOINT web"""
+    )
+    assert result.state.endpoint == Endpoint("e", 1)
+    assert result.state.other_endpoints == {"mirror"}
+    assert result.problems == ()
+
+
+def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
+    unnamed = InstanceState(endpoint=Endpoint(None, 4022))
+    result = run(
+        """ALTER ENDPOINT a STATE = STARTED
+           ALTER ENDPOINT a AS TCP (LISTENER_PORT = 1)
+           DROP ENDPOINT a
+           ALTER ENDPOINT a FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)""",
+        unnamed,
+    )
+    assert [problem.line for problem in result.problems] == [2, 3]
+    assert result.state.endpoint == Endpoint("a", 4022, is_message_forwarding_enabled=True)
+    result = run("CREATE ENDPOINT b AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER ()", unnamed)
+    assert result.state.endpoint == Endpoint("b", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "passed_over"),
+    [
+        ("IF EXISTS (SELECT * FROM sys.routes WHERE name = 'x') DROP ROUTE x", 1),
+        ("IF NOT EXISTS (SELECT * FROM sys.routes WHERE name = 'tostock') DROP ROUTE ToStock", 1),
+        ("IF EXISTS (SELECT * FROM sys.services WHERE name = '//SHOP') DROP SERVICE [//shop]", 1),
+        ("IF DB_ID('other') IS NOT NULL DROP DATABASE other", 1),
+        ("IF DB_ID('SHOP') IS NULL CREATE DATABASE Shop", 1),
+        ("IF EXISTS (SELECT * FROM sys.endpoints WHERE name = 'x') DROP ENDPOINT x", 1),
+        (
+            (
+                "IF EXISTS (SELECT * FROM sys.databases WHERE name = 'Shop' AND is_broker_enabled = 0)"
+                " ALTER DATABASE Shop SET NEW_BROKER"
+            ),
+            1,
+        ),
+        (
+            "IF EXISTS (SELECT * FROM sys.routes WHERE name = 'x') BEGIN DROP ROUTE x; DROP ROUTE ToStock END",
+            2,
+        ),
+    ],
+)
+def test_a_condition_that_does_not_hold(run: Run, text: str, passed_over: int) -> None:
+    result = run(text)
+    assert len(result.passed_over) == passed_over
+    assert result == Applied(STATE, passed_over=result.passed_over)
+
+
+def test_a_condition_is_asked_once(run: Run) -> None:
+    """What the branch itself does changes neither its own rest nor the ELSE."""
+    result = run(
+        """IF EXISTS (SELECT * FROM sys.routes WHERE name = 'ToStock')
+           BEGIN
+             DROP ROUTE ToStock
+             CREATE ROUTE ToStock WITH ADDRESS = 'TRANSPORT'
+             DROP ROUTE ToStock
+           END
+           ELSE CREATE ROUTE ToStock WITH ADDRESS = 'LOCAL'
+           IF EXISTS (SELECT * FROM sys.routes WHERE name = 'ToStock') DROP ROUTE ToStock
+           ELSE CREATE ROUTE ToStock WITH ADDRESS = 'TCP://new'"""
+    )
+    assert Route("Shop", "ToStock", "TCP://new") in result.state.routes
+    assert [statement.line for statement in result.passed_over] == [7, 8]
+    assert (result.applied, result.refused) == (4, 0)
+
+
+def test_names_that_differ_in_case_alone_are_told_apart_where_both_exist(run: Run) -> None:
+    both = InstanceState(routes=(Route("Shop", "r", "LOCAL"), Route("Shop", "R", "TRANSPORT")))
+    assert run("DROP ROUTE R", both).state.routes == (Route("Shop", "r", "LOCAL"),)
+    assert run("DROP ROUTE r", both).state.routes == (Route("Shop", "R", "TRANSPORT"),)
+    assert run("USE sHop CREATE ROUTE q WITH ADDRESS = 'LOCAL'", both).state.routes[-1] == Route(
+        "Shop", "q", "LOCAL"
+    )

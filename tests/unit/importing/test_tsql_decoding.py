@@ -1,0 +1,42 @@
+"""Bytes → text: marks, UTF-16 without one, UTF-8, and Windows-1252 for the rest."""
+
+from __future__ import annotations
+
+import codecs
+
+import pytest
+
+from routing.importing.tsql.decoding import Decoded, decode
+
+SCRIPT = "CREATE ROUTE [Größe] WITH ADDRESS = 'LOCAL'\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (codecs.BOM_UTF8 + SCRIPT.encode(), "UTF-8 with byte-order mark"),
+        (codecs.BOM_UTF16_LE + SCRIPT.encode("utf-16-le"), "UTF-16 LE with byte-order mark"),
+        (codecs.BOM_UTF16_BE + SCRIPT.encode("utf-16-be"), "UTF-16 BE with byte-order mark"),
+        (codecs.BOM_UTF32_LE + SCRIPT.encode("utf-32-le"), "UTF-32 LE with byte-order mark"),
+        (codecs.BOM_UTF32_BE + SCRIPT.encode("utf-32-be"), "UTF-32 BE with byte-order mark"),
+        (SCRIPT.encode("utf-16-le"), "UTF-16 LE"),
+        (SCRIPT.encode("utf-16-be"), "UTF-16 BE"),
+        (SCRIPT.encode(), "UTF-8"),
+        (SCRIPT.encode("cp1252"), "Windows-1252"),
+    ],
+)
+def test_each_encoding_gives_the_same_text(data: bytes, encoding: str) -> None:
+    assert decode(data) == Decoded(SCRIPT, encoding)
+
+
+def test_what_an_encoding_cannot_read_is_counted() -> None:
+    assert decode(b"a\x81\xe9") == Decoded("a\ufffdé", "Windows-1252", 1)
+    assert decode(codecs.BOM_UTF16_LE + b"a\x00b") == Decoded("a\ufffd", "UTF-16 LE with byte-order mark", 1)
+
+
+def test_nothing_is_utf_8() -> None:
+    assert decode(b"") == Decoded("", "UTF-8")
+
+
+def test_a_nul_alone_does_not_make_utf_16() -> None:
+    assert decode(b"SELECT 1\x00 -- a binary tail").encoding == "UTF-8"

@@ -1,0 +1,192 @@
+"""Services, endpoints and databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from routing.importing.tsql import Script
+from routing.importing.tsql.statements import (
+    AlterDatabase,
+    AlterEndpoint,
+    BrokerSetting,
+    CreateDatabase,
+    CreateEndpoint,
+    CreateService,
+    DropDatabase,
+    DropEndpoint,
+    DropService,
+)
+
+ReadText = Callable[..., Script]
+ENDPOINT_FIELDS = ("for_service_broker", "listener_port", "is_message_forwarding_enabled")
+
+
+def test_services(read: ReadText) -> None:
+    script = read(
+        """create service [//shop/stock] authorization dbo
+             on queue [shop].[stock queue] ([//c1], DEFAULT) create service s2 on queue q
+           ALTER SERVICE s2 ON QUEUE q2 (ADD CONTRACT [//c2])
+           DROP SERVICE [//shop/stock]"""
+    )
+    assert [(type(found), found.name, found.line) for found in script.statements] == [
+        (CreateService, "//shop/stock", 1),
+        (CreateService, "s2", 2),
+        (DropService, "//shop/stock", 4),
+    ]
+    assert script.problems == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE SERVICE s",
+        "CREATE SERVICE s ON q",
+        "CREATE SERVICE a.b ON QUEUE q",
+        "DROP SERVICE a, b",
+    ],
+)
+def test_what_is_no_service_is_reported(read: ReadText, text: str) -> None:
+    script = read(text + "\nDROP SERVICE last_one")
+    assert [found.name for found in script.statements] == ["last_one"]
+    assert [(problem.line, problem.number) for problem in script.problems] == [(1, 102)]
+
+
+def test_the_endpoint(read: ReadText) -> None:
+    script = read(
+        """
+        CREATE ENDPOINT broker AUTHORIZATION sa STATE = STARTED
+          AS TCP (LISTENER_PORT = 4022, LISTENER_IP = (10.0.0.1))
+          FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS NEGOTIATE CERTIFICATE c,
+                              ENCRYPTION = REQUIRED ALGORITHM AES, MESSAGE_FORWARDING = Enabled,
+                              MESSAGE_FORWARD_SIZE = 10)
+        CREATE ENDPOINT plain AS TCP (LISTENER_PORT = 4022, LISTENER_IP = ALL) FOR SERVICE_BROKER ()
+        ALTER ENDPOINT broker FOR SERVICE_BROKER (MESSAGE_FORWARDING = DISABLED)
+        ALTER ENDPOINT broker AS TCP (LISTENER_PORT = 4023)
+        alter endpoint broker state = stopped
+        DROP ENDPOINT broker
+        CREATE ENDPOINT mirror AS TCP (LISTENER_PORT = 5022) FOR DATABASE_MIRRORING (ROLE = ALL)
+        """
+    )
+    assert [
+        (
+            type(found),
+            found.name,
+            found.line,
+            *(getattr(found, field, None) for field in ENDPOINT_FIELDS),
+        )
+        for found in script.statements
+    ] == [
+        (CreateEndpoint, "broker", 2, True, 4022, True),
+        (CreateEndpoint, "plain", 7, True, 4022, False),
+        (AlterEndpoint, "broker", 8, True, None, False),
+        (AlterEndpoint, "broker", 9, None, 4023, None),
+        (AlterEndpoint, "broker", 10, None, None, None),
+        (DropEndpoint, "broker", 11, None, None, None),
+        (CreateEndpoint, "mirror", 12, False, 5022, False),
+    ]
+    assert script.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("rest", "why"),
+    [
+        ("e AS TCP (LISTENER_IP = ALL) FOR SERVICE_BROKER ()", "LISTENER_PORT is missing"),
+        ("e AS TCP (LISTENER_PORT = 0) FOR SERVICE_BROKER ()", "0 is no port"),
+        ("e AS TCP (LISTENER_PORT = 99999) FOR SERVICE_BROKER ()", "99999 is no port"),
+        ("e AS TCP (LISTENER_PORT = @p) FOR SERVICE_BROKER ()", "known to the server alone"),
+        ("e AS TCP (LISTENER_PORT = $(p)) FOR SERVICE_BROKER ()", "sqlcmd variable 'p'"),
+        ("e AS TCP (LISTENER_PORT = 1, LISTENER_PORT = 2) FOR SERVICE_BROKER ()", "twice"),
+        (
+            "e AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER (MESSAGE_FORWARDING = ON)",
+            "ENABLED or DISABLED was expected, not 'ON'",
+        ),
+        (
+            (
+                "e AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER "
+                "(MESSAGE_FORWARDING = ENABLED, MESSAGE_FORWARDING = ENABLED)"
+            ),
+            "twice",
+        ),
+        ("e AS TCP (LISTENER_PORT = 1 FOR SERVICE_BROKER", "a parenthesis and its end"),
+    ],
+)
+def test_what_is_no_endpoint_is_reported(read: ReadText, rest: str, why: str) -> None:
+    script = read(f"CREATE ENDPOINT {rest}\nDROP ENDPOINT last_one")
+    assert [found.name for found in script.statements] == ["last_one"]
+    (problem,) = script.problems
+    assert problem.line == 1
+    assert why in problem.why
+
+
+def test_broker_options_of_databases(read: ReadText) -> None:
+    script = read(
+        """
+        ALTER DATABASE shop SET ENABLE_BROKER WITH ROLLBACK IMMEDIATE
+        ALTER DATABASE [my shop] SET DISABLE_BROKER WITH ROLLBACK AFTER 5 SECONDS;
+        alter database current set recovery simple, new_broker with no_wait
+        ALTER DATABASE shop SET ERROR_BROKER_CONVERSATIONS
+        ALTER DATABASE shop SET COMPATIBILITY_LEVEL = 150
+        ALTER DATABASE shop SET CHANGE_TRACKING = ON (CHANGE_RETENTION = 2 DAYS)
+        ALTER DATABASE $(unknown) SET READ_COMMITTED_SNAPSHOT ON
+        ALTER DATABASE SCOPED CONFIGURATION SET MAXDOP = 1
+        DROP ROUTE r
+        """
+    )
+    assert [
+        (found.name, found.line, found.setting) for found in script.statements if isinstance(found, AlterDatabase)
+    ] == [
+        ("shop", 2, BrokerSetting.ENABLE),
+        ("my shop", 3, BrokerSetting.DISABLE),
+        ("db", 4, BrokerSetting.NEW),
+    ]
+    assert script.statements[-1].name == "r"
+    assert script.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("ALTER DATABASE [$(name)] SET ENABLE_BROKER", "sqlcmd variable 'name' has no value"),
+        ("ALTER DATABASE $(name) SET ENABLE_BROKER", "sqlcmd variable 'name' has no value"),
+        ("ALTER DATABASE a SET $(option)", "sqlcmd variable 'option' has no value"),
+        ("ALTER DATABASE @name SET ENABLE_BROKER", "known to the server alone"),
+        ("ALTER DATABASE a.b SET ENABLE_BROKER", "must have one part"),
+        ("ALTER DATABASE a MODIFY NAME = b", "gets another name"),
+        ("CREATE DATABASE a ON (FILENAME = 'x') FOR ATTACH WITH ENABLE_BROKER", "attached"),
+        ("CREATE DATABASE a ON (NAME = x, FILENAME = 'y') AS SNAPSHOT OF b", "snapshot"),
+        ("RESTORE DATABASE a FROM DISK = 'x' WITH NEW_BROKER, MOVE 'a' TO 'b'", "restored"),
+    ],
+)
+def test_what_cannot_be_known_of_a_database_is_reported(read: ReadText, text: str, why: str) -> None:
+    script = read(text + "\nDROP ROUTE last_one")
+    assert [found.name for found in script.statements] == ["last_one"]
+    (problem,) = script.problems
+    assert problem.line == 1
+    assert why in problem.why
+
+
+def test_current_is_the_database_in_use(read: ReadText) -> None:
+    script = read("ALTER DATABASE CURRENT SET ENABLE_BROKER", database=None)
+    assert script.statements == ()
+    assert "the database in use is not known" in script.problems[0].why
+
+
+def test_databases_come_and_go(read: ReadText) -> None:
+    script = read(
+        """CREATE DATABASE a
+           CREATE DATABASE [b c] CONTAINMENT = NONE ON PRIMARY (NAME = n, SIZE = 8MB) COLLATE x
+           DROP DATABASE a, [b c];
+           DROP DATABASE IF EXISTS d
+           CREATE DATABASE AUDIT SPECIFICATION s FOR SERVER AUDIT t
+           DROP DATABASE ENCRYPTION KEY"""
+    )
+    assert [(type(found), found.name, found.line) for found in script.statements] == [
+        (CreateDatabase, "a", 1),
+        (CreateDatabase, "b c", 2),
+        (DropDatabase, "a", 3),
+        (DropDatabase, "b c", 3),
+        (DropDatabase, "d", 4),
+    ]
+    assert script.problems == ()

@@ -1,0 +1,266 @@
+"""Context and conditions: which statements run, in which database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from routing.importing.tsql import Script
+from routing.importing.tsql.statements import Guard, Subject
+
+ReadText = Callable[..., Script]
+ROUTE = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
+
+
+def _contexts(script: Script) -> list[tuple[str, str | None]]:
+    return [(found.name, found.database) for found in script.statements]
+
+
+def test_use_sets_the_database_of_what_follows(read: ReadText) -> None:
+    script = read(
+        """DROP ROUTE a
+        USE shop DROP ROUTE b
+        GO
+        DROP ROUTE c; use [msdb]; DROP ROUTE d
+        GO
+        DROP ROUTE e"""
+    )
+    assert _contexts(script) == [
+        ("a", "db"),
+        ("b", "shop"),
+        ("c", "shop"),
+        ("d", "msdb"),
+        ("e", "msdb"),
+    ]
+    assert script.database == "msdb"
+
+
+@pytest.mark.parametrize("name", ["[$(name)]", "@name", "a.b", "<db, sysname, >", "''"])
+def test_a_use_that_cannot_be_known_leaves_no_database(read: ReadText, name: str) -> None:
+    script = read(f"USE {name}\nGO\nDROP ROUTE a\nUSE b\nDROP ROUTE c")
+    assert _contexts(script) == [("a", None), ("c", "b")]
+    (problem,) = script.problems
+    assert problem.line == 1
+    assert problem.why.endswith("the database in use is not known from here on")
+
+
+def _guard(subject: Subject, name: str, holds: bool, database: str | None = None) -> Guard:
+    return Guard(subject, database, name, holds, 1)
+
+
+@pytest.mark.parametrize(
+    ("condition", "guard"),
+    [
+        (
+            "EXISTS (SELECT * FROM sys.routes WHERE name = N'x')",
+            _guard(Subject.ROUTE, "x", True, "db"),
+        ),
+        (
+            "not exists (select 1 from [sys].[routes] as r where r.[name] = 'it''s')",
+            _guard(Subject.ROUTE, "it's", False, "db"),
+        ),
+        (
+            "(NOT (EXISTS (SELECT TOP (1) name FROM msdb.sys.services s WHERE s.name = 'x')))",
+            _guard(Subject.SERVICE, "x", False, "msdb"),
+        ),
+        (
+            "EXISTS (SELECT TOP 1 1 FROM sys.endpoints e WHERE name = 'x')",
+            _guard(Subject.ENDPOINT, "x", True),
+        ),
+        (
+            "NOT EXISTS (SELECT 'y' FROM master..sysdatabases WHERE name = 'x')",
+            _guard(Subject.DATABASE, "x", False),
+        ),
+        (
+            "(SELECT COUNT(*) FROM sys.routes WHERE (name = 'x')) = 0",
+            _guard(Subject.ROUTE, "x", False, "db"),
+        ),
+        (
+            "NOT (SELECT COUNT(*) FROM sys.routes WHERE name = 'x') > 0",
+            _guard(Subject.ROUTE, "x", False, "db"),
+        ),
+        ("DB_ID(N'x') IS NOT NULL", _guard(Subject.DATABASE, "x", True)),
+        ("(DB_ID('x') IS NULL)", _guard(Subject.DATABASE, "x", False)),
+        ("NOT DB_ID('x') IS NULL", _guard(Subject.DATABASE, "x", True)),
+        (
+            "EXISTS (SELECT * FROM sys.databases WHERE name = 'x' AND is_broker_enabled = 0)",
+            _guard(Subject.BROKER, "x", False),
+        ),
+        (
+            "NOT EXISTS (SELECT * FROM sys.databases d WHERE d.is_broker_enabled = 1 AND d.name = DB_NAME())",
+            _guard(Subject.BROKER, "db", False),
+        ),
+        (
+            "(SELECT is_broker_enabled FROM sys.databases WHERE database_id = DB_ID()) = 0",
+            _guard(Subject.BROKER, "db", False),
+        ),
+        (
+            "(SELECT is_broker_enabled FROM sys.databases WHERE database_id = DB_ID('x')) = 1",
+            _guard(Subject.BROKER, "x", True),
+        ),
+    ],
+)
+def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, guard: Guard) -> None:
+    script = read(f"IF {condition} DROP ROUTE a ELSE DROP ROUTE b\nDROP ROUTE c")
+    assert [found.guards for found in script.statements] == [(guard,), (guard.inverse(),), ()]
+    assert script.problems == ()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "@x = 1",
+        "EXISTS (SELECT * FROM sys.routes WHERE name LIKE 'x%')",
+        "EXISTS (SELECT * FROM sys.routes WHERE name = 'x' AND address = 'LOCAL')",
+        "EXISTS (SELECT * FROM sys.routes WHERE name = '$(v)')",
+        "EXISTS (SELECT * FROM sys.routes WHERE name = @x)",
+        "EXISTS (SELECT * FROM routes WHERE name = DB_NAME())",
+        "EXISTS (SELECT * FROM sys.service_queues WHERE name = 'x')",
+        "DB_ID('x') IS NULL AND @x = 1",
+        "CASE WHEN 1 = 1 THEN 1 ELSE 0 END = 1",
+        "UPDATE(c)",
+        "(SELECT COUNT(*) FROM sys.routes) > 1",
+        "",
+    ],
+)
+def test_other_conditions_make_both_branches_unknown(read: ReadText, condition: str) -> None:
+    script = read(f"\nIF {condition} DROP ROUTE a; ELSE BEGIN DROP ROUTE b END\nDROP ROUTE c")
+    assert [found.name for found in script.statements] == ["c"]
+    assert [problem.line for problem in script.problems] == [2, 2]
+    assert all("the IF in line 2" in problem.why for problem in script.problems)
+
+
+def test_nested_conditions_add_up_and_else_belongs_to_the_nearest_if(read: ReadText) -> None:
+    script = read(
+        """IF DB_ID('x') IS NOT NULL
+             IF DB_ID('y') IS NOT NULL DROP ROUTE a
+             ELSE DROP ROUTE b
+           DROP ROUTE c"""
+    )
+    x, y = Guard(Subject.DATABASE, None, "x", True, 1), Guard(Subject.DATABASE, None, "y", True, 2)
+    assert [found.guards for found in script.statements] == [(x, y), (x, y.inverse()), ()]
+
+
+def test_an_if_governs_one_statement_or_block(read: ReadText) -> None:
+    script = read(
+        """IF @x = 1 PRINT 'x' DROP ROUTE a
+           IF @x = 1 BEGIN SELECT CASE WHEN 1 = 1 THEN 2 END; BEGIN PRINT 'y' END END DROP ROUTE b
+           IF @x = 1 SET @y = CASE @x WHEN 1 THEN 2 ELSE 3 END ELSE DROP ROUTE c
+           DROP ROUTE d"""
+    )
+    assert [found.name for found in script.statements] == ["a", "b", "d"]
+    assert [problem.line for problem in script.problems] == [3]
+
+
+def test_an_else_without_its_if_is_unknown(read: ReadText) -> None:
+    script = read("IF @x = 1 INSERT t SELECT 1 ELSE DROP ROUTE a\nDROP ROUTE b")
+    assert [found.name for found in script.statements] == ["b"]
+    assert [problem.line for problem in script.problems] == [1]
+
+
+def test_try_runs_and_catch_may(read: ReadText) -> None:
+    script = read(
+        """BEGIN TRY
+             DROP ROUTE a
+           END TRY
+           BEGIN CATCH
+             DROP ROUTE b; THROW
+           END CATCH
+           DROP ROUTE c"""
+    )
+    assert [found.name for found in script.statements] == ["a", "c"]
+    assert [(problem.line, "CATCH in line 4" in problem.why) for problem in script.problems] == [(5, True)]
+
+
+def test_a_loop_is_unknown(read: ReadText) -> None:
+    script = read("WHILE @i < 5 BEGIN DROP ROUTE a SET @i += 1 END DROP ROUTE b")
+    assert [found.name for found in script.statements] == ["b"]
+    assert "loop" in script.problems[0].why
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "CREATE PROCEDURE dbo.p @x int AS",
+        "CREATE OR ALTER PROC p AS BEGIN",
+        "ALTER FUNCTION [p]() RETURNS int AS BEGIN",
+        "create trigger p on database for CREATE_TABLE as",
+    ],
+)
+def test_the_body_of_a_module_is_not_run(read: ReadText, head: str) -> None:
+    script = read(f"{head}\nUSE x\n{ROUTE}\nEXEC(@sql)\nRETURN\nGO\nDROP PROCEDURE p DROP ROUTE b")
+    assert _contexts(script) == [("b", "db")]
+    (problem,) = script.problems
+    assert problem.line == 3
+    assert "'p', which the script only creates" in problem.why
+
+
+def test_return_ends_the_batch(read: ReadText) -> None:
+    script = read("DROP ROUTE a RETURN DROP ROUTE b\nGO\nDROP ROUTE c")
+    assert [found.name for found in script.statements] == ["a", "c"]
+    assert "RETURN in line 1" in script.problems[0].why
+
+
+def test_after_a_conditional_return_the_condition_failed(read: ReadText) -> None:
+    script = read("IF DB_ID('x') IS NULL BEGIN PRINT 'no'; RETURN END\nDROP ROUTE a\nGO\nDROP ROUTE b")
+    assert [found.guards for found in script.statements] == [
+        (Guard(Subject.DATABASE, None, "x", True, 1),),
+        (),
+    ]
+
+
+def test_a_check_that_only_the_server_can_make_is_taken_for_passed(read: ReadText) -> None:
+    script = read("IF @@VERSION LIKE '%9.0%' RETURN\nDROP ROUTE a")
+    assert [found.name for found in script.statements] == ["a"]
+    assert script.problems == ()
+
+
+def test_noexec_and_parseonly(read: ReadText) -> None:
+    script = read(
+        """IF @@ERROR <> 0 SET NOEXEC ON
+           DROP ROUTE a
+           SET NOEXEC ON
+           GO
+           USE x DROP ROUTE b
+           SET NOEXEC OFF
+           DROP ROUTE c
+           SET PARSEONLY ON DROP ROUTE d"""
+    )
+    assert _contexts(script) == [("a", "db"), ("c", "db")]
+    assert [problem.line for problem in script.problems] == [5, 8]
+
+
+def test_what_is_rolled_back_does_not_count(read: ReadText) -> None:
+    script = read(
+        """BEGIN TRAN; DROP ROUTE a
+           BEGIN TRANSACTION; DROP ROUTE b; COMMIT
+           GO
+           ROLLBACK TRAN
+           BEGIN TRAN t DROP ROUTE c SAVE TRAN s DROP ROUTE d ROLLBACK TRAN s
+           IF @@ERROR <> 0 ROLLBACK
+           COMMIT
+           ROLLBACK
+           DROP ROUTE e"""
+    )
+    assert [found.name for found in script.statements] == ["c", "d", "e"]
+    assert [problem.line for problem in script.problems] == [1, 2]
+    assert all("rolled back in line 4" in problem.why for problem in script.problems)
+
+
+def test_a_use_under_a_condition(read: ReadText) -> None:
+    script = read("IF DB_ID('X') IS NOT NULL USE x DROP ROUTE a\nIF @y = 1 USE y\nDROP ROUTE b")
+    assert _contexts(script) == [("a", "x"), ("b", None)]
+    assert [problem.line for problem in script.problems] == [2]
+
+
+def test_dialogs_are_no_blocks(read: ReadText) -> None:
+    script = read(
+        """BEGIN DIALOG CONVERSATION @h FROM SERVICE a TO SERVICE 'b'
+           IF @x = 1 BEGIN END CONVERSATION @h; DROP ROUTE a END
+           BEGIN CONVERSATION TIMER (@h) TIMEOUT = 5
+           END CONVERSATION @h
+           DROP ROUTE b"""
+    )
+    assert [found.name for found in script.statements] == ["b"]
+    assert [problem.line for problem in script.problems] == [2]

@@ -1,0 +1,147 @@
+"""Lines that sqlcmd and SSMS take for themselves: GO, commands, variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from routing.importing.tsql import Script
+from routing.importing.tsql.sqlcmd import Batch, batches
+from routing.importing.tsql.statements import CreateRoute, Problem
+
+ReadText = Callable[..., Script]
+
+
+def _texts(text: str, **variables: str) -> list[str]:
+    found = batches(text, "f", variables, None)
+    return [batch.text for batch in found if isinstance(batch, Batch)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\nGO\nb", ["a", "b"]),
+        ("a\r\ngo\r\nb\rGo\rc", ["a", "b", "c"]),
+        ("a\n  GO 5 -- five times\nb\nGO;\nc", ["a", "b", "c"]),
+        ("a\nGO /* x */\nb", ["a", "b"]),
+        ("a\nGO /* x\ny */ b", ["a", "/*\ny */ b"]),
+        ("a GO\nGOTO b\n-- GO\nGO x y", ["a GO\nGOTO b\n-- GO\nGO x y"]),
+        ("a '\nGO\n' b", ["a '\nGO\n' b"]),
+        ("a /*\nGO\n/* */\nGO\n*/ b", ["a /*\nGO\n/* */\nGO\n*/ b"]),
+        ("[a\nGO\n]]\nGO\n] b", ["[a\nGO\n]]\nGO\n] b"]),
+        ("-- it's\nGO\nb", ["-- it's", "b"]),
+        ("GO\n\nGO\n", []),
+    ],
+)
+def test_go_ends_a_batch_outside_strings_and_comments(text: str, expected: list[str]) -> None:
+    assert _texts(text) == expected
+
+
+def test_lines_stay_true_across_batches_and_commands(read: ReadText) -> None:
+    script = read("\n:setvar a x\n/* two\nlines */ DROP ROUTE a\nGO\n\nDROP ROUTE b DROP\n\nROUTE c 'd'")
+    assert [(found.name, found.line) for found in script.statements] == [("a", 4), ("b", 7)]
+    assert [problem.line for problem in script.problems] == [7]
+
+
+def test_variables_stand_in_code_strings_and_names(read: ReadText) -> None:
+    script = read(
+        ':setvar Prefix "my shop"\n:setvar host h1 -- the host\n'
+        "CREATE ROUTE [$(prefix)_to_$(PREFIX)] WITH ADDRESS = 'TCP://$(host):$(port)', "
+        "LIFETIME = $(life)0 -- $(nothing)\n"
+        ':setvar host "a ""b"""\n:setvar port\n'
+        "CREATE ROUTE $(life)$(host) WITH ADDRESS = 'TCP://$(port)'",
+        variables={"PORT": "4022", "life": "6", "host": "overridden"},
+    )
+    (found,) = script.statements
+    assert isinstance(found, CreateRoute)
+    assert found.name == "my shop_to_my shop"
+    assert found.options.address == "TCP://h1:4022"
+    assert found.options.lifetime_seconds == 60
+    assert [problem.line for problem in script.problems] == [6]
+
+
+def test_a_variable_in_part_of_a_name(read: ReadText) -> None:
+    text = "CREATE ROUTE $(p)_route WITH ADDRESS = 'LOCAL'\nDROP ROUTE x_$(p)"
+    assert [found.name for found in read(text, variables={"p": "a"}).statements] == [
+        "a_route",
+        "x_a",
+    ]
+    script = read(text)
+    assert script.statements == ()
+    assert [(problem.line, problem.number) for problem in script.problems] == [(1, None), (2, None)]
+    assert script.problems[0].why == (
+        "CREATE ROUTE '$(p)_route': sqlcmd variable 'p' has no value: give it with -v p=VALUE"
+    )
+
+
+def test_a_value_is_read_as_the_server_reads_it(read: ReadText) -> None:
+    text = "CREATE ROUTE r WITH ADDRESS = '$(v)'\nGO\nDROP ROUTE s"
+    assert read(text, variables={"v": "it's"}).problems
+    script = read(text, variables={"v": "LOCAL'\nDROP ROUTE q --"})
+    assert [(found.name, found.line) for found in script.statements] == [
+        ("r", 1),
+        ("q", 1),
+        ("s", 3),
+    ]
+    assert read(text, variables={"v": "$(w)"}).problems == (
+        Problem("f.sql", 1, "CREATE ROUTE 'r': ADDRESS '$(w)' is not a valid address", 9744),
+    )
+
+
+def test_commands_without_effect_and_unknown_ones(read: ReadText) -> None:
+    script = read(
+        ":on error exit\n:OUT x.txt\n!!dir\n:!! dir\n:listvar\nDROP ROUTE a\n"
+        ":setvar\n:setvar a b c\n:nonsense x\nSELECT * FROM\n::fn_x()\nDROP ROUTE b"
+    )
+    assert [found.name for found in script.statements] == ["a", "b"]
+    assert [problem.line for problem in script.problems] == [7, 8, 9]
+
+
+def test_a_command_in_a_string_is_none(read: ReadText) -> None:
+    assert _texts("'\n:setvar a b\nexit\n'") == ["'\n:setvar a b\nexit\n'"]
+
+
+@pytest.mark.parametrize("command", ["exit", ":EXIT", "quit", " :quit "])
+def test_exit_leaves_before_the_batch_runs(read: ReadText, command: str) -> None:
+    script = read(f"DROP ROUTE a\nGO\nDROP ROUTE b\n{command}\nGO\nDROP ROUTE c")
+    assert [found.name for found in script.statements] == ["a"]
+    assert [problem.line for problem in script.problems] == [4, 5]
+
+
+def test_exit_with_a_query_runs_the_batch_first(read: ReadText) -> None:
+    script = read("DROP ROUTE a\nexit (SELECT 1)\nSELECT 2")
+    assert [found.name for found in script.statements] == ["a"]
+    assert script.problems == ()
+
+
+def test_reset_and_go_0_drop_the_batch(read: ReadText) -> None:
+    script = read("DROP ROUTE a\n:reset\nDROP ROUTE b\nGO 0\nDROP ROUTE c\nGO 3")
+    assert [found.name for found in script.statements] == ["c"]
+    assert [problem.line for problem in script.problems] == [4]
+
+
+def test_connect_leads_to_another_instance_and_back(read: ReadText) -> None:
+    script = read(
+        "DROP ROUTE a\nGO\n:connect SRV2\nUSE x\nDROP ROUTE b\nEXEC(@sql)\nGO\n"
+        ":connect srv1 -l 30\nDROP ROUTE c\nUSE y\nDROP ROUTE d\nGO\n:connect $(s)\nDROP ROUTE e",
+        instance="SRV1",
+    )
+    assert [(found.name, found.database) for found in script.statements] == [
+        ("a", "db"),
+        ("c", None),
+        ("d", "y"),
+    ]
+    assert [(problem.line, problem.why[-20:]) for problem in script.problems] == [
+        (5, "r 'SRV2' of :connect"),
+        (14, "r '$(s)' of :connect"),
+    ]
+
+
+def test_without_a_way_to_files_an_include_is_reported(read: ReadText) -> None:
+    script = read(":r other.sql\n:r $(dir)/x.sql\nDROP ROUTE a")
+    assert [found.name for found in script.statements] == ["a"]
+    assert [(problem.line, problem.why) for problem in script.problems] == [
+        (1, "the file 'other.sql' of :r is not read: only the script itself is read here"),
+        (2, "the file '$(dir)/x.sql' of :r is not read: sqlcmd variable 'dir' has no value"),
+    ]
