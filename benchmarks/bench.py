@@ -56,7 +56,10 @@ def main() -> int:
     chosen = scenarios(shape) if options.scenarios == "all" else [Scenario("as given", shape)]
     folder = Path(options.folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [_measured(spark, folder, scenario, options.rounds) for scenario in chosen]
+    rows = []
+    for scenario in chosen:
+        sys.stderr.write(f"measuring: {scenario.name}\n")
+        rows.append(_measured(spark, folder, scenario, options.rounds))
     rows.append({"scenario": "copy of the result", **_copied(spark, folder, options.rounds)})
     peak = _peak_memory(spark)
     if options.json:
