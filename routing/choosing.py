@@ -11,9 +11,7 @@ from enum import Enum
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from routing.terms import LOCAL_ADDRESS, TRANSPORT_ADDRESS, MatchingStep, Outcome, Reason
-
-_NETWORK_KIND = "NETWORK"
+from routing.terms import LOCAL_ADDRESS, NETWORK_KIND, TRANSPORT_ADDRESS, MatchingStep, Outcome, Reason
 
 
 class Tier(str, Enum):
@@ -82,7 +80,7 @@ def usable_tier(matches: Column, is_located: Column, has_name_address: Column) -
     """The first tier with a usable route (a letter of `Tier`), null where there is none."""
     mirrored = F.exists(matches, lambda route: route["mirror_address"].isNotNull())
     local = F.exists(matches, lambda route: route["kind"] == LOCAL_ADDRESS) & is_located
-    network = F.exists(matches, lambda route: route["kind"] == _NETWORK_KIND)
+    network = F.exists(matches, lambda route: route["kind"] == NETWORK_KIND)
     transport = F.exists(matches, lambda route: route["kind"] == TRANSPORT_ADDRESS) & has_name_address
     return (
         F.when(mirrored, Tier.MIRROR.value)
@@ -98,7 +96,7 @@ def routes_of(tier: Column, matches: Column) -> Column:
     return (
         F.when(tier == Tier.MIRROR.value, F.filter(matches, lambda r: r["mirror_address"].isNotNull()))
         .when((tier == Tier.LOCAL.value) | (tier.isNull() & (F.size(local) > 0)), local)
-        .when(tier == Tier.NETWORK.value, _of_kind(matches, _NETWORK_KIND))
+        .when(tier == Tier.NETWORK.value, _of_kind(matches, NETWORK_KIND))
         .when((tier == Tier.TRANSPORT.value) | (tier.isNull() & (F.size(transport) > 0)), transport)
     )
 

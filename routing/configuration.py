@@ -17,10 +17,10 @@ from routing.terms import (
     LOCAL_ADDRESS,
     LOOPBACK_HOSTS,
     MSDB,
+    NETWORK_KIND,
     TRANSPORT_ADDRESS,
 )
 
-NETWORK_ADDRESS = "NETWORK"
 # The database_name of the scope for what arrives over the network; no database has an empty name.
 FROM_NETWORK = ""
 
@@ -163,7 +163,7 @@ def _routes(routes: DataFrame) -> DataFrame:
     kind = (
         F.when(text.is_local(F.col("address")), LOCAL_ADDRESS)
         .when(text.is_transport(F.col("address")), TRANSPORT_ADDRESS)
-        .when(text.is_tcp(F.col("address")), NETWORK_ADDRESS)
+        .when(text.is_tcp(F.col("address")), NETWORK_KIND)
     )
     same = F.struct(
         text.comparable_address(F.col("address")).alias("address"),
