@@ -1,4 +1,4 @@
-"""The commands: parse, call one function, print, return an exit status (commands.md).
+"""The command line: parse, run one command, return its exit status (commands.md).
 
 Spark is imported only by what runs in a command, so that ``--help`` and a wrong option answer at once.
 """
@@ -9,12 +9,12 @@ import argparse
 import json
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn
 
-from routing import config
+from routing.commands import demo, resolve
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -24,11 +24,11 @@ from routing.errors import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from rich.console import RenderableType
 
 _PIPE_WIDTH = 200
-_DEMO_FOLDER = "sbroute-demo"
+# In the order in which --help shows them.
+_ROOMS: dict[str, ModuleType] = {"demo": demo, "resolve": resolve}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -56,13 +56,18 @@ class Console:
         Terminal(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False).print(what)
 
     def note(self, text: str, level: str = "info") -> None:
-        """Progress or a warning; ``--quiet`` leaves out progress."""
+        """Something that the command has to say besides; ``--quiet`` leaves out what is only information."""
         if self._quiet and level == "info":
             return
         if self._json:
             moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
             text = json.dumps({"time": moment, "level": level, "message": text})
         print(text, file=sys.stderr, flush=True)
+
+    def progress(self, text: str) -> None:
+        """What the command is busy with: for someone who watches a terminal, or a scheduler's log (JSON)."""
+        if self._json or sys.stderr.isatty():
+            self.note(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,95 +93,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the release and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    demo = commands.add_parser(
-        "demo",
-        parents=[common],
-        help="build example estates as Delta tables, resolve them, show the result",
-        description="Build example estates as Delta tables in DIR, resolve them, show the result and say what"
-        " to try next.",
-    )
-    demo.add_argument("--out", metavar="DIR", default=_DEMO_FOLDER, help=f"where to build (./{_DEMO_FOLDER})")
-    resolve = commands.add_parser(
-        "resolve",
-        parents=[common],
-        help="resolve messages against route tables (the main job)",
-        description="Resolve messages against route tables: for every message where it goes, and why.",
-    )
-    resolve.add_argument("--config", metavar="FILE", required=True, help="the configuration (YAML)")
-    resolve.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
+    for room in _ROOMS.values():
+        room.add(commands, common)
     return parser
 
 
-def _session(settings: dict[str, str], options: argparse.Namespace) -> SparkSession:
-    from routing.session import start
-
-    return start(settings, verbose=options.verbose)
-
-
-def _load(options: argparse.Namespace) -> config.Config:
-    overrides = list(options.overrides)
-    if getattr(options, "as_of", None) is not None:
-        overrides.append(f"resolve.as_of={json.dumps(options.as_of)}")
-    if not config.is_uri(options.config):
-        return config.load(options.config, overrides)
-    from routing.tables import read_text
-
-    return config.load(options.config, overrides, read_text(_session({}, options), options.config))
-
-
-def _resolve(options: argparse.Namespace, console: Console) -> int:
-    settings = _load(options)
-    spark = _session(dict(settings.spark), options)
-    from routing.pipeline import run
-
-    done = run(spark, settings, progress=console.note)
-    for note in done.notes:
-        console.note(f"note: {note}", "warning")
-    if options.format == "json":
-        console.result(json.dumps(_plain(done.row)))
-    else:
-        from routing import show
-
-        console.result(show.run(done.row))
-    return EXIT_DONE
-
-
-def _demo(options: argparse.Namespace, console: Console) -> int:
-    from routing.demo import build
-
-    folder = Path(options.out)
-    build.claim(folder)
-    settings = config.load(build.write_config(folder).file, options.overrides)
-    console.note("starting Spark")
-    spark = _session(dict(settings.spark), options)
-    from routing.pipeline import read_run, run
-
-    console.note(f"writing the input tables to {folder / 'data'}")
-    build.write_tables(spark, settings)
-    done = run(spark, settings, progress=console.note)
-    if options.format == "json":
-        console.result(json.dumps(_plain(done.row)))
-        return EXIT_DONE
-    from routing import show
-
-    resolved = read_run(spark, settings, done.row["run_id"]).resolved_routes
-    for title, lines in build.document_lines(resolved):
-        console.result(show.table(title, build.LINE, lines))
-        console.result("")
-    counts = build.day_counts(resolved)
-    total = sum(count for _, _, count in counts)
-    title = f"A generated day of {total:,} messages"
-    console.result(show.table(title, ("outcome", "reason", "messages"), counts, ("messages",)))
-    console.result("")
-    console.result(build.what_next(settings, done.row))
-    return EXIT_DONE
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in row.items()}
-
-
-_COMMANDS = {"demo": _demo, "resolve": _resolve}
+_COMMANDS: dict[str, Callable[[argparse.Namespace, Console], int]] = {
+    name: room.run for name, room in _ROOMS.items()
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

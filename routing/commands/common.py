@@ -1,0 +1,57 @@
+"""What the commands share: where they write, the session they ask for, the configuration they were given."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from routing import config
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.console import RenderableType
+
+# What argparse's add_subparsers returns, which has no public name.
+Subparsers = Any
+
+
+class Console(Protocol):
+    """Where a command writes: results to standard output, everything else to standard error."""
+
+    def result(self, what: RenderableType) -> None:
+        """A result of the command: text, or a table of rich."""
+
+    def note(self, text: str, level: str = "info") -> None:
+        """Something that the command has to say besides: level info, warning or error."""
+
+    def progress(self, text: str) -> None:
+        """What the command is busy with."""
+
+
+def session(settings: Mapping[str, str], options: argparse.Namespace) -> SparkSession:
+    """The Spark session of a command. Raises EnvironmentFault."""
+    from routing.session import start
+
+    return start(dict(settings), verbose=options.verbose)
+
+
+def load(options: argparse.Namespace, *overrides: str) -> config.Config:
+    """The configuration named by ``--config``, with ``--set`` and then the command's own overrides."""
+    given = [*options.overrides, *overrides]
+    if not config.is_uri(options.config):
+        return config.load(options.config, given)
+    from routing.tables import read_text
+
+    return config.load(options.config, given, read_text(session({}, options), options.config))
+
+
+def add_config(command: argparse.ArgumentParser) -> None:
+    """The option that every command over configured tables has."""
+    command.add_argument("--config", metavar="FILE", required=True, help="the configuration (YAML)")
+
+
+def plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON can hold it: times in ISO 8601."""
+    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in row.items()}

@@ -1,0 +1,57 @@
+"""``sbroute demo``: example estates, resolved and shown."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from routing import config
+from routing.commands.common import Console, Subparsers, plain, session
+from routing.errors import EXIT_DONE
+
+_FOLDER = "sbroute-demo"
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "demo",
+        parents=[common],
+        help="build example estates as Delta tables, resolve them, show the result",
+        description="Build example estates as Delta tables in DIR, resolve them, show the result and say what"
+        " to try next.",
+    )
+    command.add_argument("--out", metavar="DIR", default=_FOLDER, help=f"where to build (./{_FOLDER})")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Build the tables, resolve them and print the documents' estates and the counts of the day."""
+    from routing.demo import build
+
+    folder = Path(options.out)
+    build.claim(folder)
+    settings = config.load(build.write_config(folder).file, options.overrides)
+    console.progress("starting Spark")
+    spark = session(settings.spark, options)
+    from routing import pipeline
+
+    console.progress(f"writing the input tables to {folder / 'data'}")
+    build.write_tables(spark, settings)
+    done = pipeline.run(spark, settings, progress=console.progress)
+    if options.format == "json":
+        console.result(json.dumps(plain(done.row)))
+        return EXIT_DONE
+    from routing import show
+
+    resolved = pipeline.read_run(spark, settings, done.row["run_id"]).resolved_routes
+    for title, lines in build.document_lines(resolved):
+        console.result(show.table(title, build.LINE, lines))
+        console.result("")
+    counts = build.day_counts(resolved)
+    total = sum(count for _, _, count in counts)
+    title = f"A generated day of {total:,} messages"
+    console.result(show.table(title, ("outcome", "reason", "messages"), counts, ("messages",)))
+    console.result("")
+    console.result(build.what_next(settings, done.row))
+    return EXIT_DONE

@@ -1,0 +1,40 @@
+"""``sbroute resolve``: the main job."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from routing.commands.common import Console, Subparsers, add_config, load, plain, session
+from routing.errors import EXIT_DONE
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "resolve",
+        parents=[common],
+        help="resolve messages against route tables (the main job)",
+        description="Resolve messages against route tables: for every message where it goes, and why.",
+    )
+    add_config(command)
+    command.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Resolve as configured, and print the row of ``runs``."""
+    as_of = [] if options.as_of is None else [f"resolve.as_of={json.dumps(options.as_of)}"]
+    settings = load(options, *as_of)
+    spark = session(settings.spark, options)
+    from routing import pipeline
+
+    done = pipeline.run(spark, settings, progress=console.progress)
+    for note in done.notes:
+        console.note(f"note: {note}", "warning")
+    if options.format == "json":
+        console.result(json.dumps(plain(done.row)))
+    else:
+        from routing import show
+
+        console.result(show.run(done.row))
+    return EXIT_DONE
