@@ -21,6 +21,7 @@ from routing.configuration import Configuration, Features, configuration, featur
 from routing.conform import conform
 from routing.dialog_hash import IMPLEMENTATIONS
 from routing.errors import InputError
+from routing.keeping import keep
 from routing.plan import routing_plan
 from routing.schemas import INPUTS, NEW_ROUTE_REQUESTS, OPTIONAL_INPUTS, REJECTED_MESSAGES
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
@@ -200,6 +201,8 @@ def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Opti
     The pass is a hash aggregate whose result is bounded by the configuration; it also counts the messages
     read and those to be rejected.
     """
+    if options.dialog_hash == "udf":
+        session.check_udf(spark)
     settings, uses = prepare(frames)
     notes: list[str] = []
     dialogs = _sized_dialogs(settings.dialogs, size_in_bytes(options.broadcast_limit), notes)
@@ -212,20 +215,13 @@ def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Opti
     )
     keys = job.keep(job.keyed(observed.where("is_valid")).select(*routing_keys.KEY).distinct())
     job.key_count = keys.count()
-    job.rows_read, job.rows_rejected = int(counted.get["rows"]), int(counted.get["rejected"])
+    if job.key_count:
+        job.rows_read, job.rows_rejected = int(counted.get["rows"]), int(counted.get["rejected"])
+    else:
+        # Of a pass that Spark found to be empty beforehand nothing is observed; no key means no valid message.
+        job.rows_read = job.rows_rejected = frames["messages"].count()
     job.plan = job.keep(routing_plan(keys, settings, uses))
     return job
-
-
-def keep(small: DataFrame) -> DataFrame:
-    """A small frame that is computed once and read by several passes.
-
-    On Spark Connect, where nothing can be kept, its rows go by way of the client.
-    """
-    spark = small.sparkSession
-    if session.is_connect(spark):
-        return spark.createDataFrame(small.collect(), small.schema)
-    return small.persist()
 
 
 def _sized_dialogs(dialogs: DataFrame | None, limit: int, notes: list[str]) -> Dialogs | None:

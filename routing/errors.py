@@ -61,6 +61,14 @@ class ConfigError(ContractError):
         """All faults of one file, told at once."""
         return cls(f"the configuration {quoted(file)} has {bounded(faults, 'fault')}")
 
+    @classmethod
+    def hanging_udf(cls, version: str, setting: str) -> ConfigError:
+        """A Python UDF over a Delta scan would hang for ever on this Spark."""
+        return cls(
+            f"resolve.dialog_hash: udf would hang on Spark {version}",
+            f"set {setting} to false for the session, or use dialog_hash: builtin",
+        )
+
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """The fault text of an unknown configuration key, with the nearest known one."""

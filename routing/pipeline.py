@@ -17,6 +17,7 @@ from routing import schemas, tables
 from routing.compiling import Compiled, Options, check_rows, compiled, conformed, size_of_plan
 from routing.config import Config, Location, size_in_bytes
 from routing.errors import InputError, InternalError, RoutingError, StorageError, first_sentence
+from routing.keeping import held
 from routing.release import release
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE, Outcome, Reason
 
@@ -64,7 +65,7 @@ def resolve(
     lazy; validation and the pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
-    frames = conformed(tables)
+    frames = held(conformed(tables))
     check_rows(frames)
     moment = as_of if as_of is None or as_of.tzinfo else as_of.replace(tzinfo=timezone.utc)
     options = Options(
@@ -107,7 +108,7 @@ def run(
         inputs = tables.snapshots(spark, config.tables)
         for key, location in config.output.items():
             tables.check_output(spark, key, location, schemas.OUTPUTS[key])
-        frames = conformed({key: snapshot.read(spark) for key, snapshot in inputs.items()})
+        frames = held(conformed({key: snapshot.read(spark) for key, snapshot in inputs.items()}))
     with clock.stage("validate"):
         check_rows(frames)
     with clock.stage("keys"):

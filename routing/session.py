@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.errors import EnvironmentFault, first_sentence
+from routing.errors import ConfigError, EnvironmentFault, first_sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +25,10 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 _LOCAL_CORES = 8
+# What spark-submit, Spark Connect and Databricks leave in the environment of a process with a session.
+_PLATFORMS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
+# True by default on Spark 4.2.0, where a Python UDF over a Delta scan then hangs for ever (SPARK-58241).
+_COLUMNAR_UDF = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 
 
 def _small_local_run() -> dict[str, str]:
@@ -36,6 +40,7 @@ def _small_local_run() -> dict[str, str]:
         "spark.sql.shuffle.partitions": partitions,
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.log.level": "ERROR",
+        _COLUMNAR_UDF: "false",
         # Names of hosts are not looked up: a laptop without a network resolves itself slowly or not at all.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -46,7 +51,7 @@ def _is_given() -> bool:
     """Whether a platform has prepared the session: spark-submit, Databricks, or a running context."""
     from pyspark.sql import SparkSession
 
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ
+    submitted = any(name in os.environ for name in _PLATFORMS)
     return submitted or SparkSession.getActiveSession() is not None
 
 
@@ -61,7 +66,7 @@ def start(settings: Mapping[str, str], *, verbose: bool = False) -> SparkSession
     except ImportError as error:
         raise EnvironmentFault.no_pyspark("pyspark") from error
     if _is_given():
-        builder = SparkSession.builder.appName("sbroute")
+        builder = SparkSession.builder
         for key, value in settings.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
@@ -121,3 +126,10 @@ def _java_messages_in(file: Path | None) -> Iterator[None]:
 def is_connect(spark: SparkSession) -> bool:
     """Whether this is a Spark Connect session, where nothing can be cached and no JVM is at hand."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def check_udf(spark: SparkSession) -> None:
+    """Refuse a Python UDF where it would hang (README, Versions and platforms). Raises ConfigError."""
+    columnar = str(spark.conf.get(_COLUMNAR_UDF, "true")).lower()
+    if spark.version.startswith("4.2.0") and columnar != "false":
+        raise ConfigError.hanging_udf(spark.version, _COLUMNAR_UDF)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Write requirements.lock anew from pyproject.toml: one file for every Python from 3.10 on, with hashes.
+# Write requirements.lock anew from pyproject.toml, and the locks of the other pairs of Spark and Delta in
+# tests/pairs and of the S3 server that a test starts: one file for every Python from 3.10 on, with hashes.
 # Pins that still fit are kept; arguments go to uv (--upgrade, --upgrade-package NAME).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,5 +8,9 @@ cd "$(dirname "$0")/.."
 # uv is a tool of this script alone, so it lives apart from the environment that it locks.
 tool=build/lock
 [ -x $tool/bin/uv ] || { .venv/bin/python -m venv $tool && $tool/bin/python -m pip install --quiet uv; }
-$tool/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 --generate-hashes \
-    --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock "$@"
+compile() {
+    $tool/bin/uv pip compile --universal --python-version 3.10 --generate-hashes \
+        --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet "$@"
+}
+compile pyproject.toml --extra dev --output-file requirements.lock "$@"
+for file in tests/pairs/*.in tests/platforms/*.in; do compile "$file" --output-file "${file%.in}.lock" "$@"; done

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 CASES = Path(__file__).parent / "cases"
@@ -80,7 +80,12 @@ def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: StructType
         for row in rows:
             file.write(json.dumps({f.name: _plain(row.get(f.name)) for f in schema}) + "\n")
     read = spark.read.schema(read_as).json(file.name)
-    return read.withColumns({name: F.timestamp_micros(name) for name in times})
+    return _with(read, {name: F.timestamp_micros(name) for name in times})
+
+
+def _with(frame: DataFrame, columns: dict[str, Column]) -> DataFrame:
+    """A Spark Connect client refuses to add no column at all."""
+    return frame.withColumns(columns) if columns else frame
 
 
 def _plain(value: Any) -> Any:
@@ -97,7 +102,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     from pyspark.sql.types import TimestampType
 
     times = [f.name for f in frame.schema if isinstance(f.dataType, TimestampType)]
-    micros = frame.withColumns({name: F.unix_micros(name) for name in times})
+    micros = _with(frame, {name: F.unix_micros(name) for name in times})
     rows = [row.asDict(recursive=True) for row in micros.collect()]
     for row in rows:
         for name in times:

@@ -17,6 +17,7 @@ from tests.stored import config_text, conversation, message, route, small_estate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.core
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 BETWEEN = "2026-01-15T00:00:00Z"
 

@@ -12,6 +12,7 @@ from tests.frames import frames, load_cases, merged, moment, prefixed, rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.core
 CASES = load_cases()
 
 

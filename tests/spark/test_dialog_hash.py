@@ -17,6 +17,7 @@ from tests.reference.dialog_hash import xxhash64 as second_opinion
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.core
 ROWS = 100_000
 ABC = 1423657621850124518
 

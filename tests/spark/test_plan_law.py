@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing import pipeline
+from routing import keeping, pipeline
 from tests.frames import frame_of, frames, rows_of
 from tests.plans import EXCHANGE, PYTHON, main_paths, paths_to_kept
 from tests.reference.estates import joined, random_estate
@@ -41,6 +41,12 @@ def messages(
     """The messages as a Delta table of their own, so that a plan shows where it is read."""
     folder = tmp_path_factory.mktemp("law") / "messages"
     return store(frames(spark, {"messages": tables["messages"]})["messages"], folder)
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_large_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames are planned and kept as those of a large configuration are, not held as rows."""
+    monkeypatch.setattr(keeping, "_HELD_ROWS", -1)
 
 
 @pytest.fixture

@@ -119,6 +119,7 @@ def _rows_of_runs(spark: SparkSession, done: Done) -> dict[str, dict[str, Any]]:
     return {row["run_id"]: row for row in runs}
 
 
+@pytest.mark.core
 def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
     expected = reference(_full(small_estate()), as_of=None, run_id="first")
     row = _rows_of_runs(spark, done)["first"]
@@ -146,6 +147,7 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
     }
 
 
+@pytest.mark.core
 def test_every_pass_reads_one_version(spark: SparkSession, done: Done) -> None:
     """Messages came in between the passes of the first run: it did not see them, the second did."""
     assert done.first.row["input_versions"]["messages"] == 0
@@ -156,6 +158,7 @@ def test_every_pass_reads_one_version(spark: SparkSession, done: Done) -> None:
         assert sum(row["outcome_counts"].values()) == sum(row["reason_counts"].values()) == row["rows_resolved"]
 
 
+@pytest.mark.core
 def test_read_run_gives_what_that_run_wrote(spark: SparkSession, done: Done) -> None:
     """The second run replaced the outputs; the first run's rows are still to be had."""
     estate = _full(small_estate())
@@ -171,15 +174,18 @@ def test_read_run_gives_what_that_run_wrote(spark: SparkSession, done: Done) -> 
     assert {row["run_id"] for row in rows_of(now)} == {done.second["run_id"]}
 
 
+@pytest.mark.core
 def test_a_run_that_is_not_recorded(spark: SparkSession, done: Done) -> None:
     with pytest.raises(InputError, match=r"no run 'third' is recorded in .*runs"):
         routing.read_run(spark, done.config, "third")
 
 
+@pytest.mark.core
 def test_outputs_are_committed_in_order(done: Done) -> None:
     assert done.commits == ORDER
 
 
+@pytest.mark.core
 def test_the_command_prints_the_row_of_the_run(spark: SparkSession, done: Done) -> None:
     from routing.schemas import RUNS
 
@@ -213,17 +219,16 @@ def test_storage_that_fails_at_the_end(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run does not count; the next one replaces what it left."""
-    from pyspark.sql import DataFrameWriter
-
     config = config_of(stored, tmp_path / "out")
-    save = DataFrameWriter.save
+    writer: Any = type(spark.range(0).write)
+    save = writer.save
 
     def full_disk(self: Any, path: str, *rest: Any) -> None:
         if path == config.output["runs"].text:
             raise OSError(28, "No space left on device")
         save(self, path, *rest)
 
-    monkeypatch.setattr(DataFrameWriter, "save", full_disk)
+    monkeypatch.setattr(writer, "save", full_disk)
     with pytest.raises(StorageError) as caught:
         routing.run(spark, config, run_id="failed")
     assert caught.value.exit_code == 3

@@ -17,6 +17,7 @@ from tests.stored import config_of, message, route, small_estate, store, store_e
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.core
 Rows = list[dict[str, Any]]
 # Moments that a zone with daylight saving does not have, has twice, or counted in odd seconds.
 MOMENTS = (

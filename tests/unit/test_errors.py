@@ -17,6 +17,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.unreadable": ("job.yaml", "No such file or directory"),
     "ConfigError.broken_yaml": ("job.yaml", 3, "expected <block end>"),
     "ConfigError.faults": ("job.yaml", ["tables.routes is missing", "unknown key 'resolv'"]),
+    "ConfigError.hanging_udf": ("4.2.0", "spark.sql.some.setting"),
     "InputError.missing_table": ("routes", "/data/routes"),
     "InputError.wrong_columns": ("routes", _FAULTS),
     "InputError.faulty_rows": (["routes (hub, Sales, Far): address is missing"], 1),

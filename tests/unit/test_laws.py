@@ -130,7 +130,7 @@ def test_law_of_the_rule_rooms(what: str) -> None:
 def test_only_one_room_keeps_frames() -> None:
     """What is kept must be left out on Spark Connect, so that one room decides it."""
     persists = [p.name for p in _rooms() if ".persist(" in p.read_text(encoding="utf-8")]
-    assert persists == ["compiling.py"]
+    assert persists == ["keeping.py"]
 
 
 def test_the_hash_is_the_only_udf_of_its_room() -> None:

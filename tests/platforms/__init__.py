@@ -1,0 +1,1 @@
+"""Tests that start a cluster or a server of their own: make test-cluster, make test-s3."""

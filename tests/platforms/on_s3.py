@@ -1,0 +1,65 @@
+"""What test_s3 runs as a process of its own: it needs a Java that has the JARs of s3a."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyspark
+
+import routing
+from routing import cli, config, session
+from tests.stored import small_estate
+
+# hadoop-aws of the Hadoop that this Spark brings, and of the AWS SDK only what it calls.
+_SDK = "2.29.52"
+_MODULES = ("s3", "s3-transfer-manager", "apache-client", "sts", "netty-nio-client")
+JARS = (
+    "io.delta:delta-spark_4.1_2.13:4.4.0",
+    "org.apache.hadoop:hadoop-aws:3.4.2",
+    *(f"software.amazon.awssdk:{module}:{_SDK}" for module in _MODULES),
+)
+SCHEMA = "shop"
+_NAMED = ("tables.routes", "tables.messages", "output.resolved_routes", "output.runs")
+
+
+def main(file: str) -> int:
+    """Store the small estate, resolve it by path and by catalog name, and compare both."""
+    from routing.schemas import INPUTS
+    from tests.frames import frame_of
+
+    settings = config.load(file)
+    spark = session.start(dict(settings.spark))
+    hadoop = {path.name for path in (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")}
+    assert hadoop == {"hadoop-client-api-3.4.2.jar"}, hadoop
+    for key, rows in small_estate().items():
+        frame_of(spark, rows, INPUTS[key]).coalesce(1).write.format("delta").save(settings.tables[key].text)
+    spark.sql(f"CREATE SCHEMA {SCHEMA} LOCATION 's3a://estate/{SCHEMA}'")
+    for key in ("routes", "messages"):
+        spark.sql(f"CREATE TABLE {SCHEMA}.{key} USING delta AS SELECT * FROM delta.`{settings.tables[key].text}`")
+    line = ["resolve", "--config", file, "--quiet", "--format", "json"]
+    status = cli.main(line)
+    names = [f"{key}={SCHEMA}.{key.split('.')[1]}" for key in _NAMED]
+    status = status or cli.main([*line, *(part for name in names for part in ("--set", name))])
+    if status == 0:
+        _compare(spark, file, names)
+    return status
+
+
+def _compare(spark: pyspark.sql.SparkSession, file: str, names: list[str]) -> None:
+    found = {}
+    for how, overrides in (("by_path", []), ("by_name", names)):
+        settings = config.load(file, overrides)
+        runs = settings.output["runs"]
+        table = spark.table(runs.text) if runs.is_name else spark.read.format("delta").load(runs.text)
+        run_id = table.collect()[0]["run_id"]
+        found[how] = routing.read_run(spark, settings, run_id).resolved_routes.drop("run_id")
+    rows = {how: frame.count() for how, frame in found.items()}
+    differs = found["by_path"].exceptAll(found["by_name"]).count()
+    import json
+
+    print(json.dumps({**rows, "same": differs == 0}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

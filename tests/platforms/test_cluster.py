@@ -1,0 +1,212 @@
+"""A standalone cluster of two workers: jobs/resolve.py by spark-submit with the wheel, and a worker that dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.frames import Tables, frame_of, rows_of
+from tests.platforms.processes import answer, end, free_port, running, until
+from tests.reference.estates import joined, random_estate
+from tests.reference.resolver import resolve as reference
+from tests.spark.test_random_estates import assert_same
+from tests.stored import config_text, store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+ESTATES, MESSAGES = 40, 50
+# The pair that the project locks; test_docs holds the README to it.
+PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+
+@dataclass
+class Cluster:
+    """A master with its workers, and how a job is submitted to it."""
+
+    master: str
+    ui: str
+    folder: Path
+    python: Path
+    wheel: Path
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def alive(self) -> int:
+        """How many workers the master counts on."""
+        state = answer(f"{self.ui}/json/")
+        return int(json.loads(state)["aliveworkers"]) if state else 0
+
+    def submit(self, *arguments: str) -> tuple[list[str], dict[str, str]]:
+        """The command line and environment of one run of jobs/resolve.py."""
+        settings = {
+            **DELTA,
+            "spark.executor.memory": "1g",
+            "spark.driver.memory": "1g",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "4",
+            "spark.ui.enabled": "false",
+        }
+        command = [str(home() / "bin" / "spark-submit"), "--master", self.master]
+        command += ["--packages", PACKAGE, "--py-files", str(self.wheel)]
+        command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+        command += [str(ROOT / "jobs" / "resolve.py"), *arguments]
+        given = {**os.environ, "SPARK_HOME": str(home()), "PYSPARK_PYTHON": str(self.python)}
+        given.pop("PYTHONPATH", None)
+        return command, given
+
+
+def home() -> Path:
+    """Where the installed pyspark keeps its scripts and JARs."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
+def _python_without_the_project(folder: Path) -> Path:
+    """An interpreter with the installed libraries, in which the package comes from the wheel or not at all."""
+    venv.create(folder, with_pip=False)
+    own = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+    # A path in a .pth file brings the libraries there, but not the .pth file of the editable install.
+    (own / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    python = folder / "bin" / "python"
+    probe = [str(python), "-c", "import yaml, rich, pyspark, routing"]
+    found = subprocess.run(probe, capture_output=True, text=True, check=False, cwd=folder)
+    assert "No module named 'routing'" in found.stderr, found.stderr
+    return python
+
+
+def _wheel(folder: Path) -> Path:
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "--wheel-dir", str(folder), str(ROOT)], check=True, timeout=120)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers with one core each; ended with everything they started."""
+    folder = tmp_path_factory.mktemp("cluster")
+    port, ui = free_port(), free_port()
+    master = f"spark://127.0.0.1:{port}"
+    python = _python_without_the_project(folder / "python")
+    found = Cluster(master, f"http://127.0.0.1:{ui}", folder, python, _wheel(folder / "wheel"))
+    start = str(home() / "bin" / "spark-class")
+    given = {**os.environ, "SPARK_HOME": str(home())}
+    line = [start, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
+    line += ["--port", str(port), "--webui-port", str(ui)]
+    log = folder / "master.log"
+    with running(line, log, given):
+        until(lambda: bool(answer(f"{found.ui}/json/")), "the master's answer", log)
+        with (
+            running(_worker(start, folder, "one", master), folder / "one.log", given) as one,
+            running(_worker(start, folder, "two", master), folder / "two.log", given) as two,
+        ):
+            found.workers += [one, two]
+            until(lambda: found.alive() == 2, "two workers alive", log)
+            yield found
+
+
+def _worker(start: str, folder: Path, name: str, master: str) -> list[str]:
+    line = [start, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "-c", "1", "-m", "1500m"]
+    return [*line, "--webui-port", str(free_port()), "--work-dir", str(folder / name), master]
+
+
+@dataclass
+class Estate:
+    """Stored input tables and what they resolve to."""
+
+    tables: Tables
+    folder: Path
+
+    def config(self, outputs: Path) -> Path:
+        """A configuration for them."""
+        file = outputs.with_suffix(".yaml")
+        file.write_text(config_text(self.folder, outputs), encoding="utf-8")
+        return file
+
+    def assert_resolved(self, spark: SparkSession, outputs: Path) -> None:
+        """The outputs hold what the tests' own resolver says, and one run counts."""
+        (run,) = rows_of(spark.read.format("delta").load(str(outputs / "runs")))
+        expected = reference(self.tables, as_of=None, run_id=run["run_id"])
+        for key in ("resolved_routes", "new_route_requests", "rejected_messages"):
+            got = rows_of(spark.read.format("delta").load(str(outputs / key)))
+            assert_same(got, getattr(expected, key), key)
+
+
+@pytest.fixture(scope="module")
+def estate(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Estates that use every rule; the messages lie in many files, so that every worker reads some."""
+    from routing.schemas import INPUTS
+
+    rng = random.Random(5)
+    tables = joined([random_estate(rng, MESSAGES, f"e{n}/") for n in range(ESTATES)])
+    folder = tmp_path_factory.mktemp("estate")
+    for key, rows in tables.items():
+        frame = frame_of(spark, rows, INPUTS[key])
+        store(frame.repartition(8) if key == "messages" else frame.coalesce(1), folder / key)
+    return Estate(tables, folder)
+
+
+def test_a_run_by_spark_submit(spark: SparkSession, cluster: Cluster, estate: Estate, tmp_path: Path) -> None:
+    command, given = cluster.submit(
+        "--config", str(estate.config(tmp_path / "out")), "--quiet", "--format", "json"
+    )
+    done = subprocess.run(
+        command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    row = json.loads(done.stdout.splitlines()[-1])
+    assert row["rows_read"] == row["rows_resolved"] + row["rows_rejected"] == len(estate.tables["messages"])
+    estate.assert_resolved(spark, tmp_path / "out")
+
+
+def test_exit_code_2_survives(cluster: Cluster, estate: Estate, tmp_path: Path) -> None:
+    """A fault that is found once the session has started."""
+    file = estate.config(tmp_path / "out")
+    command, given = cluster.submit("--config", str(file), "--set", f"tables.routes={tmp_path}/nowhere")
+    done = subprocess.run(
+        command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False
+    )
+    assert done.returncode == 2, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "sbroute: tables.routes: there is no Delta table at " in done.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_worker_dies_during_a_run(spark: SparkSession, cluster: Cluster, estate: Estate, tmp_path: Path) -> None:
+    """Last of all, for the cluster goes on with one worker."""
+    command, given = cluster.submit("--config", str(estate.config(tmp_path / "out")), "--log-format", "json")
+    log = tmp_path / "driver.log"
+    with running(command, log, given) as driver:
+        until(lambda: '"message": "validate: ' in log.read_text(errors="replace"), "validation", log, 300)
+        victim = cluster.workers[0]
+        assert _executors(cluster, "one"), "worker one has an executor"
+        end(victim, signal.SIGKILL)
+        driver.wait(timeout=400)
+    text = log.read_text(errors="replace")
+    assert driver.returncode == 0, text[-3000:]
+    until(lambda: cluster.alive() == 1, "the master's notice of the loss", log)
+    estate.assert_resolved(spark, tmp_path / "out")
+    notes: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.startswith('{"time"')]
+    assert any(note["message"].startswith("resolved_routes: ") for note in notes)
+
+
+def _executors(cluster: Cluster, worker: str) -> list[Path]:
+    """The folders of the executors that a worker has started."""
+    return [path for path in (cluster.folder / worker).glob("app-*/*") if path.is_dir()]
