@@ -1,0 +1,89 @@
+"""Pack the built wheel and the libraries it needs into one zip for ``--py-files``: ``build/emr/sbroute.zip``.
+
+EMR installs nothing by itself, and a zip on the Python path needs no installation: it may hold only pure
+Python. PyYAML is that once its optional C parser is left out. The libraries are those of the environment that
+runs this script, which are the locked ones; nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import zipfile
+from collections.abc import Iterable
+from email.parser import HeaderParser
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# Libraries that do without their compiled part.
+COMPILED_IS_OPTIONAL = {"pyyaml"}
+_COMPILED = {".so", ".pyd", ".dylib"}
+_SKIPPED = {"__pycache__", "bin", "Scripts"}
+# One time for all entries: equal content gives an equal zip.
+_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def required(requirements: Iterable[str]) -> list[str]:
+    """The names that a list of requirements asks for, without those of extras."""
+    names = (re.match(r"[\w.-]+", line) for line in requirements if "extra ==" not in line)
+    return [match.group().lower() for match in names if match]
+
+
+def closure(names: Iterable[str]) -> dict[str, Distribution]:
+    """The named distributions and what they need in turn, by name."""
+    found: dict[str, Distribution] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = distribution(name)
+            waiting += required(found[name].requires or [])
+    return dict(sorted(found.items()))
+
+
+def files_of(name: str, library: Distribution) -> dict[str, bytes]:
+    """The files of a library that a zip may hold, by their path in it. Raises ValueError for compiled code."""
+    files = {}
+    for file in library.files or []:
+        if _SKIPPED & set(file.parts) or ".." in file.parts:
+            continue
+        if file.suffix in _COMPILED:
+            if name not in COMPILED_IS_OPTIONAL:
+                raise ValueError(f"{name} holds compiled code ({file}), which does not run from a zip")
+            continue
+        files[file.as_posix()] = Path(str(file.locate())).read_bytes()
+    return files
+
+
+def pack(wheel: Path, target: Path) -> dict[str, Distribution]:
+    """Write the zip; returns the libraries in it."""
+    with zipfile.ZipFile(wheel) as built:
+        content = {name: built.read(name) for name in built.namelist() if not name.endswith("/")}
+    metadata = next(text for name, text in content.items() if name.endswith(".dist-info/METADATA"))
+    requirements = HeaderParser().parsestr(metadata.decode()).get_all("Requires-Dist", [])
+    libraries = closure(required(requirements))
+    for name, library in libraries.items():
+        content.update(files_of(name, library))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in sorted(content):
+            packed.writestr(zipfile.ZipInfo(name, _TIME), content[name], zipfile.ZIP_DEFLATED)
+    return libraries
+
+
+def main() -> int:
+    """Pack the only wheel in ``dist/``."""
+    wheels = sorted((ROOT / "dist").glob("*.whl"))
+    if len(wheels) != 1:
+        sys.stderr.write(f"package: dist/ holds {len(wheels)} wheels, not one: run make wheel\n")
+        return 2
+    target = ROOT / "build" / "emr" / "sbroute.zip"
+    libraries = pack(wheels[0], target)
+    named = ", ".join(f"{name} {library.version}" for name, library in libraries.items())
+    sys.stdout.write(f"{target.relative_to(ROOT)}: {wheels[0].name} with {named}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""The files for EMR Serverless and EMR clusters: as AWS documents them, and naming only what exists here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.platform_checks import (
+    EMR,
+    Change,
+    aws_cron_faults,
+    changed,
+    read_json,
+    schedule_faults,
+    serverless_faults,
+    step_faults,
+)
+from tests.unit.platform_fields import AWS, field_faults
+
+
+def upper_camel(value: Any) -> Any:
+    """A request as EventBridge writes it: names begin with a capital."""
+    if isinstance(value, dict):
+        return {key[0].upper() + key[1:]: upper_camel(inner) for key, inner in value.items()}
+    return value
+
+
+def test_the_job_run_is_as_documented_and_names_what_exists() -> None:
+    assert serverless_faults(read_json("serverless-job-run.json")) == []
+
+
+def parameters(old: str, new: str) -> Change:
+    """A change of text in the parameters for spark-submit."""
+
+    def change(run: Any) -> None:
+        submit = run["jobDriver"]["sparkSubmit"]
+        submit["sparkSubmitParameters"] = submit["sparkSubmitParameters"].replace(old, new)
+
+    return change
+
+
+RUN_CHANGES: dict[str, tuple[Change, str]] = {
+    "an unknown field": (lambda r: r["jobDriver"]["sparkSubmit"].update(args=[]), "args is not documented"),
+    "no role": (lambda r: r.pop("executionRoleArn"), "executionRoleArn is missing"),
+    "a job that is not there": (
+        lambda r: r["jobDriver"]["sparkSubmit"].update(entryPoint="${SBROUTE_S3}/jobs/absent.py"),
+        "jobs/absent.py is not uploaded",
+    ),
+    "an option that is not there": (
+        lambda r: r["jobDriver"]["sparkSubmit"]["entryPointArguments"].append("--fast"),
+        "unrecognized arguments: --fast",
+    ),
+    "a configuration that is not there": (
+        lambda r: r["jobDriver"]["sparkSubmit"]["entryPointArguments"].__setitem__(1, "s3://b/emr.yaml"),
+        "s3://b/emr.yaml is not uploaded",
+    ),
+    "a package": (parameters("--py-files", "--packages io.delta:x:4.0.0 --py-files"), "--packages is not used"),
+    "another Delta": (
+        parameters("delta-spark.jar", "delta-spark_2.13-4.0.0.jar"),
+        "not the platform's Delta JARs",
+    ),
+    "the platform's own Python": (
+        parameters("driverEnv.PYSPARK_PYTHON=/usr/bin/python3.11", "driverEnv.PYSPARK_PYTHON=/usr/bin/python3"),
+        "is no Python 3.11",
+    ),
+    "no extension": (parameters("spark.sql.extensions", "spark.sql.extension"), "spark.sql.extensions is not set"),
+    "an unknown setting": (parameters("--py-files", "--conf spark.foo=1 --py-files"), "spark.foo is not known"),
+    "no end": (lambda r: r.update(executionTimeoutMinutes=0), "time-out"),
+}
+
+
+@pytest.mark.parametrize("what", list(RUN_CHANGES))
+def test_a_changed_job_run_is_found(what: str) -> None:
+    change, found = RUN_CHANGES[what]
+    assert found in "\n".join(serverless_faults(changed(read_json("serverless-job-run.json"), change)))
+
+
+def test_the_step_and_the_cluster_are_as_documented() -> None:
+    assert step_faults(read_json("ec2-step.json")) == []
+    configurations = read_json("ec2-configurations.json")
+    assert field_faults(AWS, "[Classification]", configurations) == []
+    assert configurations == [{"Classification": "delta-defaults", "Properties": {"delta.enabled": "true"}}]
+
+
+STEP_CHANGES: dict[str, tuple[Change, str]] = {
+    "the form of the API": (lambda s: s[0].update(HadoopJarStep={}), "HadoopJarStep is not documented"),
+    "another action": (lambda s: s[0].update(ActionOnFailure="STOP"), "'STOP'"),
+    "another JAR": (lambda s: s[0].update(Jar="script-runner.jar"), "does not run spark-submit"),
+    "no zip": (lambda s: s[0]["Args"].__setitem__(-8, "s3://b/sbroute.zip"), "sbroute.zip is not uploaded"),
+    "an old Python": (
+        lambda s: s[0]["Args"].__setitem__(6, "spark.pyspark.python=/usr/bin/python3"),
+        "spark.pyspark.python is no Python 3.11",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(STEP_CHANGES))
+def test_a_changed_step_is_found(what: str) -> None:
+    change, found = STEP_CHANGES[what]
+    assert found in "\n".join(step_faults(changed(read_json("ec2-step.json"), change)))
+
+
+def docker_faults(text: str) -> list[str]:
+    """EMR Serverless takes an image of AWS's own base that runs as hadoop; the base is for the caller to name."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    faults = [] if lines[:2] == ["ARG BASE", "FROM ${BASE}"] else ["the base is not the caller's"]
+    if lines[-1] != "USER hadoop:hadoop":
+        faults.append("the image does not run as hadoop")
+    return faults if any("python3.11" in line for line in lines) else [*faults, "there is no Python 3.11"]
+
+
+def test_the_image_brings_python_and_runs_as_the_platform_wants() -> None:
+    text = (EMR / "Dockerfile").read_text(encoding="utf-8")
+    assert docker_faults(text) == []
+    for old in ("ARG BASE", "USER hadoop:hadoop", "python3.11 &&"):
+        assert docker_faults(text.replace(old, "USER root")) != []
+
+
+def scheduled(kind: str) -> tuple[Any, str]:
+    """What the schedule of this kind has to ask for, and of which API call."""
+    if kind == "serverless":
+        asked = {
+            "ClientToken": "<aws.scheduler.execution-id>",
+            **upper_camel(read_json("serverless-job-run.json")),
+        }
+        return asked, "emrserverless:startJobRun"
+    (step,) = read_json("ec2-step.json")
+    jar = {"Jar": step["Jar"], "Args": step["Args"]}
+    steps = [{"Name": step["Name"], "ActionOnFailure": step["ActionOnFailure"], "HadoopJarStep": jar}]
+    asked = {"JobFlowId": "${CLUSTER_ID}", "Steps": steps}
+    assert field_faults(AWS, "AddJobFlowSteps", asked) == []
+    return asked, "emr:addJobFlowSteps"
+
+
+@pytest.mark.parametrize("kind", ["serverless", "ec2"])
+def test_a_schedule_starts_what_the_job_file_says(kind: str) -> None:
+    schedule = read_json(f"{kind}-schedule.json")
+    assert schedule_faults(schedule, *scheduled(kind)) == []
+    for change, found in (
+        (lambda s: s.pop("FlexibleTimeWindow"), "FlexibleTimeWindow is missing"),
+        (lambda s: s.update(Cron="x"), "Cron is not documented"),
+        (lambda s: s.update(ScheduleExpression="cron(30 2 * * *)"), "no cron(…) of six fields"),
+        (lambda s: s["Target"].update(Arn="arn:aws:scheduler:::aws-sdk:emr:runJobFlow"), "the target is"),
+        (
+            lambda s: s["Target"].update(Input=s["Target"]["Input"].replace("--format", "--quiet")),
+            "different things",
+        ),
+    ):
+        assert found in "\n".join(schedule_faults(changed(schedule, change), *scheduled(kind)))
+
+
+@pytest.mark.parametrize(
+    ("expression", "fine"),
+    [
+        ("cron(30 2 * * ? *)", True),
+        ("cron(0 30 2 * * ?)", False),
+        ("cron(30 2 * * * *)", False),
+        ("30 2 * * ?", False),
+    ],
+)
+def test_expressions_of_the_scheduler(expression: str, fine: bool) -> None:
+    assert (aws_cron_faults(expression) == []) is fine
