@@ -86,6 +86,26 @@ ROUTE_REQUESTS = _table(
     ("message_id!", _STRING),
     ("ended_at", _TIME),
 )
+OBSERVED_ROUTING = _table(
+    ("instance_name!", _STRING),
+    ("database_name", _STRING),
+    ("conversation_id!", _STRING),
+    ("is_initiator", _BOOLEAN),
+    ("message_sequence_number", _BIGINT),
+    ("message_id", _STRING),
+    ("observed_at!", _TIME),
+    ("source!", _STRING),
+    ("status_text", _STRING),
+    ("error_number", _INT),
+    ("outcome", _STRING),
+)
+IMPORTS = _table(
+    ("instance_name!", _STRING),
+    ("database_name", _STRING),
+    ("view_or_file!", _STRING),
+    ("exported_at!", _TIME),
+    ("imported_at!", _TIME),
+)
 
 ALTERNATIVE_ROUTES = ArrayType(_table(("route_name", _STRING), ("address", _STRING), ("mirror_address", _STRING)))
 RESOLVED_ROUTES = _table(
@@ -162,6 +182,8 @@ INPUTS: dict[str, StructType] = {
     "route_requests": ROUTE_REQUESTS,
 }
 OPTIONAL_INPUTS = ("dialogs", "route_requests")
+KEPT: dict[str, StructType] = {"observed_routing": OBSERVED_ROUTING, "imports": IMPORTS}
+"""What ``import`` keeps besides the inputs of ``resolve``."""
 OUTPUTS: dict[str, StructType] = {
     "resolved_routes": RESOLVED_ROUTES,
     "new_route_requests": NEW_ROUTE_REQUESTS,

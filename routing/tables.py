@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import CharType, DataType, StringType, StructType, VarcharType
 
 from routing.config import Location
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
@@ -18,6 +18,9 @@ _STATISTICS = {
     "resolved_routes": "message_id,instance_name,outcome,decided_at",
     "rejected_messages": "message_id,instance_name",
 }
+
+
+_WIDER = {"int": "bigint"}
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,11 @@ class Snapshot:
 def sql_name(location: Location) -> str:
     """The table as SQL names it, every part quoted."""
     parts = location.text.split(".") if location.is_name else ["delta", location.text]
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    return ".".join(_quoted(part) for part in parts)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def current_version(spark: SparkSession, location: Location) -> int | None:
@@ -126,6 +133,86 @@ def _version_of(spark: SparkSession, location: Location, run_id: str) -> int:
     history = spark.sql(f"DESCRIBE HISTORY {sql_name(location)} LIMIT 20").collect()
     mine = [int(row["version"]) for row in history if row["userMetadata"] == run_id]
     return max(mine or [int(row["version"]) for row in history])
+
+
+def create_if_missing(spark: SparkSession, key: str, location: Location, schema: StructType) -> None:
+    """Make a table of this schema where there is none, and add the columns that an existing one lacks.
+
+    Raises StorageError.
+    """
+    columns = [f"{_quoted(f.name)} {f.dataType.simpleString()}" for f in schema]
+    required = [c if f.nullable else f"{c} NOT NULL" for c, f in zip(columns, schema, strict=True)]
+    name = sql_name(location)
+    try:
+        version = current_version(spark, location)
+        if version is None:
+            spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(required)}) USING DELTA")
+            return
+        found = {field.name for field in Snapshot(location, version).read(spark).schema}
+        missing = [column for column, field in zip(columns, schema, strict=True) if field.name not in found]
+        if missing:
+            spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(missing)})")
+    except Exception as error:
+        raise StorageError.failed(f"creating tables.{key} at {location}", first_sentence(error)) from error
+
+
+REMOVE = "_remove"
+"""The column of a merged frame that is true for rows to be removed from the table."""
+
+
+def merge(
+    rows: DataFrame,
+    key: str,
+    location: Location,
+    on: Sequence[str],
+    *,
+    folded: Collection[str] = (),
+    insert_only: bool = False,
+) -> None:
+    """Bring rows into a table in one commit: those whose key stands there replace it, others are added.
+
+    ``on`` are the columns of the key, of which no two rows may share one; ``folded`` those compared without
+    case. A row whose `REMOVE` is true is removed; with ``insert_only`` nothing that stands there is touched.
+    Raises StorageError.
+    """
+    spark = rows.sparkSession
+    names = [_quoted(name) for name in rows.columns if name != REMOVE]
+    same = [
+        f"lower(t.{_quoted(n)}) <=> lower(s.{_quoted(n)})" if n in folded else f"t.{_quoted(n)} <=> s.{_quoted(n)}"
+        for n in on
+    ]
+    clauses = []
+    if not insert_only:
+        clauses.append(f"WHEN MATCHED AND s.{_quoted(REMOVE)} THEN DELETE")
+        clauses.append("WHEN MATCHED THEN UPDATE SET " + ", ".join(f"t.{name} = s.{name}" for name in names))
+    added = f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+    clauses.append(f"WHEN NOT MATCHED {'' if insert_only else f'AND NOT s.{_quoted(REMOVE)} '}THEN {added}")
+    view = f"sbroute_merge_{key}"
+    try:
+        rows.createOrReplaceTempView(view)
+        spark.sql(
+            f"MERGE INTO {sql_name(location)} AS t USING {view} AS s ON {' AND '.join(same)} {' '.join(clauses)}"
+        ).collect()
+    except Exception as error:
+        raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+def cannot_hold(found: StructType, wanted: StructType) -> list[str]:
+    """The columns of a table that rows of the wanted schema cannot be written to, a text each."""
+    types = {field.name: field.dataType for field in found}
+    return [
+        f"column {field.name} is {types[field.name].simpleString()}, not {field.dataType.simpleString()}"
+        for field in wanted
+        if field.name in types and not _holds(types[field.name], field.dataType)
+    ]
+
+
+def _holds(found: DataType, wanted: DataType) -> bool:
+    if isinstance(wanted, StringType):
+        return isinstance(found, StringType | CharType | VarcharType)
+    return found.simpleString() in (wanted.simpleString(), _WIDER.get(wanted.simpleString()))
 
 
 def read_text(spark: SparkSession, uri: str) -> str:

@@ -76,7 +76,7 @@ def test_every_fault_is_told_at_once() -> None:
 
 def test_an_unknown_key_far_from_all_lists_the_known_ones() -> None:
     text = faults({**WHOLE, "zzz": 1})
-    assert "unknown key 'zzz', known are dynamic_routing, output, resolve, spark, tables" in text
+    assert "unknown key 'zzz', known are dynamic_routing, lint, output, resolve, spark, tables" in text
 
 
 def test_the_text_of_many_faults_is_bounded() -> None:
@@ -233,3 +233,22 @@ def test_settings_as_json_can_be_read_again() -> None:
     again = load("/elsewhere/runs.yaml", text=text)
     assert (again.tables, again.output, again.resolve) == (config.tables, config.output, config.resolve)
     assert (again.spark, again.missing_route_namespace) == (config.spark, config.missing_route_namespace)
+
+
+def test_the_tables_that_import_keeps_are_no_inputs_of_resolve() -> None:
+    kept = {"imports": "data/imports", "observed_routing": "broker.observed"}
+    config = loaded({**WHOLE, "tables": {**WHOLE["tables"], **kept}})
+    assert set(config.tables) == set(WHOLE["tables"])
+    assert config.kept == {
+        "imports": Location("/conf/data/imports"),
+        "observed_routing": Location("broker.observed", is_name=True),
+    }
+    assert '"imports": "/conf/data/imports"' in config.as_json()
+
+
+def test_a_table_that_import_keeps_stands_by_itself() -> None:
+    text = faults(
+        {**WHOLE, "tables": {**WHOLE["tables"], "imports": "data/routes", "observed_routing": "out/runs"}}
+    )
+    assert "tables.imports has the location of tables.routes" in text
+    assert "output.runs has the location of tables.observed_routing" in text

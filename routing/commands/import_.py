@@ -1,0 +1,188 @@
+"""``sbroute import``: catalog exports and T-SQL scripts into the input tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from routing import config
+from routing.commands.common import Console, Subparsers, add_config, load, session
+from routing.errors import EXIT_DONE, ContractError, InputError, quoted
+
+if TYPE_CHECKING:
+    from routing.importing.result import Imported
+
+_SHOWN = 50
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command, its three kinds and their options."""
+    text = "Bring what a database administrator has into the input tables; docs/importing.md tells how."
+    command = commands.add_parser(
+        "import", help="bring catalog exports and T-SQL scripts into the input tables", description=text
+    )
+    kinds = command.add_subparsers(dest="kind", metavar="KIND", required=True, parser_class=type(command))
+    _add_catalog(kinds, common)
+    _add_tsql(kinds, common)
+    kinds.add_parser(
+        "queries",
+        parents=[common],
+        help="print the T-SQL script that exports the views from an instance",
+        description="Print the T-SQL script that exports all views from an instance, for sqlcmd or SSMS.",
+    )
+
+
+def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
+    kind = kinds.add_parser(
+        "catalog",
+        parents=[common],
+        help="exports of catalog views: a snapshot of the databases that they cover",
+        description="Import exports of catalog views (CSV, JSON lines, Parquet), one file a view, named like it.",
+    )
+    kind.add_argument("sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them")
+    add_config(kind)
+    kind.add_argument("--instance", metavar="NAME", help="whose rows they are, where no column instance_name says")
+    kind.add_argument("--database", metavar="NAME", help="whose rows they are, where no column database_name says")
+    kind.add_argument("--exported-at", metavar="TIME", help="when, where no column exported_at says (ISO 8601)")
+    kind.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
+    _add_dry_run(kind)
+    kind.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        action="append",
+        default=[],
+        help="a network address of the instance, tcp://HOST:PORT (repeatable)",
+    )
+
+
+def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
+    kind = kinds.add_parser(
+        "tsql",
+        parents=[common],
+        help="T-SQL scripts: changes to what the tables hold",
+        description="Import T-SQL scripts, which are read and never run: routes, services, the Service Broker"
+        " endpoint and the brokers of databases.",
+    )
+    kind.add_argument("sources", metavar="FILE", nargs="+", help="scripts, applied in this order")
+    add_config(kind)
+    kind.add_argument("--instance", metavar="NAME", required=True, help="the instance that the scripts are for")
+    kind.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
+    kind.add_argument(
+        "--scripted-at", metavar="TIME", help="the scripts' time, from which LIFETIME counts (the file's own)"
+    )
+    kind.add_argument(
+        "-v",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        dest="variables",
+        help="the value of a sqlcmd variable (repeatable)",
+    )
+    kind.add_argument(
+        "--snapshot",
+        action="store_true",
+        help="close the other routes of the databases they speak of",
+    )
+    _add_dry_run(kind)
+
+
+def _add_dry_run(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--dry-run", action="store_true", help="only print what would be written")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Read the sources, bring them into the tables, and print what became of them."""
+    if options.kind == "queries":
+        from routing.importing.catalog.queries import queries
+
+        console.result(queries().rstrip("\n"))
+        return EXIT_DONE
+    done = _catalog(options, console) if options.kind == "catalog" else _tsql(options, console)
+    if options.format == "json":
+        console.result(json.dumps(done.as_json()))
+        return EXIT_DONE
+    from routing.importing.result import shown
+
+    console.result(shown(done))
+    _say(console, "rejected", done.rejected, "warning")
+    _say(console, "note", done.notes, "info")
+    return EXIT_DONE
+
+
+def _catalog(options: argparse.Namespace, console: Console) -> Imported:
+    from routing.importing.catalog import StandIns, read_export
+    from routing.importing.catalog.endpoints import is_tcp
+
+    for address in options.address:
+        if not is_tcp(address):
+            raise InputError(f"--address {quoted(address)} is not tcp://HOST[:PORT]")
+    stand_ins = StandIns(options.instance, options.database, _time(options.exported_at, "--exported-at"))
+    settings = load(options)
+    # Before Spark starts: a file that cannot be read is told at once.
+    export = read_export(options.sources, stand_ins, options.view)
+    spark = session(settings.spark, options)
+    from routing.importing.from_catalog import import_export
+
+    return import_export(
+        spark,
+        settings,
+        export,
+        now=datetime.now(timezone.utc),
+        addresses=options.address,
+        dry_run=options.dry_run,
+        progress=console.progress,
+    )
+
+
+def _tsql(options: argparse.Namespace, console: Console) -> Imported:
+    variables = dict(_variable(text) for text in options.variables)
+    at = _time(options.scripted_at, "--scripted-at")
+    settings = load(options)
+    from routing.importing.scripts import read_scripts
+
+    scripts = read_scripts(
+        options.sources,
+        instance=options.instance,
+        database=options.database,
+        scripted_at=at,
+        variables=variables,
+    )
+    for script in scripts if at is None else ():
+        when = script.scripted_at.isoformat(timespec="seconds")
+        console.note(f"{script.file}: its time is taken to be {when}, the file's own (--scripted-at)")
+    spark = session(settings.spark, options)
+    from routing.importing.from_tsql import import_scripts
+
+    return import_scripts(
+        spark,
+        settings,
+        scripts,
+        instance=options.instance,
+        now=datetime.now(timezone.utc),
+        snapshot=options.snapshot,
+        dry_run=options.dry_run,
+        progress=console.progress,
+    )
+
+
+def _time(text: str | None, option: str) -> datetime | None:
+    try:
+        return None if text is None else config.parse_time(text)
+    except ValueError as error:
+        raise ContractError(f"{option}: {error}") from None
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ContractError(f"-v takes NAME=VALUE, not {quoted(text)}")
+    return name, value
+
+
+def _say(console: Console, what: str, sentences: list[str], level: str) -> None:
+    for sentence in sentences[:_SHOWN]:
+        console.note(f"{what}: {sentence}", level)
+    if len(sentences) > _SHOWN:
+        console.note(f"{what}: and {len(sentences) - _SHOWN} more (--format json has all)", level)

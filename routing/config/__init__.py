@@ -1,0 +1,23 @@
+"""The configuration: frozen dataclasses from YAML and ``--set``; every fault told at once.
+
+Nothing here imports Spark, so that a wrong option or key is answered at once.
+"""
+
+from routing.config.file import load
+from routing.config.keys import INPUTS, KEPT, OUTPUTS, SECTIONS
+from routing.config.model import Config, ResolveSettings
+from routing.config.values import Location, is_uri, parse_time, size_in_bytes
+
+__all__ = [
+    "INPUTS",
+    "KEPT",
+    "OUTPUTS",
+    "SECTIONS",
+    "Config",
+    "Location",
+    "ResolveSettings",
+    "is_uri",
+    "load",
+    "parse_time",
+    "size_in_bytes",
+]

@@ -1,0 +1,124 @@
+"""Parsed YAML → a configuration; every fault is collected, so that all can be told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from routing.config.keys import INPUTS, KEPT, OUTPUTS, SECTIONS
+from routing.config.model import Config, ResolveSettings
+from routing.config.values import Location, parse_time, size_in_bytes
+from routing.errors import quoted, unknown_key
+from routing.terms import MISSING_ROUTE_NAMESPACE
+
+
+class Checker:
+    """One pass over the parsed YAML that collects every fault in ``faults``."""
+
+    def __init__(self, values: dict[str, Any], folder: str, faults: list[str]) -> None:
+        self._values, self._folder, self._faults = values, folder, faults
+
+    def config(self, file: str) -> Config:
+        """The checked configuration; only to be used where no fault was collected."""
+        self._known(self._values, SECTIONS, "")
+        tables = self._locations("tables", tuple(INPUTS), {k for k, v in INPUTS.items() if v})
+        outputs = self._locations("output", OUTPUTS, set(OUTPUTS))
+        self._distinct(tables, outputs)
+        routing = self._section("dynamic_routing", ("missing_route_namespace",))
+        resolve = self._section("resolve", tuple(ResolveSettings.__dataclass_fields__))
+        return Config(
+            file=file,
+            tables={key: where for key, where in tables.items() if key not in KEPT},
+            output=outputs,
+            resolve=self._resolve(resolve),
+            missing_route_namespace=self._text(
+                routing, "dynamic_routing.missing_route_namespace", MISSING_ROUTE_NAMESPACE
+            ),
+            spark=self._spark(),
+            kept={key: where for key, where in tables.items() if key in KEPT},
+            lint=self._values.get("lint"),
+        )
+
+    def _known(self, values: Mapping[Any, Any], known: Sequence[str], prefix: str) -> None:
+        for key in values:
+            if key not in known:
+                self._faults.append(unknown_key(f"{prefix}{key}", [prefix + name for name in known]))
+
+    def _section(self, name: str, known: Sequence[str] | None) -> dict[str, Any]:
+        section = self._values.get(name)
+        if section is None:
+            return {}
+        if not isinstance(section, dict):
+            self._faults.append(f"{name} must be a mapping")
+            return {}
+        if known is not None:
+            self._known(section, known, f"{name}.")
+        return section
+
+    def _locations(self, name: str, known: Sequence[str], required: set[str]) -> dict[str, Location]:
+        section = self._section(name, known)
+        found = {}
+        for key in known:
+            value = section.get(key)
+            if value is None:
+                if key in required:
+                    self._faults.append(f"{name}.{key} is missing")
+            elif not isinstance(value, str) or not value.strip():
+                self._faults.append(f"{name}.{key} must be a path or a table name")
+            else:
+                found[key] = Location.parse(value, self._folder)
+        return found
+
+    def _distinct(self, tables: Mapping[str, Location], outputs: Mapping[str, Location]) -> None:
+        """No table that a command writes by itself may stand where another does: it would be replaced."""
+        taken = {str(where): f"tables.{key}" for key, where in tables.items() if key not in KEPT}
+        own = {f"tables.{key}": where for key, where in tables.items() if key in KEPT}
+        for key, where in {**own, **{f"output.{key}": where for key, where in outputs.items()}}.items():
+            if str(where) in taken:
+                self._faults.append(f"{key} has the location of {taken[str(where)]}")
+            taken.setdefault(str(where), key)
+
+    def _resolve(self, section: Mapping[str, Any]) -> ResolveSettings:
+        default = ResolveSettings()
+        as_of = None
+        try:
+            as_of = None if section.get("as_of") is None else parse_time(section["as_of"])
+        except ValueError as error:
+            self._faults.append(f"resolve.as_of: {error}")
+        given = section.get("broadcast_limit")
+        limit = default.broadcast_limit if given is None else str(given)
+        try:
+            size_in_bytes(limit)
+        except ValueError as error:
+            self._faults.append(f"resolve.broadcast_limit: {error}")
+        return ResolveSettings(
+            mode=self._choice(section, "resolve.mode", ("full",)),
+            as_of=as_of,
+            dialog_hash=self._choice(section, "resolve.dialog_hash", ("builtin", "udf")),
+            broadcast_limit=limit,
+        )
+
+    def _choice(self, section: Mapping[str, Any], key: str, choices: Sequence[str]) -> str:
+        """One of a few words; the first is the default."""
+        value = self._text(section, key, choices[0])
+        if value not in choices:
+            self._faults.append(f"{key} must be {' or '.join(choices)}, not {quoted(value)}")
+        return value
+
+    def _text(self, section: Mapping[str, Any], key: str, default: str) -> str:
+        value = section.get(key.rpartition(".")[2])
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            self._faults.append(f"{key} must be text, not {quoted(value)}")
+            return default
+        return value
+
+    def _spark(self) -> dict[str, str]:
+        settings = {}
+        for key, value in self._section("spark", None).items():
+            if isinstance(value, dict | list) or value is None:
+                self._faults.append(f"spark.{key} must be one value, such as spark.sql.ansi.enabled: true")
+            else:
+                settings[str(key)] = str(value).lower() if isinstance(value, bool) else str(value)
+        return settings

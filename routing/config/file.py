@@ -1,0 +1,87 @@
+"""The YAML file and ``--set`` → parsed values, and from these a checked configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from routing.config.checking import Checker
+from routing.config.model import Config
+from routing.config.values import folder_of
+from routing.errors import ConfigError, first_sentence, quoted
+
+
+def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> Config:
+    """Read and check a configuration file.
+
+    ``overrides`` are ``KEY=VALUE`` texts of ``--set``; ``text`` is the file's content where the caller has
+    read it (a URI). Raises ConfigError with every fault of the file.
+    """
+    values = _parse(file, _read(file) if text is None else text)
+    faults = [fault for override in overrides if (fault := _override(values, override))]
+    checked = Checker(values, folder_of(file), faults).config(file)
+    if faults:
+        raise ConfigError.faults(file, faults)
+    return checked
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or first_sentence(error)
+        raise ConfigError.unreadable(file, reason) from error
+
+
+def _parse(file: str, text: str) -> dict[str, Any]:
+    try:
+        values = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        why = getattr(error, "problem", None) or first_sentence(error)
+        raise ConfigError.broken_yaml(file, mark.line + 1 if mark else None, why) from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError.broken_yaml(file, None, "the top level must be a mapping")
+    return values
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader, which refuses a key that stands twice instead of taking the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
+                if key_node.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {quoted(key_node.value)} stands twice", key_node.start_mark
+                    )
+                seen.add(key_node.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _override(values: dict[str, Any], override: str) -> str | None:
+    """Put one ``--set KEY=VALUE`` into the values; a fault text where it cannot be."""
+    key, equals, raw = override.partition("=")
+    if not equals or not key:
+        return f"--set takes KEY=VALUE, not {quoted(override)}"
+    try:
+        value = yaml.safe_load(raw)
+    except yaml.YAMLError:
+        return f"--set {key}: {quoted(raw)} is not valid YAML"
+    section, dot, rest = key.partition(".")
+    parts = [section, rest] if section == "spark" and dot else key.split(".")
+    inner = values
+    for part in parts[:-1]:
+        if inner.get(part) is None:
+            inner[part] = {}
+        if not isinstance(inner[part], dict):
+            return f"--set {key}: {quoted(part)} holds no keys"
+        inner = inner[part]
+    inner[parts[-1]] = value
+    return None

@@ -1,0 +1,20 @@
+"""The keys that a configuration file may have."""
+
+INPUTS = {
+    "routes": True,
+    "databases": True,
+    "services": True,
+    "instances": True,
+    "messages": True,
+    "dialogs": False,
+    "route_requests": False,
+    "observed_routing": False,
+    "imports": False,
+}
+"""The tables of section ``tables``, each with whether it is required."""
+
+KEPT = ("observed_routing", "imports")
+"""Those of them that ``import`` keeps and ``resolve`` does not read."""
+
+OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
+SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "spark")

@@ -1,0 +1,54 @@
+"""A whole configuration as frozen dataclasses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from routing.config.values import Location
+from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+
+
+@dataclass(frozen=True)
+class ResolveSettings:
+    """Section ``resolve``: how messages are resolved."""
+
+    mode: str = "full"
+    as_of: datetime | None = None
+    dialog_hash: str = "builtin"
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole configuration, checked.
+
+    ``tables`` are the inputs of ``resolve``, ``kept`` the tables that ``import`` keeps besides. ``file`` is
+    only for messages.
+    """
+
+    file: str
+    tables: Mapping[str, Location]
+    output: Mapping[str, Location]
+    resolve: ResolveSettings = field(default_factory=ResolveSettings)
+    missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
+    spark: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, Location] = field(default_factory=dict)
+    # Checked by the command that reads it: routing.analysis.lint.options.
+    lint: Any = None
+
+    def as_json(self) -> str:
+        """The configuration as one line of JSON, as the ``runs`` table keeps it."""
+        as_of = self.resolve.as_of
+        plain = {
+            "tables": {key: str(where) for key, where in {**self.tables, **self.kept}.items()},
+            "output": {key: str(where) for key, where in self.output.items()},
+            "resolve": {**vars(self.resolve), "as_of": as_of and as_of.isoformat()},
+            "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},
+            **({} if self.lint is None else {"lint": self.lint}),
+            "spark": dict(self.spark),
+        }
+        return json.dumps(plain, sort_keys=True, default=str)

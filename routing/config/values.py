@@ -1,0 +1,80 @@
+"""What single values of a configuration mean: locations, sizes, times."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from pathlib import Path
+
+from routing.errors import quoted
+
+_SIZE = re.compile(r"\A(\d+)\s*([kmgt]?)i?b?\Z", re.IGNORECASE)
+_URI = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:")
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a table stands: a path or URI, or a name of the catalog."""
+
+    text: str
+    is_name: bool = False
+
+    @classmethod
+    def parse(cls, text: str, folder: str) -> Location:
+        """A location as a configuration file in ``folder`` writes it (commands.md)."""
+        if _URI.match(text) and not re.match(r"\A[A-Za-z]:[\\/]", text):
+            return cls(text)
+        if not re.search(r"[/\\:]", text) and len(text.split(".")) in (2, 3) and all(text.split(".")):
+            return cls(text, is_name=True)
+        if _URI.match(folder):
+            return cls(posixpath.join(folder, text))
+        return cls(str(Path(folder, text).absolute()))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def size_in_bytes(size: str) -> int:
+    """``512MB`` in bytes; units are powers of 1024, as Spark reads them.
+
+    Raises ValueError where the text is no size.
+    """
+    match = _SIZE.match(size.strip())
+    if match is None:
+        raise ValueError(f"{quoted(size)} is no size, such as 512MB")
+    return int(match.group(1)) * _UNITS[match.group(2).lower()]
+
+
+def parse_time(value: object) -> datetime:
+    """An ISO 8601 time as an aware UTC datetime; UTC where no offset is given.
+
+    Raises ValueError where the value is no time.
+    """
+    if isinstance(value, datetime):
+        time = value
+    elif isinstance(value, date):
+        time = datetime(value.year, value.month, value.day)
+    elif isinstance(value, str):
+        try:
+            time = datetime.fromisoformat(re.sub(r"[zZ]\Z", "+00:00", value.strip()))
+        except ValueError:
+            raise ValueError(f"{quoted(value)} is no ISO 8601 time") from None
+    else:
+        raise ValueError(f"{quoted(value)} is no ISO 8601 time")
+    try:
+        return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+    except OverflowError:
+        raise ValueError(f"{quoted(value)} is no time between the years 1 and 9999") from None
+
+
+def is_uri(file: str) -> bool:
+    """Whether a configuration has to be read through Spark."""
+    return _URI.match(file) is not None and "://" in file
+
+
+def folder_of(file: str) -> str:
+    """The folder of a configuration file, to which its relative paths belong."""
+    return posixpath.dirname(file) if _URI.match(file) else str(Path(file).absolute().parent)

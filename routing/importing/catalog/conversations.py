@@ -1,0 +1,102 @@
+"""Conversation endpoints and the transmission queue → dialogs, messages and observed routing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from routing.importing.catalog.reading import Row
+from routing.importing.catalog.transmission_status import error_number, outcome
+from routing.importing.covered import Covered
+
+SOURCE = "TRANSMISSION_QUEUE"
+_SHOWN = 3
+
+
+def dialogs(covered: Covered, rows: Sequence[Row]) -> None:
+    """One row an endpoint; whether its far broker id is BEGIN DIALOG's or an acknowledgement's is not known."""
+    seen = set()
+    columns = (
+        *("instance_name", "database_name", "conversation_id", "is_initiator", "conversation_group_id"),
+        *("far_service", "far_broker_instance", "lifetime"),
+    )
+    for row in rows:
+        key = tuple(row[name] for name in columns[:4])
+        if key in seen:
+            covered.reject("conversation_endpoints", row, "the conversation endpoint stands there twice")
+            continue
+        seen.add(key)
+        known = {name: row[name] for name in columns}
+        covered.add("dialogs", {**known, "acknowledged_at": None, "acknowledged_broker_instance": None})
+
+
+def messages(covered: Covered, rows: Mapping[str, Sequence[Row]]) -> None:
+    """The messages of the queue, each with the endpoint of its handle, and what is observed of them."""
+    by_handle = {
+        (row["instance_name"], row["database_name"], row["conversation_handle"]): row
+        for row in rows.get("conversation_endpoints", ())
+    }
+    seen: set[tuple[str, str]] = set()
+    statuses: Counter[str] = Counter()
+    for row in rows.get("transmission_queue", ()):
+        endpoint = by_handle.get((row["instance_name"], row["database_name"], row["conversation_handle"]))
+        if endpoint is None:
+            why = f"no conversation endpoint has its handle {row['conversation_handle']}"
+            covered.reject("transmission_queue", row, why)
+            continue
+        message = _message(row, endpoint)
+        key = (message["instance_name"], message["message_id"])
+        if key in seen:
+            covered.reject("transmission_queue", row, f"the message {message['message_id']} stands there twice")
+            continue
+        seen.add(key)
+        covered.add("messages", message)
+        covered.add("observed_routing", _observed(row, message, statuses))
+    _tell(covered, statuses)
+
+
+def _message(row: Row, endpoint: Row) -> Row:
+    number = row["message_sequence_number"]
+    role = "I" if endpoint["is_initiator"] else "T"
+    return {
+        "message_id": f"{endpoint['conversation_id']}:{role}:{number}",
+        "conversation_id": endpoint["conversation_id"],
+        "is_initiator": endpoint["is_initiator"],
+        "message_sequence_number": number,
+        "enqueue_time": row["enqueue_time"],
+        "observed_at": row["exported_at"],
+        "instance_name": row["instance_name"],
+        "database_name": row["database_name"],
+        "to_service_name": row["to_service_name"],
+        "to_broker_instance": row["to_broker_instance"],
+        "hops_remaining": None,
+    }
+
+
+def _observed(row: Row, message: Row, statuses: Counter[str]) -> Row:
+    """What the queue says of a message; ``statuses`` counts texts that are not recognised, and blank ones."""
+    status = (row["transmission_status"] or "").strip()
+    number = error_number(status) if status else None
+    if number is None:
+        statuses[status] += 1
+    same = ("instance_name", "database_name", "conversation_id", "is_initiator", "message_sequence_number")
+    return {
+        **{name: message[name] for name in (*same, "message_id", "observed_at")},
+        "source": SOURCE,
+        "status_text": status or None,
+        "error_number": number,
+        "outcome": outcome(number),
+    }
+
+
+def _tell(covered: Covered, statuses: Counter[str]) -> None:
+    blank = statuses.pop("", 0)
+    if blank:
+        covered.notes.append(
+            f"{blank} messages have a blank transmission_status: not tried yet, or sent and not acknowledged"
+        )
+    if statuses:
+        texts = ", ".join(repr(text[:100]) for text, _ in statuses.most_common(_SHOWN))
+        covered.notes.append(
+            f"{statuses.total()} messages have a transmission_status that is not recognised, such as {texts}"
+        )

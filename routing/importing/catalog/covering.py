@@ -1,0 +1,118 @@
+"""An export → the rows of the tables, and the units that it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routing.importing.catalog import conversations, endpoints
+from routing.importing.catalog.reading import MARKER, Export, Row, latest_only
+from routing.importing.covered import Covered, Unit
+from routing.importing.spelling import Spelling
+from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.route_rules import check_options
+from routing.importing.tsql.statements import RouteOptions
+
+_KEYWORDS = ("local", "transport")
+_INT = 2**31
+
+
+def covered_by(export: Export, spelling: Spelling, addresses: Sequence[str] = ()) -> Covered:
+    """What the tables are to hold of the part that an export covers (docs/importing.md).
+
+    ``spelling`` knows the names of the tables; those of the export's own sys.databases come next.
+    ``addresses`` are those of ``--address``. Raises InputError where it is not clear whose they are.
+    """
+    latest_only(export)
+    covered = Covered(
+        rejected=export.rejected, rejected_of=export.rejected_of, notes=export.notes, doubts=export.doubts
+    )
+    _spell(export, spelling)
+    for view, rows in export.rows.items():
+        units = covered.units.setdefault(view, {})
+        for row in rows:
+            units[unit(row)] = row["exported_at"]
+        export.rows[view] = [row for row in rows if MARKER not in row]
+    _databases(covered, export.rows.get("databases", []))
+    _services(covered, export.rows.get("services", []))
+    _routes(covered, export.rows.get("routes", []))
+    endpoints.instances(covered, export.rows, addresses)
+    conversations.dialogs(covered, export.rows.get("conversation_endpoints", []))
+    conversations.messages(covered, export.rows)
+    return covered
+
+
+def unit(row: Row) -> Unit:
+    """Whose row it is."""
+    return row["instance_name"], row.get("database_name")
+
+
+def _spell(export: Export, spelling: Spelling) -> None:
+    """Bring the names of all rows into one spelling."""
+    for row in export.rows.get("databases", []):
+        row["instance_name"] = spelling.instance(row["instance_name"])
+    names = [row for row in export.rows.get("databases", []) if MARKER not in row]
+    listed = {(row["instance_name"], row["name"]) for row in names}
+    for row in names:
+        # Two databases that differ in case alone are both listed.
+        others = {name for instance, name in listed if instance == row["instance_name"] and name != row["name"]}
+        is_new = any(name.casefold() == row["name"].casefold() for name in others)
+        row["name"] = spelling.database(row["instance_name"], row["name"], is_new=is_new)
+    for view, rows in export.rows.items():
+        for row in rows if view != "databases" else ():
+            row["instance_name"] = spelling.instance(row["instance_name"])
+            if row.get("database_name") is not None:
+                row["database_name"] = spelling.database(row["instance_name"], row["database_name"])
+
+
+def _databases(covered: Covered, rows: Sequence[Row]) -> None:
+    seen = set()
+    for row in rows:
+        key = (row["instance_name"], row["name"])
+        number = row["database_id"]
+        if key in seen:
+            covered.reject("databases", row, "the database stands there twice")
+        elif number is not None and not -_INT <= number < _INT:
+            covered.reject("databases", row, f"database_id {number} does not fit an int")
+        else:
+            seen.add(key)
+            columns = ("instance_name", "name", "database_id", "service_broker_guid", "is_broker_enabled")
+            covered.add("databases", {name: row[name] for name in columns})
+
+
+def _services(covered: Covered, rows: Sequence[Row]) -> None:
+    seen = set()
+    for row in rows:
+        key = (*unit(row), row["name"])
+        if key in seen:
+            covered.reject("services", row, "the service stands there twice")
+            continue
+        seen.add(key)
+        covered.add("services", {name: row[name] for name in ("instance_name", "database_name", "name")})
+
+
+def _routes(covered: Covered, rows: Sequence[Row]) -> None:
+    columns = (
+        *("instance_name", "database_name", "name", "remote_service_name", "broker_instance"),
+        *("lifetime", "address", "mirror_address"),
+    )
+    seen = set()
+    for row in rows:
+        key = (*unit(row), row["name"])
+        fault = "the route stands there twice" if key in seen else address_fault(row)
+        if fault is not None:
+            covered.reject("routes", row, fault)
+            continue
+        seen.add(key)
+        covered.add("routes", {name: row[name] for name in columns})
+
+
+def address_fault(row: Row) -> str | None:
+    """Why ``resolve`` would refuse the route's addresses; None where it would not."""
+    address, mirror = row["address"], row["mirror_address"]
+    try:
+        check_options(RouteOptions(address=address, mirror_address=mirror))
+    except RefusalError as refusal:
+        return refusal.why
+    if mirror is not None and address.strip().lower().rstrip("/") in _KEYWORDS:
+        return f"a mirror address stands beside the address {address}"
+    return None

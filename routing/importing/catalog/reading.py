@@ -1,0 +1,187 @@
+"""Exports → typed rows by view, and what was rejected; nothing is written here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from routing.importing.catalog.files import Found, read_sources
+from routing.importing.catalog.values import typed
+from routing.importing.catalog.views import View
+from routing.importing.covered import Doubt
+from routing.importing.faults import stand_in_missing, unreadable_file
+
+Row = dict[str, Any]
+MARKER = "is_empty"
+"""The key of a row that says no more than that a view was exported and is empty."""
+# Only the queries of this project add these.
+_EXTRAS = ("machine_name", "full_name", "listener_names", "port")
+_OPTIONS = {"instance_name": "--instance", "database_name": "--database", "exported_at": "--exported-at"}
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """What the options say where a column does not."""
+
+    instance_name: str | None = None
+    database_name: str | None = None
+    exported_at: datetime | None = None
+
+    def as_row(self) -> Row:
+        """By column name."""
+        return dict(vars(self))
+
+
+@dataclass
+class Export:
+    """What the files hold.
+
+    ``rows`` are the typed rows of each view that was exported, with ``instance_name``, ``exported_at`` and,
+    but for the views of an instance, ``database_name``; ``place`` is where a row was read. ``rejected`` names
+    each row that cannot be used, ``left_out`` counts those of an earlier export by view. ``doubts`` are what
+    rejected rows may have been.
+    """
+
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    rows_read: Counter[str] = field(default_factory=Counter)
+    rejected: list[str] = field(default_factory=list)
+    rejected_of: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+
+    def reject(self, view: str, place: str, why: str, whose: Doubt = (None, None, None)) -> None:
+        """Note a row that cannot be used; ``whose`` it is, as far as that can be read."""
+        self.rejected.append(f"{place}: {why}")
+        self.rejected_of[view] += 1
+        self.doubts.setdefault(view, set()).add(whose)
+
+
+def read_export(sources: Sequence[str], stand_ins: StandIns, view: str | None = None) -> Export:
+    """Read files and folders of exports (docs/importing.md). Raises InputError and EnvironmentFault."""
+    found, notes = read_sources(sources, view)
+    export = Export(notes=notes)
+    for part in found:
+        _read_part(export, part, stand_ins)
+    return export
+
+
+def _read_part(export: Export, part: Found, stand_ins: StandIns) -> None:
+    view, columns = part.view, set(part.rows.columns)
+    # A file of rejected lines alone has no columns that could be looked at.
+    if columns:
+        _check_columns(export, part, columns, stand_ins)
+    rows = export.rows.setdefault(view.name, [])
+    export.rows_read[view.name] += len(part.rows.rows) + len(part.rows.rejected)
+    for number, why in part.rows.rejected:
+        export.reject(view.name, f"{part.file}, row {number}", why)
+    given = stand_ins.as_row()
+    if not part.rows.rows and all(given[name] is not None for name in view.added):
+        rows.append(_marker({name: given[name] for name in view.added}, part.file))
+    for number, cells in part.rows.rows:
+        place = f"{part.file}, row {number}"
+        try:
+            row = _added(cells, view, given)
+            if all(cells.get(column.name) in (None, "") for column in view.columns):
+                rows.append(_marker(row, place))
+            else:
+                rows.append({**row, **_own(cells, view), "place": place})
+        except ValueError as error:
+            export.reject(view.name, place, str(error), _doubt(cells, view, given))
+
+
+def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: StandIns) -> None:
+    view, given = part.view, stand_ins.as_row()
+    for name in view.added:
+        if name not in columns and given[name] is None:
+            raise stand_in_missing(part.file, name, _OPTIONS[name])
+    needed = [column.name for column in view.columns if column.required and column.name not in columns]
+    if needed:
+        raise unreadable_file(
+            part.file, f"as sys.{view.name} it lacks {', '.join(needed)}", "see sbroute import queries"
+        )
+    known = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
+    missing = [c.name for c in view.columns if c.name in known and c.name not in columns]
+    if missing:
+        export.notes.append(f"{part.file}: {', '.join(missing)} missing, read as NULL")
+
+
+def _doubt(cells: Mapping[str, object], view: View, given: Row) -> Doubt:
+    """What a row that was rejected may have been: instance, database, name; None where it does not say."""
+    instance, database = (
+        (cells.get(name) or given.get(name)) if name in view.added else None
+        for name in ("instance_name", "database_name")
+    )
+    return _lower(instance), _lower(database), _lower(cells.get("name"))
+
+
+def _lower(text: object) -> str | None:
+    return text.casefold() if isinstance(text, str) else None
+
+
+def _marker(row: Row, place: str) -> Row:
+    """A row without anything of the view itself: it says that the view was asked there and is empty."""
+    return {**row, "place": place, MARKER: True}
+
+
+def _added(cells: Mapping[str, object], view: View, given: Row) -> Row:
+    """Where and when a row is from; a column wins over its option. Raises ValueError."""
+    row: Row = {}
+    for name in view.added:
+        value = _value(cells, view, name)
+        row[name] = given[name] if value in (None, "") else value
+        if row[name] is None:
+            raise ValueError(f"{name} is missing{_whose(cells)}")
+    return row
+
+
+def _own(cells: Mapping[str, object], view: View) -> Row:
+    """The columns of the view itself. Raises ValueError where a cell is not what its column holds."""
+    row: Row = {}
+    for column in view.columns:
+        value = _value(cells, view, column.name)
+        row[column.name] = None if value == "" else value
+        if column.required and row[column.name] is None:
+            raise ValueError(f"{column.name} is missing{_whose(cells)}")
+    return row
+
+
+def _value(cells: Mapping[str, object], view: View, name: str) -> object:
+    column = view.column(name)
+    assert column is not None  # the caller names columns of the view
+    try:
+        return typed(cells.get(name), column.kind)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}{_whose(cells)}") from None
+
+
+def _whose(cells: Mapping[str, object]) -> str:
+    name = cells.get("name")
+    return f" ({name[:100]})" if isinstance(name, str) and name else ""
+
+
+def latest_only(export: Export) -> None:
+    """Keep the newest export of each view, instance and database; earlier ones are counted and left out."""
+    for view, rows in export.rows.items():
+        newest = _newest(rows)
+        kept = [row for row in rows if row["exported_at"] == newest[unit_of(row)]]
+        if len(rows) > len(kept):
+            export.left_out[view] += len(rows) - len(kept)
+        export.rows[view] = kept
+
+
+def unit_of(row: Row) -> tuple[str, str | None]:
+    """The instance and database of a row, as they are compared; the database is None for an instance's own."""
+    database = row.get("database_name")
+    return row["instance_name"].casefold(), None if database is None else database.casefold()
+
+
+def _newest(rows: Iterable[Row]) -> dict[tuple[str, str | None], datetime]:
+    newest: dict[tuple[str, str | None], datetime] = {}
+    for row in rows:
+        unit = unit_of(row)
+        newest[unit] = max(newest.get(unit, row["exported_at"]), row["exported_at"])
+    return newest

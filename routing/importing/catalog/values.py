@@ -1,0 +1,118 @@
+"""Cells as SQL Server's tools write them → values; ValueError says what a cell is not."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+
+from routing.errors import quoted
+from routing.importing.catalog.views import Kind
+
+_TIME = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})"
+    r"(?:[T ]+(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?"
+    r" *(?:([zZ])|([+-])(\d{2}):?(\d{2}))?"
+)
+_GUID = re.compile(r"\{?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?")
+_HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
+_INTEGER = re.compile(r"[+-]?\d{1,19}")
+_FLAGS = {"1": True, "true": True, "0": False, "false": False}
+_GUID_BYTES = 16
+_BIGINT = 2**63
+
+
+def typed(cell: object, kind: Kind) -> object:
+    """A cell's value; None for NULL, and for empty text where the column holds no text.
+
+    Text stays as it is, blanks included. Times are aware and UTC, which is what a time without offset
+    means; GUIDs are in lower case. Raises ValueError.
+    """
+    if cell is None:
+        return None
+    if kind is Kind.TEXT:
+        return _text(cell)
+    if isinstance(cell, str) and not cell.strip():
+        return None
+    return _READERS[kind](cell)
+
+
+def time(cell: object) -> datetime:
+    """An aware UTC time. Raises ValueError."""
+    if isinstance(cell, datetime):
+        return (cell if cell.tzinfo else cell.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+    if isinstance(cell, date):
+        return datetime(cell.year, cell.month, cell.day, tzinfo=timezone.utc)
+    match = _TIME.fullmatch(str(cell).strip())
+    if match is None:
+        raise ValueError(f"{quoted(cell)} is no time such as 2026-01-05 12:00:00")
+    year, month, day, hour, minute, second, fraction, _, sign, hours, minutes = match.groups()
+    try:
+        # The tools write seven digits of a second, the tables hold six.
+        micros = int((fraction or "0").ljust(6, "0")[:6])
+        offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+        zone = timezone(-offset if sign == "-" else offset)
+        parts = (int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+        return datetime(*parts, micros, tzinfo=zone).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{quoted(cell)} is no time between the years 1 and 9999") from None
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool | int | float | Decimal):
+        return str(cell)
+    raise ValueError(f"{quoted(cell)} is no text")
+
+
+def _guid(cell: object) -> str:
+    if isinstance(cell, bytes) and len(cell) == _GUID_BYTES:
+        return str(uuid.UUID(bytes_le=cell))
+    text = str(cell).strip()
+    match = _GUID.fullmatch(text)
+    if match is not None:
+        return match.group(1).lower()
+    if _HEX.fullmatch(text) and len(text) == 2 + 2 * _GUID_BYTES:
+        # As binary(16), a uniqueidentifier has its first three groups backwards.
+        return str(uuid.UUID(bytes_le=bytes.fromhex(text[2:])))
+    raise ValueError(f"{quoted(cell)} is no GUID")
+
+
+def _integer(cell: object) -> int:
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        number = cell
+    elif isinstance(cell, float | Decimal) and cell == int(cell):
+        number = int(cell)
+    else:
+        text = str(cell).strip()
+        if _HEX.fullmatch(text):
+            number = int.from_bytes(bytes.fromhex(text[2:]), "big", signed=True)
+        elif _INTEGER.fullmatch(text):
+            number = int(text)
+        else:
+            raise ValueError(f"{quoted(cell)} is no integer")
+    if not -_BIGINT <= number < _BIGINT:
+        raise ValueError(f"{quoted(cell)} does not fit a bigint")
+    return number
+
+
+def _flag(cell: object) -> bool:
+    if isinstance(cell, bool):
+        return cell
+    text = str(cell).strip().lower()
+    if _HEX.fullmatch(text):
+        text = str(int(text, 16))
+    if text not in _FLAGS:
+        raise ValueError(f"{quoted(cell)} is neither 1 nor 0")
+    return _FLAGS[text]
+
+
+_READERS: dict[Kind, Callable[[object], object]] = {
+    Kind.GUID: _guid,
+    Kind.INTEGER: _integer,
+    Kind.FLAG: _flag,
+    Kind.TIME: time,
+}

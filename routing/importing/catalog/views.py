@@ -1,0 +1,159 @@
+"""The views that an export holds: their columns, by the names and in the order that they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """How the cells of a column are read."""
+
+    TEXT = "text"
+    GUID = "a GUID"
+    INTEGER = "an integer"
+    FLAG = "0 or 1"
+    TIME = "a time"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that the import reads; a row without a value in a ``required`` one is rejected."""
+
+    name: str
+    kind: Kind = Kind.TEXT
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """A view: the columns that are read, and those that files without a header are known by.
+
+    ``layout`` is the view's own columns as the manual lists them, empty where versions of SQL Server differ.
+    ``exported`` are the columns of ``queries.sql``.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    per_database: bool = True
+    layout: tuple[str, ...] = ()
+    exported: tuple[str, ...] = ()
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns that the view itself has not."""
+        names = ("instance_name", "database_name", "exported_at")
+        return names if self.per_database else (names[0], names[2])
+
+    def column(self, name: str) -> Column | None:
+        """The column of this name, those added to the view included."""
+        return next((column for column in (*_ADDED, *self.columns) if column.name == name), None)
+
+
+VIEW_NAME = "view_name"
+"""The column by which a result set says what it is, whatever its file is called."""
+
+_ADDED = (Column("instance_name"), Column("database_name"), Column("exported_at", Kind.TIME))
+_HEAD = (VIEW_NAME, "instance_name", "database_name", "exported_at")
+_INSTANCE_HEAD = (VIEW_NAME, "instance_name", "exported_at")
+
+
+def _view(
+    name: str, columns: tuple[Column, ...], *, layout: str = "", also: str = "", per_database: bool = True
+) -> View:
+    head = _HEAD if per_database else _INSTANCE_HEAD
+    exported = (*head, *(column.name for column in columns), *also.split())
+    return View(name, columns, per_database, tuple(layout.split()), exported)
+
+
+VIEWS = {
+    view.name: view
+    for view in (
+        _view(
+            "routes",
+            (
+                Column("name", required=True),
+                Column("remote_service_name"),
+                Column("broker_instance"),
+                Column("lifetime", Kind.TIME),
+                Column("address", required=True),
+                Column("mirror_address"),
+            ),
+            layout="name route_id principal_id remote_service_name broker_instance lifetime address"
+            " mirror_address",
+        ),
+        _view(
+            "databases",
+            (
+                Column("name", required=True),
+                Column("database_id", Kind.INTEGER),
+                Column("service_broker_guid", Kind.GUID, required=True),
+                Column("is_broker_enabled", Kind.FLAG),
+            ),
+            per_database=False,
+        ),
+        _view(
+            "services",
+            (Column("name", required=True),),
+            layout="name service_id principal_id service_queue_id",
+        ),
+        _view(
+            "service_broker_endpoints",
+            (
+                Column("endpoint_id", Kind.INTEGER),
+                Column("is_message_forwarding_enabled", Kind.FLAG),
+                Column("machine_name"),
+                Column("full_name"),
+                Column("listener_names"),
+                Column("port", Kind.INTEGER),
+            ),
+            per_database=False,
+        ),
+        _view(
+            "tcp_endpoints",
+            (
+                Column("endpoint_id", Kind.INTEGER, required=True),
+                Column("port", Kind.INTEGER),
+                Column("ip_address"),
+            ),
+            per_database=False,
+        ),
+        _view(
+            "conversation_endpoints",
+            (
+                Column("conversation_handle", Kind.GUID, required=True),
+                Column("conversation_id", Kind.GUID, required=True),
+                Column("is_initiator", Kind.FLAG, required=True),
+                Column("conversation_group_id", Kind.GUID),
+                Column("lifetime", Kind.TIME),
+                Column("far_service"),
+                Column("far_broker_instance"),
+            ),
+            layout="conversation_handle conversation_id is_initiator service_contract_id conversation_group_id"
+            " service_id lifetime state state_desc far_service far_broker_instance principal_id"
+            " far_principal_id outbound_session_key_identifier inbound_session_key_identifier"
+            " security_timestamp dialog_timer send_sequence last_send_tran_id end_dialog_sequence"
+            " receive_sequence receive_sequence_frag system_sequence first_out_of_order_sequence"
+            " last_out_of_order_sequence last_out_of_order_frag is_system priority",
+        ),
+        _view(
+            "transmission_queue",
+            (
+                Column("conversation_handle", Kind.GUID, required=True),
+                Column("to_service_name", required=True),
+                Column("to_broker_instance"),
+                Column("enqueue_time", Kind.TIME, required=True),
+                Column("message_sequence_number", Kind.INTEGER, required=True),
+                Column("transmission_status"),
+            ),
+            layout="conversation_handle to_service_name to_broker_instance from_service_name"
+            " service_contract_name enqueue_time message_sequence_number message_type_name"
+            " is_conversation_error is_end_of_dialog message_body transmission_status priority",
+        ),
+    )
+}
+
+
+def view_named(text: str) -> View | None:
+    """The view of a name in any case, with or without ``sys.``."""
+    return VIEWS.get(text.lower().removeprefix("sys."))

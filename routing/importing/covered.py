@@ -1,0 +1,59 @@
+"""What an import says about the tables: the rows that they are to hold, and of which part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import product
+from typing import Any
+
+Row = dict[str, Any]
+Unit = tuple[str, str | None]
+"""An instance, and one of its databases or None for what belongs to the instance itself."""
+
+Doubt = tuple[str | None, str | None, str | None]
+"""What a rejected row may have been: instance, database and name without case, None where it does not say."""
+
+
+@dataclass
+class Covered:
+    """Rows by table, and for each exported view or script the units that it covers, with their times.
+
+    Names are spelled as the tables spell them. A value of None in ``instances`` leaves what is there.
+    """
+
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    units: dict[str, dict[Unit, datetime]] = field(default_factory=dict)
+    rejected: list[str] = field(default_factory=list)
+    rejected_of: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+
+    def add(self, table: str, row: Row) -> None:
+        """One row more."""
+        self.rows.setdefault(table, []).append(row)
+
+    def reject(self, view: str, row: Mapping[str, Any], why: str) -> None:
+        """Leave a row out, and say where it was read and why."""
+        name = row.get("name")
+        whose = f" ({name[:100]})" if isinstance(name, str) else ""
+        self.rejected.append(f"{row['place']}: {why}{whose}")
+        self.rejected_of[view] += 1
+        names = (row.get("instance_name"), row.get("database_name"), row.get("name"))
+        folded = [name.casefold() if isinstance(name, str) else None for name in names]
+        self.doubts.setdefault(view, set()).add((folded[0], folded[1], folded[2]))
+
+    def is_doubtful(self, view: str, row: Mapping[str, Any]) -> bool:
+        """Whether a row of a table may be one that could not be read: such a row is left as it is."""
+        doubts = self.doubts.get(view, set())
+        instance, database, name = (
+            str(row.get(column)).casefold() for column in ("instance_name", "database_name", "name")
+        )
+        return any(doubt in doubts for doubt in product((None, instance), (None, database), (None, name)))
+
+    @property
+    def instances(self) -> list[str]:
+        """The instances that are covered in any way."""
+        return sorted({instance for units in self.units.values() for instance, _ in units})

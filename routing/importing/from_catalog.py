@@ -1,0 +1,172 @@
+"""Exports of catalog views into the tables: read → covered part → changes → one MERGE a table → imports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from routing import tables
+from routing.config import Config
+from routing.importing import conversing, order, storing
+from routing.importing.catalog import Export, covered_by
+from routing.importing.covered import Covered, Row
+from routing.importing.history import Changes, instance_rows, present_changes, route_changes
+from routing.importing.result import Imported
+from routing.importing.spelling import Spelling
+from routing.schemas import INPUTS
+from routing.terms import MSDB
+
+_ALWAYS = ("databases", "services", "instances", "routes", "imports")
+_ALSO = {"conversation_endpoints": ("dialogs",), "transmission_queue": ("messages", "observed_routing")}
+_NOT_SAID = "an acknowledgement or BEGIN DIALOG, which the export does not tell: it holds as of the export"
+
+
+def import_export(
+    spark: SparkSession,
+    config: Config,
+    export: Export,
+    *,
+    now: datetime,
+    addresses: Sequence[str] = (),
+    dry_run: bool = False,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Imported:
+    """Bring what an export covers into the tables that the configuration names (docs/importing.md).
+
+    ``now`` is the time of the import. Raises ContractError before anything is written: an export that is
+    older than the last import of the same, a key or table that does not fit; StorageError after.
+    """
+    keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
+    store = storing.stored(spark, config, keys)
+    progress("reading the tables")
+    databases, known = store.rows("databases"), store.rows("instances")
+    spelling = Spelling(
+        (row["instance_name"] for row in known), ((row["instance_name"], row["name"]) for row in databases)
+    )
+    covered = covered_by(export, spelling, addresses)
+    imports = store.rows("imports", covered.instances)
+    order.refuse_older(imports, covered.units)
+    _cover_dropped(covered, databases)
+    first = order.without_routes(imports, covered.instances)
+    changes = _changes(store, covered, databases, known, first)
+    done = Imported(dry_run, rejected=covered.rejected, notes=covered.notes)
+    for view, rows in export.rows_read.items():
+        done.rows_read[view] = (rows, covered.rejected_of[view], export.left_out[view])
+    if not dry_run:
+        progress("writing the tables")
+        storing.make_ready(store)
+    for key, change in changes.items():
+        if not dry_run:
+            storing.put(store, key, change)
+        done.tell(key, change.counts)
+    if "dialogs" in keys:
+        _bring_dialogs(store, covered, done)
+    if "messages" in keys:
+        _bring_messages(store, covered, done)
+    if not dry_run:
+        storing.put(store, "imports", Changes(put=order.newer_rows(imports, covered.units, now)))
+    return done
+
+
+def _cover_dropped(covered: Covered, stored: Sequence[Row]) -> None:
+    """A database that sys.databases no longer lists is covered by every other view of the export, as empty."""
+    listed = {(row["instance_name"], row["name"]) for row in covered.rows.get("databases", ())}
+    for (instance, _), at in covered.units.get("databases", {}).items():
+        for row in stored:
+            unit = (instance, row["name"])
+            if row["instance_name"] != instance or unit in listed or covered.is_doubtful("databases", row):
+                continue
+            for view in ("routes", "services", "conversation_endpoints"):
+                units = covered.units.get(view, {})
+                if any(other == instance for other, _ in units):
+                    units.setdefault(unit, at)
+
+
+def _changes(
+    store: storing.Stored,
+    covered: Covered,
+    databases: Sequence[Row],
+    known: Sequence[Row],
+    first: set[str],
+) -> dict[str, Changes]:
+    """What changes in the small tables, in the order in which they are written."""
+    units, rows, names = covered.units, covered.rows, covered.instances
+
+    def present(key: str, stored: Sequence[Row], wanted: Sequence[Row]) -> Changes:
+        def is_covered(row: Row) -> bool:
+            unit = (row["instance_name"], row.get("database_name"))
+            return unit in units.get(key, {}) and not covered.is_doubtful(key, row)
+
+        return present_changes(stored, wanted, storing.ON[key], is_covered)
+
+    instances = instance_rows(known, rows.get("instances", ()))
+    changes = {
+        "databases": present("databases", databases, rows.get("databases", ())),
+        "services": present("services", store.rows("services", names), rows.get("services", ())),
+        "instances": present("instances", known, instances),
+    }
+    if "routes" in units:
+        changes["routes"] = route_changes(
+            store.rows("routes", names),
+            rows.get("routes", ()),
+            units["routes"],
+            first,
+            lambda row: covered.is_doubtful("routes", row),
+        )
+    _say_what_is_missing(covered, databases)
+    return changes
+
+
+def _say_what_is_missing(covered: Covered, databases: Sequence[Row]) -> None:
+    """Databases with routes or messages that ``databases`` does not list: their messages will be rejected."""
+    listed = {(row["instance_name"], row["name"]) for row in [*databases, *covered.rows.get("databases", ())]}
+    used = {
+        (instance, name)
+        for view in ("routes", "transmission_queue")
+        for instance, name in covered.units.get(view, {})
+        if name is not None and name.lower() != MSDB
+    }
+    missing = sorted(f"{instance}.{name}" for instance, name in used - listed)
+    if missing:
+        shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+        covered.notes.append(f"the table databases does not list {shown}: import sys.databases as well")
+
+
+def _bring_dialogs(store: storing.Stored, covered: Covered, done: Imported) -> None:
+    rows = covered.rows.get("dialogs", [])
+    units = covered.units["conversation_endpoints"]
+    exported = storing.frame_of(store.spark, rows, storing.flagged_schema("dialogs")).drop(tables.REMOVE)
+    names = [{"instance_name": instance, "database_name": name} for instance, name in units]
+    covering = storing.frame_of(store.spark, names, StructType(INPUTS["services"].fields[:2]))
+    changes = conversing.dialog_changes(exported, store.frame("dialogs"), covering)
+    counts = conversing.kinds(changes)
+    counts["unchanged"] = len(rows) - counts["added"] - counts["changed"]
+    doubtful = bool(covered.doubts.get("conversation_endpoints"))
+    if doubtful:
+        # A row that could not be read may be any of them.
+        changes = changes.where(~F.col(tables.REMOVE))
+        del counts["removed"]
+    if not done.is_dry_run and any(counts[kind] for kind in ("added", "changed", "removed")):
+        location, on = store.locations["dialogs"], storing.ON["dialogs"]
+        merged = conversing.without_kind(changes)
+        tables.merge(merged, "dialogs", location, on, folded=("conversation_id",))
+    done.tell("dialogs", counts)
+    named = sum(row["far_broker_instance"] is not None for row in rows)
+    if named:
+        done.notes.append(f"far_broker_instance of {named} dialogs is from {_NOT_SAID}")
+
+
+def _bring_messages(store: storing.Stored, covered: Covered, done: Imported) -> None:
+    for key in ("messages", "observed_routing"):
+        rows = covered.rows.get(key, [])
+        schema = storing.SCHEMAS[key]
+        unknown = conversing.unknown_rows(storing.frame_of(store.spark, rows, schema), store.frame(key), key)
+        added = unknown.count() if rows else 0
+        if added and not done.is_dry_run:
+            tables.merge(unknown, key, store.locations[key], storing.ON[key], insert_only=True)
+        done.tell(key, Counter(added=added, unchanged=len(rows) - added))

@@ -1,0 +1,144 @@
+"""What stands in the tables × what an import says → the rows that change; pure Python.
+
+Rows are dictionaries by column name. A route's versions are its rows by ``valid_from``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from routing.importing.covered import Row, Unit
+
+CONTENT = ("remote_service_name", "broker_instance", "lifetime", "address", "mirror_address")
+_ROUTE = ("instance_name", "database_name", "name")
+_EVER = datetime.min.replace(tzinfo=timezone.utc)
+
+
+@dataclass
+class Changes:
+    """Rows to put in place of those with the same key, rows to remove, and how many of each kind.
+
+    ``counts`` has the keys added, changed, closed, removed and unchanged.
+    """
+
+    put: list[Row] = field(default_factory=list)
+    remove: list[Row] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __bool__(self) -> bool:
+        return bool(self.put or self.remove)
+
+
+def route_changes(
+    stored: Iterable[Row],
+    wanted: Iterable[Row],
+    covered: Mapping[Unit, datetime],
+    first: Collection[str] = (),
+    is_doubtful: Callable[[Row], bool] = lambda row: False,
+) -> Changes:
+    """The history of routes after a snapshot of the covered databases, each as of its own time.
+
+    What is gone or changed is closed (``valid_to``), what is new opened (``valid_from``) at that time; in the
+    instances of ``first``, of which nothing was imported before, a new route stands since ever. A version that
+    began at this very time is replaced: the same moment was imported before. A doubtful row is not closed.
+    """
+    versions: dict[tuple[str, str, str], list[Row]] = {}
+    for row in stored:
+        versions.setdefault(_route(row), []).append(row)
+    targets = {_route(row): row for row in wanted}
+    changes = Changes()
+    for key in dict.fromkeys([*targets, *versions]):
+        at = covered.get((key[0], key[1]))
+        if at is None:
+            continue
+        standing = [row for row in versions.get(key, ()) if stands(row, at)]
+        target = targets.get(key)
+        if target is None and any(is_doubtful(row) for row in standing):
+            changes.counts["unchanged"] += 1
+            continue
+        if target is not None and any(_same(row, target) for row in standing):
+            changes.counts["unchanged"] += 1
+            continue
+        for row in standing:
+            _end(changes, row, at, is_replaced=target is not None)
+        if target is not None:
+            _begin(changes, target, at, versions.get(key, ()), key[0] in first, bool(standing))
+    return changes
+
+
+def _route(row: Row) -> tuple[str, str, str]:
+    return row["instance_name"], row["database_name"], row["name"]
+
+
+def stands(row: Row, at: datetime) -> bool:
+    """Whether a version of a route is in force at a time."""
+    begins, ends = row.get("valid_from"), row.get("valid_to")
+    return (begins is None or begins <= at) and (ends is None or ends > at)
+
+
+def _same(row: Row, target: Row) -> bool:
+    return all((row.get(name) or None) == (target.get(name) or None) for name in CONTENT)
+
+
+def _end(changes: Changes, row: Row, at: datetime, is_replaced: bool) -> None:
+    if row.get("valid_from") != at:
+        changes.put.append({**row, "valid_to": at})
+    elif not is_replaced:
+        changes.remove.append(row)
+    if not is_replaced:
+        changes.counts["closed"] += 1
+
+
+def _begin(
+    changes: Changes, target: Row, at: datetime, versions: Sequence[Row], is_first: bool, replaces: bool
+) -> None:
+    later = [row["valid_from"] for row in versions if (row.get("valid_from") or _EVER) > at]
+    changes.put.append(
+        {
+            **{name: target.get(name) for name in (*_ROUTE, *CONTENT)},
+            "valid_from": None if is_first and not versions else at,
+            "valid_to": min(later, default=None),
+        }
+    )
+    changes.counts["changed" if replaces else "added"] += 1
+
+
+def present_changes(
+    stored: Iterable[Row],
+    wanted: Iterable[Row],
+    key: Sequence[str],
+    is_covered: Callable[[Row], bool] = lambda row: True,
+) -> Changes:
+    """What makes the covered part of a table hold the wanted rows and no other."""
+    standing = {tuple(row.get(name) for name in key): row for row in stored}
+    changes = Changes()
+    kept = set()
+    for row in wanted:
+        values = tuple(row[name] for name in key)
+        kept.add(values)
+        old = standing.get(values)
+        if old is not None and all(old.get(name) == value for name, value in row.items()):
+            changes.counts["unchanged"] += 1
+            continue
+        changes.put.append(row)
+        changes.counts["added" if old is None else "changed"] += 1
+    for values, row in standing.items():
+        if values not in kept and is_covered(row):
+            changes.remove.append(row)
+            changes.counts["removed"] += 1
+    return changes
+
+
+def instance_rows(stored: Iterable[Row], wanted: Iterable[Row]) -> list[Row]:
+    """The wanted instances, with what stands in the table where the import does not know it."""
+    known = {row["instance_name"]: row for row in stored}
+    return [
+        {
+            name: known.get(row["instance_name"], {}).get(name) if value is None else value
+            for name, value in row.items()
+        }
+        for row in wanted
+    ]

@@ -1,0 +1,64 @@
+"""What an import tells: what it read, wrote, left out and rejected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from routing import show
+
+KINDS = ("added", "changed", "closed", "removed", "unchanged")
+
+
+@dataclass
+class Imported:
+    """A finished import, or one that was only tried (``is_dry_run``).
+
+    ``rows_read`` are the rows of each view or the statements of each script, with how many were rejected and left
+    out; ``written`` the rows of each table by kind; ``rejected`` and ``notes`` are sentences.
+    """
+
+    is_dry_run: bool
+    rows_read: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    written: dict[str, Counter[str]] = field(default_factory=dict)
+    rejected: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def tell(self, table: str, counts: Mapping[str, int]) -> None:
+        """Note what was written into a table."""
+        self.written[table] = Counter(counts)
+
+    def as_json(self) -> dict[str, object]:
+        """The same as plain values."""
+        return {
+            "dry_run": self.is_dry_run,
+            "read": {
+                name: {"rows": rows, "rejected": rejected, "left_out": left_out}
+                for name, (rows, rejected, left_out) in self.rows_read.items()
+            },
+            "written": {
+                table: {kind: counts[kind] for kind in KINDS if counts[kind]}
+                for table, counts in self.written.items()
+            },
+            "rejected": self.rejected,
+            "notes": self.notes,
+        }
+
+
+def shown(imported: Imported) -> RenderableType:
+    """The two tables of an import; the sentences are printed apart."""
+    read = [(name, *numbers) for name, numbers in imported.rows_read.items()]
+    written = [
+        (table, *(counts[kind] for kind in KINDS)) for table, counts in imported.written.items() if counts.total()
+    ]
+    title = "To be written (this was a dry run)" if imported.is_dry_run else "Written"
+    numbers = ("rows", "rejected", "left out")
+    return Group(
+        show.table("Read", ("from", *numbers), read, numbers),
+        Text(""),
+        show.table(title, ("table", *KINDS), written, KINDS),
+    )

@@ -1,0 +1,180 @@
+"""An instance's rows of the tables ↔ the state that scripts are applied to; pure Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from routing.importing.covered import Row, Unit
+from routing.importing.history import Changes, instance_rows, present_changes, route_changes, stands
+from routing.importing.result import Imported
+from routing.importing.spelling import Spelling
+from routing.importing.tsql import (
+    Database,
+    Endpoint,
+    InstanceState,
+    Problem,
+    Route,
+    Script,
+    Service,
+    apply_script,
+)
+from routing.importing.tsql.statements import AlterRoute, CreateRoute, CreateService, DropRoute, DropService
+from routing.terms import ZERO_GUID
+
+Own = Mapping[str, Sequence[Row]]
+"""The rows of one instance by table."""
+
+ROUTES = (CreateRoute, AlterRoute, DropRoute)
+OF_A_DATABASE = (*ROUTES, CreateService, DropService)
+"""The statements that speak of a database's routes and services; all others are about the instance."""
+
+_NONE_TO_DROP = 15151
+_KEYS = {"databases": ("instance_name", "name"), "services": ("instance_name", "database_name", "name")}
+_EVER = datetime.min.replace(tzinfo=timezone.utc)
+
+
+def state_of(own: Own, at: datetime) -> InstanceState:
+    """What the tables hold of the instance, as of a time."""
+    known = own["instances"][0] if own["instances"] else None
+    forwards = bool(known and known["is_message_forwarding_enabled"])
+    return InstanceState(
+        routes=tuple(_route(row) for row in own["routes"] if stands(row, at)),
+        services=tuple(Service(row["database_name"], row["name"]) for row in own["services"]),
+        databases=tuple(_database(row) for row in own["databases"]),
+        # No table holds its name and port.
+        endpoint=Endpoint(is_message_forwarding_enabled=forwards),
+    )
+
+
+def _route(row: Row) -> Route:
+    return Route(
+        row["database_name"],
+        row["name"],
+        row["address"],
+        remote_service_name=row["remote_service_name"] or None,
+        broker_instance=row["broker_instance"] or None,
+        lifetime=row["lifetime"],
+        mirror_address=row["mirror_address"] or None,
+    )
+
+
+def _database(row: Row) -> Database:
+    return Database(row["name"], row["service_broker_guid"], row["is_broker_enabled"] is not False)
+
+
+def applied(
+    done: Imported,
+    before: InstanceState,
+    scripts: Sequence[Script],
+    spelling: Spelling,
+    instance: str,
+    snapshot: bool,
+) -> InstanceState:
+    """The state after all scripts; what was not done is told.
+
+    With ``snapshot`` the databases whose routes they speak of have none before: dropping one is then no fault.
+    """
+    state = before
+    if snapshot:
+        said = {
+            spelling.database(instance, statement.database)
+            for script in scripts
+            for statement in script.statements
+            if isinstance(statement, ROUTES) and statement.database is not None
+        }
+        state = replace(state, routes=tuple(r for r in state.routes if r.database_name not in said))
+    for script in scripts:
+        result = apply_script(state, script)
+        state = result.state
+        refused = [problem for problem in result.problems if not (snapshot and _is_no_route(problem))]
+        problems = [*script.problems, *refused]
+        done.rejected += [_told(problem) for problem in problems if not problem.counted]
+        done.notes += [_told(problem) for problem in problems if problem.counted]
+        unread = sum(not problem.counted for problem in script.problems)
+        done.rows_read[Path(script.file).name] = (
+            len(script.statements) + unread,
+            unread + sum(not problem.counted for problem in refused),
+            len(result.passed_over),
+        )
+    return state
+
+
+def _is_no_route(problem: Problem) -> bool:
+    return problem.number == _NONE_TO_DROP and problem.why.startswith(f"{DropRoute.words} ")
+
+
+def _told(problem: Problem) -> str:
+    number = "" if problem.number is None else f" (SQL Server's error {problem.number})"
+    return f"{problem.file}, line {problem.line}: {problem.why}{number}"
+
+
+def changes_of(
+    own: Own,
+    before: InstanceState,
+    after: InstanceState,
+    instance: str,
+    times: Mapping[Unit, datetime],
+    first: set[str],
+) -> dict[str, Changes]:
+    """What the difference between two states changes in the tables, in the order of writing.
+
+    ``times`` are those of the scripts, by what they speak of; ``first`` as in `route_changes`.
+    """
+    services = [{"instance_name": instance, **vars(service)} for service in after.services]
+    wanted = instance_rows(own["instances"], [_instance(instance, before, after)] if times else [])
+    return {
+        "databases": present_changes(own["databases"], _databases(own, after, instance), _KEYS["databases"]),
+        "services": present_changes(own["services"], services, _KEYS["services"]),
+        "instances": present_changes(own["instances"], wanted, ("instance_name",), lambda row: False),
+        "routes": _routes(own, before, after, instance, times, first),
+    }
+
+
+def _databases(own: Own, after: InstanceState, instance: str) -> list[Row]:
+    stored = {row["name"]: row for row in own["databases"]}
+    rows = []
+    for database in after.databases:
+        row = stored.get(database.name)
+        if row is not None and _database(row) == database:
+            rows.append(row)
+            continue
+        rows.append(
+            {
+                "instance_name": instance,
+                "name": database.name,
+                "database_id": row["database_id"] if row else None,
+                # A new id that only the server knows is like none: it is nobody's.
+                "service_broker_guid": database.service_broker_guid or ZERO_GUID,
+                "is_broker_enabled": database.is_broker_enabled,
+            }
+        )
+    return rows
+
+
+def _instance(instance: str, before: InstanceState, after: InstanceState) -> Row:
+    forwards = after.endpoint.is_message_forwarding_enabled if after.endpoint else False
+    return {
+        "instance_name": instance,
+        "is_message_forwarding_enabled": None if before.endpoint == after.endpoint else forwards,
+        "addresses": None,
+    }
+
+
+def _routes(
+    own: Own,
+    before: InstanceState,
+    after: InstanceState,
+    instance: str,
+    times: Mapping[Unit, datetime],
+    first: set[str],
+) -> Changes:
+    """The history of the databases whose routes are not what they were."""
+    latest = max(times.values(), default=_EVER)
+    touched = {route.database_name for route in set(before.routes) ^ set(after.routes)}
+    # A database that is dropped takes its routes along, at the time of what is said of the instance.
+    covered: dict[Unit, datetime] = {(instance, name): times.get((instance, name), latest) for name in touched}
+    rows = [{"instance_name": instance, **vars(route)} for route in after.routes]
+    return route_changes(own["routes"], rows, covered, first)

@@ -1,0 +1,41 @@
+"""The files of ``sbroute import tsql`` → scripts; no Spark here, so that a file at fault is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from routing.errors import InputError
+from routing.importing.faults import unreadable_file
+from routing.importing.tsql import Script, read_file
+
+
+def read_scripts(
+    files: Sequence[str],
+    *,
+    instance: str,
+    database: str | None = None,
+    scripted_at: datetime | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> list[Script]:
+    """The scripts in their order. Raises InputError for a file that cannot be read."""
+    scripts = []
+    for file in files:
+        try:
+            scripts.append(
+                read_file(
+                    Path(file),
+                    scripted_at=scripted_at,
+                    database=database,
+                    instance=instance,
+                    variables=variables,
+                )
+            )
+        except OSError as error:
+            raise unreadable_file(file, error.strerror or str(error)) from error
+    names = [Path(file).name for file in files]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise InputError(f"two scripts are called {doubled[0]!r}", "import them one after the other")
+    return scripts

@@ -1,0 +1,166 @@
+"""The tables of an import: checked, read into plain rows, and brought up to date, one MERGE each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from routing import tables
+from routing.config import Config, Location
+from routing.errors import InputError
+from routing.importing.covered import Row
+from routing.importing.faults import missing_keys, not_a_table
+from routing.importing.history import Changes
+from routing.schemas import INPUTS, KEPT
+from routing.validate import KEYS
+
+SCHEMAS = {**INPUTS, **KEPT}
+ON = {
+    **KEYS,
+    "messages": ("instance_name", "message_id"),
+    "observed_routing": ("instance_name", "message_id", "observed_at", "source"),
+    "imports": ("instance_name", "database_name", "view_or_file"),
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The tables that an import writes, each at one version or not yet there."""
+
+    spark: SparkSession
+    locations: Mapping[str, Location]
+    snapshots: Mapping[str, tables.Snapshot]
+
+    def frame(self, key: str) -> DataFrame:
+        """A table as it stands; columns that it lacks are null."""
+        schema = SCHEMAS[key]
+        if key not in self.snapshots:
+            return frame_of(self.spark, [], schema)
+        read = self.snapshots[key].read(self.spark)
+        lacking = [field for field in schema if field.name not in read.columns]
+        nulls = {field.name: F.lit(None).cast(field.dataType) for field in lacking}
+        return read.select(
+            *(nulls.get(field.name, F.col(f"`{field.name}`")).alias(field.name) for field in schema)
+        )
+
+    def rows(self, key: str, instances: Sequence[str] | None = None) -> list[Row]:
+        """A table's rows of these instances as plain Python, times aware and UTC."""
+        if key not in self.snapshots or instances == []:
+            return []
+        frame = self.frame(key)
+        if instances is not None:
+            frame = frame.where(F.col("instance_name").isin(list(instances)))
+        times = [field.name for field in SCHEMAS[key] if isinstance(field.dataType, TimestampType)]
+        # As numbers: a collected timestamp would be in the zone of this machine.
+        numbers = frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
+        rows = [row.asDict(recursive=True) for row in numbers.collect()]
+        for row in rows:
+            row.update({name: _moment(row[name]) for name in times})
+        return rows
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+
+
+def stored(spark: SparkSession, config: Config, keys: Sequence[str]) -> Stored:
+    """The tables of these configuration keys, checked before anything is written.
+
+    Raises ConfigError for keys that are missing, InputError where something else stands at a location.
+    """
+    named = {**config.tables, **config.kept}
+    missing = [f"tables.{key}" for key in keys if key not in named]
+    if missing:
+        raise missing_keys(config.file, missing)
+    locations = {key: named[key] for key in keys}
+    snapshots = {}
+    for key, location in locations.items():
+        version = tables.current_version(spark, location)
+        if version is not None:
+            snapshots[key] = tables.Snapshot(location, version)
+            faults = tables.cannot_hold(snapshots[key].read(spark).schema, SCHEMAS[key])
+            if faults:
+                raise InputError.wrong_columns(key, faults)
+        elif _holds_files(location):
+            raise not_a_table(key, str(location))
+    return Stored(spark, locations, snapshots)
+
+
+def _holds_files(location: Location) -> bool:
+    if location.is_name or "://" in location.text:
+        return False
+    folder = Path(location.text)
+    return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+
+
+def make_ready(store: Stored) -> None:
+    """Make the tables that are missing, and add the columns that others lack. Raises StorageError."""
+    for key, location in store.locations.items():
+        schema = SCHEMAS[key]
+        there = set(store.snapshots[key].read(store.spark).columns) if key in store.snapshots else set()
+        if not there.issuperset(schema.names):
+            tables.create_if_missing(store.spark, key, location, schema)
+
+
+def put(store: Stored, key: str, changes: Changes) -> None:
+    """Bring the changed rows into a table, if there are any."""
+    if changes:
+        flagged = [{**row, tables.REMOVE: False} for row in changes.put]
+        flagged += [{**row, tables.REMOVE: True} for row in changes.remove]
+        tables.merge(frame_of(store.spark, flagged, flagged_schema(key)), key, store.locations[key], ON[key])
+
+
+def flagged_schema(key: str) -> StructType:
+    """A table's columns, all of which may be null, and the flag of rows to be removed."""
+    flag = StructField(tables.REMOVE, BooleanType())
+    return StructType([*(StructField(f.name, f.dataType) for f in SCHEMAS[key]), flag])
+
+
+def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
+    """Rows of plain Python as a DataFrame of a schema; keys left out are null, times must be aware.
+
+    By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
+    workers, in every job that uses them.
+    """
+    tuples = [tuple(row.get(field.name) for field in schema) for row in rows]
+    if tuples and hasattr(DataFrame, "toArrow") and find_spec("pyarrow") is not None:
+        import pyarrow
+
+        columns = zip(*tuples, strict=True)
+        arrays = [pyarrow.array(c, _arrow(f.dataType)) for c, f in zip(columns, schema, strict=True)]
+        return spark.createDataFrame(pyarrow.table(arrays, names=schema.names), schema)
+    return spark.createDataFrame(tuples, schema)
+
+
+def _arrow(kind: DataType) -> Any:
+    import pyarrow
+
+    if isinstance(kind, ArrayType):
+        return pyarrow.list_(_arrow(kind.elementType))
+    types: dict[DataType, Any] = {
+        StringType(): pyarrow.string(),
+        BooleanType(): pyarrow.bool_(),
+        IntegerType(): pyarrow.int32(),
+        LongType(): pyarrow.int64(),
+        TimestampType(): pyarrow.timestamp("us", "UTC"),
+    }
+    return types[kind]

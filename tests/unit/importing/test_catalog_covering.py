@@ -1,0 +1,218 @@
+"""From typed rows to rows of the tables: joins, spellings, addresses, what is covered."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.errors import InputError
+from routing.importing.catalog import VIEWS, Export, StandIns, covered_by, queries, read_export
+from routing.importing.covered import Covered
+from routing.importing.spelling import Spelling
+
+AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+EARLIER = datetime(2026, 1, 4, 12, tzinfo=timezone.utc)
+HANDLE = "aaaaaaaa-0000-0000-0000-00000000000{}"
+DIALOG = "cccccccc-0000-0000-0000-00000000000{}"
+
+
+def export_of(tmp_path: Path, **views: str) -> Export:
+    for view, text in views.items():
+        (tmp_path / f"{view}.csv").write_text(text, encoding="utf-8")
+    return read_export([str(tmp_path)], StandIns("HUB", "shop", AT))
+
+
+def covered_of(tmp_path: Path, *addresses: str, spelling: Spelling | None = None, **views: str) -> Covered:
+    return covered_by(export_of(tmp_path, **views), spelling or Spelling(), addresses)
+
+
+ENDPOINTS = f"""conversation_handle,conversation_id,is_initiator,conversation_group_id,lifetime,far_service,\
+far_broker_instance
+{HANDLE.format(1)},{DIALOG.format(1).upper()},1,NULL,2030-01-01,//stock,NULL
+{HANDLE.format(2)},{DIALOG.format(1).upper()},0,NULL,2030-01-01,//shop,X-Y
+"""
+QUEUE = f"""conversation_handle,to_service_name,to_broker_instance,enqueue_time,message_sequence_number,\
+transmission_status
+{HANDLE.format(1).upper()},//stock,NULL,2026-01-05 11:00:00,0,The target service name could not be found.
+{HANDLE.format(1)},//stock,NULL,2026-01-05 11:01:00,1,
+{HANDLE.format(2)},//shop,x-y,2026-01-05 11:02:00,7,Nobody knows this text
+{HANDLE.format(3)},//lost,NULL,2026-01-05 11:03:00,0,
+"""
+
+
+def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
+    covered = covered_of(tmp_path, conversation_endpoints=ENDPOINTS, transmission_queue=QUEUE)
+    keys = ("message_id", "conversation_id", "is_initiator", "to_broker_instance", "observed_at", "database_name")
+    assert [tuple(row[key] for key in keys) for row in covered.rows["messages"]] == [
+        (f"{DIALOG.format(1)}:I:0", DIALOG.format(1), True, None, AT, "shop"),
+        (f"{DIALOG.format(1)}:I:1", DIALOG.format(1), True, None, AT, "shop"),
+        (f"{DIALOG.format(1)}:T:7", DIALOG.format(1), False, "x-y", AT, "shop"),
+    ]
+    observed = ("message_id", "observed_at", "source", "status_text", "error_number", "outcome")
+    assert [tuple(row[key] for key in observed) for row in covered.rows["observed_routing"]] == [
+        (
+            f"{DIALOG.format(1)}:I:0",
+            AT,
+            "TRANSMISSION_QUEUE",
+            "The target service name could not be found.",
+            9793,
+            "DELAYED",
+        ),
+        (f"{DIALOG.format(1)}:I:1", AT, "TRANSMISSION_QUEUE", None, None, None),
+        (f"{DIALOG.format(1)}:T:7", AT, "TRANSMISSION_QUEUE", "Nobody knows this text", None, None),
+    ]
+    assert [text.partition("row ")[2] for text in covered.rejected] == [
+        f"5: no conversation endpoint has its handle {HANDLE.format(3)}"
+    ]
+    assert covered.notes == [
+        "1 messages have a blank transmission_status: not tried yet, or sent and not acknowledged",
+        "1 messages have a transmission_status that is not recognised, such as 'Nobody knows this text'",
+    ]
+
+
+def test_what_a_far_broker_id_is_from_is_not_claimed(tmp_path: Path) -> None:
+    first, second = covered_of(tmp_path, conversation_endpoints=ENDPOINTS).rows["dialogs"]
+    assert (first["far_broker_instance"], second["far_broker_instance"]) == (None, "X-Y")
+    for row in (first, second):
+        assert (row["acknowledged_at"], row["acknowledged_broker_instance"]) == (None, None)
+
+
+def test_names_are_spelled_as_the_tables_spell_them(tmp_path: Path) -> None:
+    covered = covered_of(
+        tmp_path,
+        spelling=Spelling(["Hub"], [("Hub", "SHOP")]),
+        databases="name,service_broker_guid\nShop,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88\n",
+        routes="name,address\nr,LOCAL\n",
+    )
+    assert [(row["instance_name"], row["name"]) for row in covered.rows["databases"]] == [("Hub", "SHOP")]
+    assert [(row["instance_name"], row["database_name"]) for row in covered.rows["routes"]] == [("Hub", "SHOP")]
+    assert covered.units == {"databases": {("Hub", None): AT}, "routes": {("Hub", "SHOP"): AT}}
+
+
+def test_names_of_the_export_itself_are_spelled_as_its_databases(tmp_path: Path) -> None:
+    text = "name,service_broker_guid\nSHOP,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88\n"
+    text += "Shop,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D89\nStock,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D90\n"
+    services = "name,database_name\n//a,Shop\n//b,SHOP\n//c,STOCK\n"
+    covered = covered_of(tmp_path, databases=text, services=services)
+    assert [row["name"] for row in covered.rows["databases"]] == ["SHOP", "Shop", "Stock"]
+    assert [row["database_name"] for row in covered.rows["services"]] == ["Shop", "SHOP", "Stock"]
+
+
+def test_rows_that_resolve_would_refuse_are_rejected(tmp_path: Path) -> None:
+    routes = "name,address,mirror_address\ngood, tcp://a:1/ ,tcp://b:1\nx,http://a,NULL\ny,local,tcp://b:1\n"
+    routes += "z,tcp://a:1,LOCAL\ngood,LOCAL,NULL\nGOOD,LOCAL,NULL\n"
+    databases = "name,service_broker_guid,database_id\na,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88,99999999999\n"
+    covered = covered_of(tmp_path, routes=routes, databases=databases, services="name\n//a\n//a\n//A\n")
+    assert [row["name"] for row in covered.rows["routes"]] == ["good", "GOOD"]
+    assert [row["name"] for row in covered.rows["services"]] == ["//a", "//A"]
+    assert sorted(re.sub(r".*, row ", "", text) for text in covered.rejected) == [
+        "2: database_id 99999999999 does not fit an int (a)",
+        "3: ADDRESS 'http://a' is not a valid address (x)",
+        "3: the service stands there twice (//a)",
+        "4: a mirror address stands beside the address local (y)",
+        "5: MIRROR_ADDRESS 'LOCAL' is no network address (z)",
+        "6: the route stands there twice (good)",
+    ]
+    # What could not be read may be in the table: such a row is not closed.
+    assert covered.is_doubtful("routes", {"instance_name": "hub", "database_name": "Shop", "name": "X"})
+    assert not covered.is_doubtful("routes", {"instance_name": "hub", "database_name": "Shop", "name": "w"})
+    assert covered.is_doubtful("databases", {"instance_name": "hub", "name": "A"})
+
+
+def test_what_a_broken_row_may_have_been(tmp_path: Path) -> None:
+    covered = covered_of(
+        tmp_path,
+        databases="name,service_broker_guid\nodd,no guid\n",
+        routes="name,lifetime,address\nodd,soon,LOCAL\nr,NULL,LOCAL\n",
+        services="name,x\n//a,1,2\n",
+    )
+    shop = {"instance_name": "HUB", "database_name": "shop"}
+    assert covered.is_doubtful("databases", {"instance_name": "HUB", "name": "Odd"})
+    assert not covered.is_doubtful("databases", {"instance_name": "HUB", "name": "Shop"})
+    assert covered.is_doubtful("routes", {**shop, "name": "odd"})
+    assert not covered.is_doubtful("routes", {**shop, "name": "gone"})
+    # Of a line with too many cells nothing is known.
+    assert covered.is_doubtful("services", {**shop, "name": "//any"})
+
+
+def instance(covered: Covered) -> dict[str, Any]:
+    (row,) = covered.rows["instances"]
+    return row
+
+
+def test_addresses_of_an_instance(tmp_path: Path) -> None:
+    endpoints = "endpoint_id,is_message_forwarding_enabled,machine_name,full_name,listener_names\n"
+    endpoints += "65537,1,HUBBOX,hubbox.example,ag1 ag2\n"
+    tcp = "endpoint_id,port,ip_address\n65537,4022,NULL\n2,1433,NULL\n"
+    covered = covered_of(tmp_path, "tcp://10.0.0.1:4022", service_broker_endpoints=endpoints, tcp_endpoints=tcp)
+    assert instance(covered) == {
+        "instance_name": "HUB",
+        "is_message_forwarding_enabled": True,
+        "addresses": [
+            "tcp://HUBBOX:4022",
+            "tcp://hubbox.example:4022",
+            "tcp://ag1:4022",
+            "tcp://ag2:4022",
+            "tcp://10.0.0.1:4022",
+        ],
+    }
+
+
+def test_an_instance_of_which_nothing_is_said_stays_as_it_is(tmp_path: Path) -> None:
+    row = instance(covered_of(tmp_path, services="name\n//a\n"))
+    assert (row["is_message_forwarding_enabled"], row["addresses"]) == (None, None)
+
+
+def test_an_instance_without_an_endpoint_forwards_nothing(tmp_path: Path) -> None:
+    text = "endpoint_id,is_message_forwarding_enabled,machine_name\nNULL,NULL,HUBBOX\n"
+    row = instance(covered_of(tmp_path, service_broker_endpoints=text))
+    assert (row["is_message_forwarding_enabled"], row["addresses"]) == (False, None)
+
+
+def test_an_endpoint_without_names_or_port(tmp_path: Path) -> None:
+    text = "endpoint_id,is_message_forwarding_enabled\n65537,0\n"
+    covered = covered_of(tmp_path, service_broker_endpoints=text)
+    assert instance(covered)["addresses"] is None
+    assert [note.partition("row ")[2] for note in covered.notes] == ["2: no port is known, so no address of HUB"]
+
+
+def test_an_address_belongs_to_one_instance(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--address is for one instance, and the export has 2"):
+        covered_of(tmp_path, "tcp://a:1", services="name,instance_name\n//a,one\n//b,two\n")
+
+
+def test_of_several_exports_the_newest_counts(tmp_path: Path) -> None:
+    text = "name,exported_at,database_name\n//old,2026-01-04T12:00:00Z,shop\n//new,2026-01-05T12:00:00Z,Shop\n"
+    export = export_of(tmp_path, services=text + "//other,2026-01-04T12:00:00Z,other\n")
+    covered = covered_by(export, Spelling())
+    assert [row["name"] for row in covered.rows["services"]] == ["//new", "//other"]
+    assert export.left_out == {"services": 1}
+    assert covered.units["services"] == {("HUB", "Shop"): AT, ("HUB", "other"): EARLIER}
+
+
+def test_the_queries_export_what_the_import_knows() -> None:
+    script = queries()
+    selects = re.split(r"SELECT '+(?=[a-z_]+'+ AS view_name)", script)[1:]
+    found = {}
+    for select in selects:
+        name = select.partition("'")[0]
+        found[name] = ("view_name", *re.findall(r" AS (\w+)(?=,\n|\nFROM)", select.partition(";")[0])[1:])
+    assert found == {name: view.exported for name, view in VIEWS.items()}
+
+
+def test_the_queries_only_read() -> None:
+    words = set(re.findall(r"[A-Z]{3,}", re.sub(r"--.*", "", queries())))
+    assert not words & {"UPDATE", "DELETE", "MERGE", "DROP", "ALTER", "CREATE", "TRUNCATE", "RECEIVE", "SEND"}
+    # Into a variable of its own.
+    assert re.findall(r"INSERT INTO (\S+)", queries()) == ["@views"] * 4
+
+
+def test_the_queries_are_read_by_the_tsql_reader_without_a_complaint() -> None:
+    from routing.importing.tsql import read_script
+
+    script = read_script(queries(), file="queries.sql", scripted_at=AT)
+    assert script.statements == ()

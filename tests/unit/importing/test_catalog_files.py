@@ -1,0 +1,274 @@
+"""Exports as sqlcmd, bcp, SSMS and others write them end in the same rows."""
+
+from __future__ import annotations
+
+import codecs
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.errors import ContractError
+from routing.importing.catalog import Export, StandIns, read_export
+
+AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+HUB = StandIns("hub", "Shop", AT)
+ROUTES = [
+    ("AutoCreatedLocal", None, None, None, "LOCAL", None),
+    (
+        "To stock, fast",
+        "//stock",
+        "4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88",
+        datetime(2030, 1, 1, 8, 30, 0, 123000, tzinfo=timezone.utc),
+        "TCP://stock:4022",
+        "TCP://stock2:4022",
+    ),
+]
+NAMES = ("name", "remote_service_name", "broker_instance", "lifetime", "address", "mirror_address")
+
+# sqlcmd -s"|": a line of dashes, columns filled up with blanks, and its count at the end.
+SQLCMD = """name            |route_id   |principal_id|remote_service_name|broker_instance                     |\
+lifetime               |address         |mirror_address
+----------------|-----------|------------|-------------------|------------------------------------|\
+-----------------------|----------------|-----------------
+AutoCreatedLocal|      65536|           1|NULL               |NULL                                |\
+                   NULL|LOCAL           |NULL
+To stock, fast  |      65537|           1|//stock            |4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88|\
+2030-01-01 08:30:00.123|TCP://stock:4022|TCP://stock2:4022
+
+(2 rows affected)
+"""
+# sqlcmd -s"," -W: the padding is gone.
+SQLCMD_W = """name,remote_service_name,broker_instance,lifetime,address,mirror_address
+----,-------------------,---------------,--------,-------,--------------
+AutoCreatedLocal,NULL,NULL,NULL,LOCAL,NULL
+"To stock, fast",//stock,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88,2030-01-01 08:30:00.123,TCP://stock:4022,TCP://stock2:4022
+"""
+# SSMS "Save Results As", with a header and in quotes where needed.
+SSMS = """name,route_id,principal_id,remote_service_name,broker_instance,lifetime,address,mirror_address
+AutoCreatedLocal,65536,1,NULL,NULL,NULL,LOCAL,NULL
+"To stock, fast",65537,1,//stock,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88,2030-01-01 08:30:00.123,TCP://stock:4022,TCP://stock2:4022
+"""
+# bcp -c: tabs, no header, nothing for NULL.
+BCP = (
+    "AutoCreatedLocal\t65536\t1\t\t\t\tLOCAL\t\r\n"
+    "To stock, fast\t65537\t1\t//stock\t4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88\t2030-01-01 08:30:00.123"
+    "\tTCP://stock:4022\tTCP://stock2:4022\r\n"
+)
+JSON = """{"NAME":"AutoCreatedLocal","address":"LOCAL"}
+{"name":"To stock, fast","remote_service_name":"//stock","broker_instance":"4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88",\
+"lifetime":"2030-01-01T10:30:00.1230000+02:00","address":"TCP://stock:4022","mirror_address":"TCP://stock2:4022"}
+"""
+
+
+def read(tmp_path: Path, name: str, content: str | bytes, stand_ins: StandIns = HUB, **options: Any) -> Export:
+    file = tmp_path / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_export([str(file)], stand_ins, **options)
+
+
+def routes(export: Export) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in NAMES) for row in export.rows["routes"]]
+
+
+def refused(tmp_path: Path, name: str, content: str | bytes, stand_ins: StandIns = HUB, **options: Any) -> str:
+    with pytest.raises(ContractError) as caught:
+        read(tmp_path, name, content, stand_ins, **options)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("routes.txt", SQLCMD),
+        ("sys.routes.csv", SQLCMD_W),
+        ("Routes.CSV", SSMS),
+        ("routes.csv", SSMS.partition("\n")[2]),
+        ("routes.dat", BCP),
+        ("routes.jsonl", JSON),
+        ("routes.json", "[" + JSON.replace("}\n{", "},\n{") + "]"),
+        ("routes.csv", SSMS.replace("\n", "\r\n")),
+    ],
+    ids=["sqlcmd", "sqlcmd -W", "SSMS", "SSMS without header", "bcp", "JSON lines", "JSON array", "CRLF"],
+)
+def test_each_tool_gives_the_same_rows(tmp_path: Path, name: str, text: str) -> None:
+    export = read(tmp_path, name, text)
+    assert routes(export) == ROUTES
+    assert export.rejected == []
+    assert export.rows_read == {"routes": 2}
+    assert {(r["instance_name"], r["database_name"], r["exported_at"]) for r in export.rows["routes"]} == {
+        ("hub", "Shop", AT)
+    }
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        codecs.BOM_UTF8 + SSMS.replace("fast", "schnell ä").encode(),
+        SSMS.replace("fast", "schnell ä").encode(),
+        codecs.BOM_UTF16_LE + SSMS.replace("fast", "schnell ä").encode("utf-16-le"),
+        SSMS.replace("fast", "schnell ä").encode("utf-16-le"),
+        codecs.BOM_UTF16_BE + SSMS.replace("fast", "schnell ä").encode("utf-16-be"),
+        SSMS.replace("fast", "schnell ä").encode("cp1252"),
+    ],
+    ids=["UTF-8 BOM", "UTF-8", "UTF-16 LE BOM", "UTF-16 LE", "UTF-16 BE BOM", "cp1252"],
+)
+def test_encodings(tmp_path: Path, data: bytes) -> None:
+    assert [row[0] for row in routes(read(tmp_path, "routes.csv", data))] == [
+        "AutoCreatedLocal",
+        "To stock, schnell ä",
+    ]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = [dict(zip(NAMES, row, strict=True)) for row in ROUTES]
+    file = tmp_path / "routes.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    assert routes(read_export([str(file)], HUB)) == ROUTES
+    file.write_bytes(b"no parquet")
+    with pytest.raises(ContractError, match="cannot be read"):
+        read_export([str(file)], HUB)
+
+
+def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
+    assert "the Python package pyarrow is missing (pip install pyarrow, or" in refused(
+        tmp_path, "routes.parquet", b"PAR1"
+    )
+
+
+def test_a_folder_at_any_depth_and_what_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "routes.csv").write_text(SSMS, encoding="utf-8")
+    (tmp_path / "a" / "b" / "services.csv").write_text("name\n//stock\n", encoding="utf-8")
+    (tmp_path / "a" / "notes.txt").write_text("call me\n", encoding="utf-8")
+    (tmp_path / "a" / "readme.md").write_text("name\n", encoding="utf-8")
+    export = read_export([str(tmp_path)], HUB)
+    assert export.rows_read == {"routes": 2, "services": 1}
+    assert [note.partition("notes.txt")[2] for note in export.notes] == [
+        ": its name is none of a view; passed over"
+    ]
+
+
+def test_several_result_sets_in_one_file_each_say_what_they_are(tmp_path: Path) -> None:
+    text = """view_name,instance_name,database_name,exported_at,name
+---------,-------------,-------------,-----------,----
+services,"hub","Shop",2026-01-05T12:00:00.0000000Z,"//trailing blanks  "
+services,"hub","Empty",2026-01-05T12:00:00.0000000Z,NULL
+
+view_name,instance_name,exported_at,name,database_id,service_broker_guid,is_broker_enabled
+---------,-------------,-----------,----,-----------,-------------------,-----------------
+databases,"hub",2026-01-05T12:00:00.0000000Z,"Sh""op",5,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88,1
+"""
+    export = read(tmp_path, "HUB.csv", text, StandIns())
+    assert export.rejected == []
+    assert [(row.get("name"), row["database_name"]) for row in export.rows["services"]] == [
+        ("//trailing blanks  ", "Shop"),
+        (None, "Empty"),
+    ]
+    (database,) = export.rows["databases"]
+    assert (database["name"], database["is_broker_enabled"]) == ('Sh"op', True)
+    assert database["service_broker_guid"] == "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_grid_of_the_queries_that_ssms_quoted_once_more(tmp_path: Path, header: bool) -> None:
+    names = "view_name,instance_name,database_name,exported_at,name\n"
+    rows = 'services,"""hub""","""Shop""",2026-01-05T12:00:00Z,"""//stock, blanks  """\n'
+    export = read(tmp_path, "services.csv", (names if header else "") + rows, StandIns())
+    assert [(row["instance_name"], row["name"]) for row in export.rows["services"]] == [
+        ("hub", "//stock, blanks  ")
+    ]
+
+
+def test_a_name_that_is_also_a_column_is_no_header(tmp_path: Path) -> None:
+    export = read(tmp_path, "services.csv", "name,mine\n//a,1\nname,2\npriority,3\n")
+    assert [row["name"] for row in export.rows["services"]] == ["//a", "name", "priority"]
+
+
+def test_a_grid_without_header_of_a_view_that_is_empty_everywhere(tmp_path: Path) -> None:
+    row = 'transmission_queue,"""hub""","""{}""",2026-01-05T12:00:00Z,NULL,NULL,NULL,NULL,NULL,NULL\n'
+    export = read(tmp_path, "Results7.csv", row.format("Shop") + row.format("msdb"), StandIns())
+    assert [(row["database_name"], row["is_empty"]) for row in export.rows["transmission_queue"]] == [
+        ("Shop", True),
+        ("msdb", True),
+    ]
+
+
+def test_a_column_wins_over_its_option(tmp_path: Path) -> None:
+    text = "name,database_name,exported_at\n//a,Other,2026-01-06 10:00:00 +02:00\n//b,NULL,NULL\n"
+    export = read(tmp_path, "services.csv", text)
+    assert [(r["name"], r["database_name"], r["exported_at"]) for r in export.rows["services"]] == [
+        ("//a", "Other", datetime(2026, 1, 6, 8, tzinfo=timezone.utc)),
+        ("//b", "Shop", AT),
+    ]
+
+
+def test_one_odd_row_stops_nothing(tmp_path: Path) -> None:
+    text = """name,lifetime,address,mirror_address
+good,NULL,LOCAL,NULL
+no address,NULL,NULL,NULL
+bad time,next week,LOCAL,NULL
+too,many,NULL,LOCAL,NULL
+also good,,TCP://x:1,
+"""
+    export = read(tmp_path, "routes.csv", text)
+    assert [row["name"] for row in export.rows["routes"]] == ["good", "also good"]
+    file = tmp_path / "routes.csv"
+    assert sorted(export.rejected) == [
+        f"{file}, row 3: address is missing (no address)",
+        f"{file}, row 4: lifetime: 'next week' is no time such as 2026-01-05 12:00:00 (bad time)",
+        f"{file}, row 5: it has 5 cells, the header 4",
+    ]
+    assert export.rejected_of == {"routes": 3}
+    assert export.notes == [f"{file}: remote_service_name, broker_instance missing, read as NULL"]
+
+
+def test_a_bad_line_of_json_is_one_row(tmp_path: Path) -> None:
+    export = read(tmp_path, "services.json", '{"name":"//a"}\n{"name":\n[1]\n{"name":["//b"]}\n')
+    assert [row["name"] for row in export.rows["services"]] == ["//a"]
+    assert export.rejected_of == {"services": 3}
+
+
+def test_a_quotation_mark_that_is_never_closed_swallows_nothing(tmp_path: Path) -> None:
+    export = read(tmp_path, "services.csv", 'name,service_id\n"//a,1\n//b,2\n5" //c,3\n')
+    assert [row["name"] for row in export.rows["services"]] == ['"//a', "//b", '5" //c']
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "stand_ins", "why"),
+    [
+        ("routes.csv", SSMS, StandIns("hub", "Shop"), "has no column exported_at (give --exported-at)"),
+        ("routes.csv", SSMS, StandIns(None, "Shop", AT), "has no column instance_name (give --instance)"),
+        ("routes.csv", SSMS, StandIns("hub", None, AT), "has no column database_name (give --database)"),
+        ("routes.csv", "name,route_id\nx,1\n", HUB, "as sys.routes it lacks address"),
+        ("routes.csv", "", HUB, "it is empty"),
+        ("routes.csv", "a,b,c\n1,2,3\n", HUB, "its 3 columns cannot be known (export it with a header"),
+        ("databases.csv", "Shop,5,x\n", HUB, "its 3 columns cannot be known"),
+        ("routes.json", "no json\n", HUB, "no line of it is a JSON object"),
+        ("nothing.csv", SSMS, HUB, "neither its name nor its columns tell its view (say which with --view)"),
+    ],
+)
+def test_a_file_that_cannot_be_read(
+    tmp_path: Path, name: str, content: str, stand_ins: StandIns, why: str
+) -> None:
+    assert why in refused(tmp_path, name, content, stand_ins)
+
+
+def test_the_view_option(tmp_path: Path) -> None:
+    assert routes(read(tmp_path, "export1.csv", SSMS, view="sys.Routes")) == ROUTES
+    assert "--view 'queues' is no view that import reads" in refused(tmp_path, "x.csv", SSMS, view="queues")
+    with pytest.raises(ContractError, match="--view needs exactly one file"):
+        read_export([str(tmp_path)], HUB, "routes")
+    with pytest.raises(ContractError, match="there is no such file"):
+        read_export([str(tmp_path / "missing.csv")], HUB)
+
+
+def test_an_empty_view_of_a_named_database_is_covered(tmp_path: Path) -> None:
+    export = read(tmp_path, "routes.csv", "name,address\n----,-------\n\n(0 rows affected)\n")
+    assert [(row["database_name"], row["is_empty"]) for row in export.rows["routes"]] == [("Shop", True)]

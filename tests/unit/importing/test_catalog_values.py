@@ -1,0 +1,151 @@
+"""Single cells, transmission statuses, and any text at all."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from routing.errors import ContractError
+from routing.importing.catalog import StandIns, covered_by, read_export
+from routing.importing.catalog.cells import lines
+from routing.importing.catalog.transmission_status import error_number, outcome
+from routing.importing.catalog.values import typed
+from routing.importing.catalog.views import VIEWS, Kind
+from routing.importing.spelling import Spelling
+
+GUID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
+
+
+def utc(year: int, month: int, day: int, *parts: int) -> datetime:
+    hour, minute, second, micros = (*parts, 0, 0, 0, 0)[:4]
+    return datetime(year, month, day, hour, minute, second, micros, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "value"),
+    [
+        (None, Kind.TEXT, None),
+        (" a ", Kind.TEXT, " a "),
+        ("", Kind.INTEGER, None),
+        ("  ", Kind.TIME, None),
+        (GUID.upper(), Kind.GUID, GUID),
+        ("{" + GUID + "}", Kind.GUID, GUID),
+        # A uniqueidentifier as binary: its first three groups are backwards.
+        ("0x5C5A8C4C3E1D7A4B9D5E2F0A6B1C7D88", Kind.GUID, GUID),
+        (" 12 ", Kind.INTEGER, 12),
+        ("-7", Kind.INTEGER, -7),
+        ("0x0000000F", Kind.INTEGER, 15),
+        (Decimal(4), Kind.INTEGER, 4),
+        ("1", Kind.FLAG, True),
+        ("False", Kind.FLAG, False),
+        (0, Kind.FLAG, False),
+        ("0x01", Kind.FLAG, True),
+        ("2026-01-05", Kind.TIME, utc(2026, 1, 5)),
+        ("2026-01-05 12:34:56.1234567", Kind.TIME, utc(2026, 1, 5, 12, 34, 56, 123456)),
+        ("2026-01-05 12:34:56.1234567 +02:00", Kind.TIME, utc(2026, 1, 5, 10, 34, 56, 123456)),
+        ("2026-01-05T12:34Z", Kind.TIME, utc(2026, 1, 5, 12, 34)),
+        ("2026-01-05 00:00:00 -0530", Kind.TIME, utc(2026, 1, 5, 5, 30)),
+        (datetime(2026, 1, 5, 12), Kind.TIME, utc(2026, 1, 5, 12)),
+    ],
+)
+def test_a_cell(cell: object, kind: Kind, value: object) -> None:
+    assert typed(cell, kind) == value
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        ("4c8c5a5c", Kind.GUID),
+        ("0x5C5A", Kind.GUID),
+        ("1.5", Kind.INTEGER),
+        ("99999999999999999999", Kind.INTEGER),
+        (str(2**63), Kind.INTEGER),
+        ("yes", Kind.FLAG),
+        ("1/5/2026 12:00", Kind.TIME),
+        ("2026-13-01", Kind.TIME),
+        ("0001-01-01 00:00 +14:00", Kind.TIME),
+        (["a"], Kind.TEXT),
+    ],
+)
+def test_a_cell_that_is_something_else(cell: object, kind: Kind) -> None:
+    with pytest.raises(ValueError, match=r" is (no|neither) | does not fit "):
+        typed(cell, kind)
+
+
+@pytest.mark.parametrize(
+    ("status", "number", "decided"),
+    [
+        ("The target service name could not be found. Ensure that the service name is", 9793, "DELAYED"),
+        ("No route matches the destination service  name for this conversation.", 9750, "DELAYED"),
+        ("Classification failed, error 9796.", 9796, "DELAYED"),
+        ("Msg 9791, Level 16", 9791, "DELAYED"),
+        ("The broker is disabled in the sender's database.", 9791, "DELAYED"),
+        ("Connection attempt failed with error: '10061(No connection could be made)'.", 9754, None),
+        ("DNS lookup failed with error: '11001(No such host is known.)'.", 9783, None),
+        ("An exception occurred. Error: 15517, State: 1. Cannot execute as owner", 15517, None),
+        ("The Service Broker in the target database is unavailable: 'x'.", 28012, None),
+        ("Der Zieldienst wurde nicht gefunden", None, None),
+        ("Something at tcp://host:9793 went wrong", None, None),
+    ],
+)
+def test_the_number_of_a_transmission_status(status: str, number: int | None, decided: str | None) -> None:
+    assert error_number(status) == number
+    assert outcome(number) == decided
+
+
+PIECES = st.sampled_from(
+    [
+        *(column for view in VIEWS.values() for column in view.exported),
+        *(",", ",", ",", "\t", ";", "|", "\n", "\n", "\r\n", "\r", " ", "   ", "-", "---", '"', '""', "'"),
+        *("NULL", "routes", "services", "LOCAL", "TCP://x:1", GUID, "0x01", "1", "0", "2026-01-05 12:00:00"),
+        *("(1 rows affected)", "\x00", "\ufeff", "é", "\U0001f600", "{", "}", '{"name":"x"}', "[", "]"),
+    ]
+)
+TEXTS = st.one_of(
+    st.lists(PIECES, max_size=80).map("".join),
+    st.lists(PIECES, max_size=80).map(",".join),
+    st.lists(st.one_of(PIECES, st.text(max_size=5)), max_size=40).map("".join),
+)
+OPTIONS = settings(
+    deadline=timedelta(seconds=2),
+    max_examples=300,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+@OPTIONS
+@given(text=TEXTS, view=st.sampled_from(sorted(VIEWS)), suffix=st.sampled_from(["csv", "json", "txt"]))
+def test_any_text_ends_in_rows_or_a_reason(tmp_path: Path, text: str, view: str, suffix: str) -> None:
+    file = tmp_path / f"{view}.{suffix}"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        export = read_export([str(file)], StandIns("hub", "db", utc(2026, 1, 5)))
+    except ContractError:
+        return
+    read = sum(export.rows_read.values())
+    kept = sum("is_empty" not in row or ", row " in row["place"] for rows in export.rows.values() for row in rows)
+    assert kept + len(export.rejected) == read
+    covered_by(export, Spelling())
+
+
+@OPTIONS
+@given(st.text(alphabet='a",\n\r ;\x00', max_size=60))
+def test_no_character_is_lost_or_read_twice(text: str) -> None:
+    found = list(lines(text, ","))
+    assert "".join(c for line in found for cell in line.cells for c in cell.text if c == "a") == "a" * text.count(
+        "a"
+    )
+    assert [line.number for line in found] == sorted({line.number for line in found})
+
+
+@pytest.mark.parametrize("piece", ['"', '",', '"a""', ',"', '"\n', "a,", " ", ' "', '""', "-,", "\x00", "NULL,"])
+def test_long_runs_end_in_time(piece: str) -> None:
+    begin = time.monotonic()
+    list(lines(piece * 50_000, ","))
+    assert time.monotonic() - begin < 10

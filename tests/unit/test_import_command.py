@@ -1,0 +1,139 @@
+"""``sbroute import`` without Spark: helps, what is refused before Spark starts, the script of queries."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing import cli
+from routing.commands import import_
+from routing.errors import ConfigError, ContractError
+from tests.golden_texts import assert_golden
+
+ROOT = Path(__file__).parents[2]
+COMMON = {"-h", "--set", "--format", "--log-format", "--quiet", "--verbose"}
+KINDS = ("", "catalog", "tsql", "queries")
+
+
+class Screen:
+    """Keeps what a command writes."""
+
+    def __init__(self) -> None:
+        self.results: list[Any] = []
+        self.notes: list[str] = []
+
+    def result(self, what: Any) -> None:
+        self.results.append(what)
+
+    def note(self, text: str, level: str = "info") -> None:
+        self.notes.append(text)
+
+    def progress(self, text: str) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.fixture
+def parser(monkeypatch: pytest.MonkeyPatch) -> argparse.ArgumentParser:
+    monkeypatch.setitem(cli._ROOMS, "import", import_)
+    return cli._parser()
+
+
+def run(parser: argparse.ArgumentParser, *arguments: str) -> Screen:
+    screen = Screen()
+    assert import_.run(parser.parse_args(["import", *arguments]), screen) == 0
+    return screen
+
+
+def refused(parser: argparse.ArgumentParser, *arguments: str) -> str:
+    with pytest.raises(ContractError) as caught:
+        run(parser, *arguments)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def help_of(parser: argparse.ArgumentParser, kind: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as end:
+        parser.parse_args(["import", *kind.split(), "--help"])
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_help(parser: argparse.ArgumentParser, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_golden(f"help_import{'_' if kind else ''}{kind}.txt", help_of(parser, kind, capsys))
+
+
+def test_every_option_is_documented(
+    parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    section = page.partition("\n## sbroute import\n")[2].partition("\n## ")[0]
+    for kind in ("catalog", "tsql"):
+        part = section.partition(f"`sbroute import {kind} ")[2].partition("`sbroute import")[0]
+        found = set(re.findall(r"^  (--?[a-z-]+)", help_of(parser, kind, capsys), re.MULTILINE))
+        documented = set(re.findall(r"^\| `(--?[a-z-]+)", part, re.MULTILINE))
+        assert documented == found - COMMON
+
+
+def test_the_queries_are_printed(parser: argparse.ArgumentParser) -> None:
+    (script,) = run(parser, "queries").results
+    assert script.startswith("-- Exports what")
+    assert script.endswith("END;")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    tables = ("routes", "databases", "services", "instances", "messages")
+    outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
+    values = {"tables": {key: key for key in tables}, "output": {key: f"out/{key}" for key in outputs}}
+    file = tmp_path / "mine.yaml"
+    file.write_text(json.dumps(values), encoding="utf-8")
+    return str(file)
+
+
+@pytest.fixture(autouse=True)
+def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def session(*_: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(import_, "session", session)
+
+
+def test_what_is_refused_before_spark_starts(parser: argparse.ArgumentParser, config: str, tmp_path: Path) -> None:
+    routes = tmp_path / "routes.csv"
+    routes.write_text("name,address\nr,LOCAL\n", encoding="utf-8")
+    script = tmp_path / "s.sql"
+    script.write_text("", encoding="utf-8")
+    whose = ("--config", config, "--instance", "hub", "--database", "db")
+    for arguments, why in (
+        (("catalog", str(routes), *whose), "has no column exported_at (give --exported-at)"),
+        (("catalog", str(routes), *whose, "--exported-at", "noon"), "--exported-at: 'noon' is no ISO 8601 time"),
+        (("catalog", str(routes), *whose, "--address", "hub"), "--address 'hub' is not tcp://HOST[:PORT]"),
+        (("catalog", str(tmp_path / "no"), *whose), "there is no such file"),
+        (("tsql", str(tmp_path / "no.sql"), *whose), "No such file"),
+        (("tsql", str(script), str(script), *whose), "two scripts are called 's.sql'"),
+        (("tsql", str(script), *whose, "-v", "x"), "-v takes NAME=VALUE, not 'x'"),
+        (("tsql", str(script), *whose, "--scripted-at", "noon"), "--scripted-at: 'noon'"),
+    ):
+        assert why in refused(parser, *arguments)
+
+
+def test_keys_that_import_needs(config: str) -> None:
+    from routing import load_config
+    from routing.importing.storing import stored
+
+    with pytest.raises(ConfigError) as caught:
+        stored(None, load_config(config), ["routes", "dialogs", "imports"])  # type: ignore[arg-type]
+    assert "2 faults: tables.dialogs is missing, which import writes; tables.imports is" in str(caught.value)
