@@ -35,6 +35,26 @@ CHOICE = (
     "asks",
     "asks_msdb",
 )
+# What led a leg to its choice, for those who explain it (`routing_plan` with ``traced``).
+LEG_TRACE = (
+    "is_reply",
+    "is_enabled",
+    "step",
+    "asks",
+    "pick",
+    "matches",
+    "tier",
+    "routes",
+    "destination",
+    "not_located",
+    "is_own",
+    "counts_hops",
+    "outcome",
+    "reason",
+    "route_name",
+    "address",
+    "reads_address",
+)
 _TIME = ("valid_from", "valid_to")
 _CANDIDATE = (
     "name",
@@ -69,8 +89,12 @@ class _Leg:
         return F.col(f"{self.name}_{what}")
 
 
-def routing_plan(keys: DataFrame, settings: Configuration, uses: Features) -> DataFrame:
-    """Decide for every distinct key; one row a key and interval of time."""
+def routing_plan(keys: DataFrame, settings: Configuration, uses: Features, *, traced: bool = False) -> DataFrame:
+    """Decide for every distinct key; one row a key and interval of time.
+
+    ``traced`` adds a field ``trace`` to each choice: struct(first, again, holders, is_forwarding), the legs
+    as structs of `LEG_TRACE`, all null in again where there was no second search.
+    """
     timed = _timed(_in_context(_candidates(keys, settings, uses), settings), uses)
     first = _Leg(
         name="first",
@@ -82,6 +106,7 @@ def routing_plan(keys: DataFrame, settings: Configuration, uses: Features) -> Da
     )
     decided = _decided(timed, first)
     choice, order = _choice(first), F.struct(first.column("pick").alias("pick"))
+    second = _leg_trace(first, F.lit(False))
     if uses.own_addresses:
         again = _Leg(
             name="again",
@@ -94,6 +119,10 @@ def routing_plan(keys: DataFrame, settings: Configuration, uses: Features) -> Da
         decided = _decided(decided, again)
         choice = F.when(again.takes_place, _choice(again, first)).when(~again.takes_place, choice)
         order = F.struct(first.column("pick").alias("pick"), again.column("pick").alias("again"))
+        second = _leg_trace(again, again.takes_place)
+    if traced:
+        legs = _leg_trace(first, F.lit(True)).alias("first"), second.alias("again")
+        choice = choice.withField("trace", F.struct(*legs, F.col("holders"), F.col("is_forwarding")))
     sorted_choices = F.sort_array(F.collect_list(F.struct(order.alias("order"), choice.alias("choice"))))
     return decided.groupBy(*KEY, *_TIME).agg(F.transform(sorted_choices, lambda c: c["choice"]).alias("choices"))
 
@@ -270,3 +299,8 @@ def _choice(leg: _Leg, before: _Leg | None = None) -> Column:
         "asks_msdb": F.lit(False) if before is None else leg.column("asks"),
     }
     return F.struct(*(values.get(name, leg.column(name)).alias(name) for name in CHOICE))
+
+
+def _leg_trace(leg: _Leg, takes_place: Column) -> Column:
+    """The fields of `LEG_TRACE` from the columns of a leg, all null where it does not take place."""
+    return F.struct(*(F.when(takes_place, leg.column(name)).alias(name) for name in LEG_TRACE))

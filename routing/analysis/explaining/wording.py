@@ -1,0 +1,342 @@
+"""The lines of a path as sentences, SQL Server's number of a reason, and what to do about it; pure Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from routing.terms import MSDB, MatchingStep, Origin, Outcome, Reason
+
+Line = Mapping[str, Any]
+
+STEP_TITLES = {
+    MatchingStep.REPLY: "a reply from outside",
+    MatchingStep.BROKER_INSTANCE: "routes that name the service and have the message's broker instance",
+    MatchingStep.SERVICE: "routes that name the service and have no broker instance",
+    MatchingStep.BALANCED: "routes that name the service and have a broker instance, for an open message",
+    MatchingStep.ROUTE_REQUEST: "a route for the BrokerConfiguration service, which is asked for a route",
+    MatchingStep.ANY_SERVICE: "routes for any service",
+    MatchingStep.SERVICE_OF_THIS_INSTANCE: "a service of this instance, for a message with a broker instance",
+    MatchingStep.NO_MATCH: "nothing matched",
+}
+TIER_TITLES = {"A": "mirrored address", "B": "LOCAL", "C": "network address", "D": "TRANSPORT"}
+# Where the engine reports the same situation (rule book, section 7).
+_NUMBERS = {
+    Reason.NO_ROUTE: 9793,
+    Reason.ROUTE_REQUESTED: 9770,
+    Reason.SERVICE_NOT_FOUND: 9796,
+    Reason.BROKER_INSTANCE_NOT_FOUND: 9795,
+    Reason.FORWARDING_DISABLED: 9792,
+    Reason.SCOPE_BROKER_DISABLED: 9791,
+    Reason.BROKER_DISABLED: 28012,
+}
+_MSDB_BROKER_OFF = 9789
+_TRANSPORT_ADVICE = (
+    "If the message still waits, the way is right and the transport is not: name resolution, firewall, endpoint,"
+    " certificates."
+)
+_ADVICE = {
+    Reason.LOCAL_SERVICE: "If it does not arrive, look at the target queue: disabled, or a poison message.",
+    Reason.NETWORK_ADDRESS: _TRANSPORT_ADVICE,
+    Reason.MIRROR_ADDRESS: _TRANSPORT_ADVICE,
+    Reason.TRANSPORT_ADDRESS: _TRANSPORT_ADVICE,
+    Reason.ROUTE_REQUESTED: "The BrokerConfiguration service has been asked. If this lasts, see whether it answers"
+    " and ends its conversation.",
+    Reason.NO_ROUTE: "CREATE ROUTE for the service, or the AutoCreatedLocal route that somebody dropped.",
+    Reason.SERVICE_NOT_FOUND: "Create the service here, or the route that leads elsewhere; names are compared"
+    " exactly: case and blanks count.",
+    Reason.BROKER_INSTANCE_NOT_FOUND: "Compare the broker instance with service_broker_guid in sys.databases: a"
+    " database was restored with a new id, or a route or BEGIN DIALOG names an old one.",
+    Reason.BROKER_DISABLED: "ALTER DATABASE … SET ENABLE_BROKER in the target database.",
+    Reason.SCOPE_BROKER_DISABLED: "ALTER DATABASE … SET ENABLE_BROKER in the database whose routes are searched.",
+    Reason.TRANSPORT_ADDRESS_INVALID: "Give the route an address, or the service a name that begins with"
+    " tcp://HOST:PORT.",
+    Reason.FORWARDING_DISABLED: "Enable MESSAGE_FORWARDING on the Service Broker endpoint, or correct the msdb"
+    " route.",
+    Reason.HOP_LIMIT: "Look for forwarders that send a message round in a circle, or raise the limit.",
+    Reason.ROUTING_LOOP: "Use LOCAL where the service is in this instance, else correct the address.",
+    Reason.DIALOG_EXPIRED: "The application has to begin a new dialog.",
+}
+_WHY = {
+    "NAME_CASE": "the service name differs in case",
+    "NAME_BLANKS": "the service name differs in blanks around it",
+    "NAME_SLASH": "the service name differs in a slash at its end",
+    "OTHER_SERVICE": "names another service",
+    "OTHER_BROKER_INSTANCE": "has another broker instance",
+    "NO_SERVICE_NAME": "has a broker instance and no service name, which matches in no step (D3)",
+}
+
+
+def error_number(reason: str | None, scope: str | None) -> int | None:
+    """SQL Server's number for a reason, None where it has none; ``scope`` is the database last searched."""
+    if reason is None:
+        return None
+    if reason == Reason.SCOPE_BROKER_DISABLED and scope == MSDB:
+        return _MSDB_BROKER_OFF
+    return _NUMBERS.get(Reason(reason))
+
+
+def advice(reason: str | None) -> str | None:
+    """What to do about a reason; None where the outcome depends on the dialog."""
+    return None if reason is None else _ADVICE[Reason(reason)]
+
+
+def moment(time: datetime) -> str:
+    """A UTC time as ISO 8601, without a fraction that is zero."""
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def sentence(line: Line) -> str:
+    """What a line of a path says."""
+    return _SENTENCES[line["item"]](line)
+
+
+def named(value: object) -> str:
+    """A name from the data: in quotes, so that blanks show, and printable."""
+    return "'" + "".join(c if c.isprintable() else "\ufffd" for c in str(value)) + "'"
+
+
+def _message(line: Line) -> str:
+    kind = "message " + named(line["name"]) if line["finding"] == "STORED" else "a message"
+    origin = Origin.NETWORK if line["database_name"] is None else Origin.LOCAL
+    came = (
+        "that arrived over the network"
+        if origin is Origin.NETWORK
+        else f"sent from {named(line['database_name'])}"
+    )
+    who = "initiator" if line["reason"] == "INITIATOR" else "target"
+    return f"{kind} {came} by the dialog's {who} to service {named(line['service_name'])}"
+
+
+def _time(line: Line) -> str:
+    why = {
+        "AS_OF": "the time set for all messages",
+        "ASKED": "the time asked about",
+        "OBSERVED": "when the message was seen still waiting",
+        "ENQUEUED": "when the message was enqueued",
+    }[line["finding"]]
+    return f"decided as of {moment(line['at'])}, {why}"
+
+
+def _broker_instance(line: Line) -> str:
+    if line["finding"] == "OPEN":
+        return "bound to no broker instance: open"
+    source = {
+        "MESSAGE": "named by the message itself",
+        "FAR_BROKER_INSTANCE": "far_broker_instance of the dialog",
+    }.get(line["finding"])
+    if source is None:
+        source = f"acknowledgement of the dialog at {moment(line['at'])}"
+    return f"bound to broker instance {named(line['broker_instance'])}, {source}"
+
+
+def _acknowledgement(line: Line) -> str:
+    which = named(line["broker_instance"])
+    return f"the dialog was acknowledged by {which} only at {moment(line['at'])}: not yet at this time"
+
+
+def _dialog(line: Line) -> str:
+    return f"the dialog had expired at {moment(line['at'])}: dropped before anything else"
+
+
+def _scope(line: Line) -> str:
+    where = f"the routes of {named(line['database_name'])}"
+    if line["finding"] == "CAME_BACK":
+        return f"{named(line['address'])} is this very instance: {where} are searched, as for an arriving message"
+    why = (
+        "the message was sent from it"
+        if line["finding"] == "SENT_HERE"
+        else "the message arrived over the network"
+    )
+    return f"scope: {where}, since {why}"
+
+
+def _reply(line: Line) -> str:
+    if line["finding"] == "MATCHED":
+        whose = named(line["broker_instance"])
+        return f"step 0, a reply from outside: yes, {whose} is a database here; no routes are searched"
+    why = {
+        "SENT_BY_INITIATOR": "sent by the initiator",
+        "OPEN": "bound to no broker instance",
+        "NOT_HERE": f"no database here has the id {named(line['broker_instance'])}",
+    }[line["finding"]]
+    return f"step 0, a reply from outside: no, {why}"
+
+
+def _broker(line: Line) -> str:
+    if line["finding"] == "ENABLED":
+        return f"the broker of {named(line['database_name'])} is on"
+    return f"the broker of {named(line['database_name'])} is off: its routes are not searched"
+
+
+def _step(line: Line) -> str:
+    step, finding = MatchingStep(line["step"]), line["finding"]
+    is_open = line["broker_instance"] is None
+    answer = {"MATCHED": "yes", "NO_MATCH": "no", "NOT_REACHED": "not reached", "PENDING": "no"}[finding]
+    if (
+        finding == "NO_MATCH"
+        and is_open
+        and step
+        in (
+            MatchingStep.BROKER_INSTANCE,
+            MatchingStep.SERVICE_OF_THIS_INSTANCE,
+        )
+    ):
+        answer = "no, the message is open"
+    if finding == "NO_MATCH" and not is_open and step == MatchingStep.BALANCED:
+        answer = "no, the message has a broker instance"
+    if finding == "PENDING":
+        answer = "no, a request for this service is pending"
+    if finding == "MATCHED" and step == MatchingStep.ROUTE_REQUEST:
+        answer = "yes, none is pending: the message opens a request and waits"
+    return f"step {int(step)}, {STEP_TITLES[step]}: {answer}"
+
+
+def _route(line: Line) -> str:
+    parts = []
+    if line["service_name"] is not None:
+        parts.append(f"service {named(line['service_name'])}")
+    if line["broker_instance"] is not None:
+        parts.append(f"broker instance {named(line['broker_instance'])}")
+    parts.append(f"address {named(line['address'])}")
+    if line["mirror_address"] is not None:
+        parts.append(f"mirror {named(line['mirror_address'])}")
+    return f"route {named(line['name'])} ({', '.join(parts)}): {_route_finding(line)}"
+
+
+def _route_finding(line: Line) -> str:
+    plain = {
+        "MATCHED": "matches",
+        "EQUAL": "matches, but is the same route as one before it",
+        "NOT_PICKED": "matches, but the dialog's id picks another broker instance",
+        "LATER": "would match, but the search ended before",
+    }
+    if line["finding"] in plain:
+        return plain[line["finding"]]
+    reasons = [_why(reason, line["at"]) for reason in line["reasons"]]
+    return f"no match: {', '.join(reasons)}"
+
+
+def _why(reason: str, at: datetime | None) -> str:
+    if reason in _WHY:
+        return _WHY[reason]
+    when = "" if at is None else moment(at)
+    return f"expired at {when}" if reason == "EXPIRED" else f"not valid before {when}"
+
+
+def _other_routes(line: Line) -> str:
+    count = line["count"]
+    plural = "route" if count == 1 else "routes"
+    if line["finding"] == "MORE":
+        return f"and {count:,} more {plural} like these"
+    concern = "concerns" if count == 1 else "concern"
+    return f"{count:,} other {plural} of this table {concern} other services or later steps"
+
+
+def _id(line: Line) -> str:
+    whose = {"PICKED": "this dialog", "OTHER": "another dialog may get it", "POSSIBLE": "a dialog may get it"}
+    return f"broker instance {named(line['broker_instance'])}, {whose[line['finding']]}: {_end(line)}"
+
+
+def _other_ids(line: Line) -> str:
+    return f"and {line['count']:,} more broker instances"
+
+
+def _request(line: Line) -> str:
+    since = f"asked for at {moment(line['valid_from'])} by message {named(line['name'])}"
+    return f"a route was {since}, " + (
+        "and that request has no end yet" if line["finding"] == "OPEN" else f"ended at {moment(line['valid_to'])}"
+    )
+
+
+def _tier(line: Line) -> str:
+    names = ", ".join(named(name) for name in line["routes"])
+    more = line["count"] - len(line["routes"])
+    names += f" and {more:,} more" if more else ""
+    answer = {"USED": "used", "NOT_REACHED": "not reached"}.get(line["finding"])
+    if answer is None:
+        answer = f"cannot be used, {line['reason']}"
+    return f"tier {line['name']}, {TIER_TITLES[line['name']]} ({names}): {answer}"
+
+
+def _location(line: Line) -> str:
+    whose = "" if line["broker_instance"] is None else f" with broker instance {named(line['broker_instance'])}"
+    if line["finding"] == "LOCATED":
+        return f"located in database {named(line['database_name'])}"
+    held = f"{line['count']} of its databases hold it" if line["count"] else "none of its databases holds it"
+    what = f"service {named(line['service_name'])}{whose}"
+    return f"not located in this instance: {what}; {held} ({line['reason']})"
+
+
+def _database(line: Line) -> str:
+    broker = "no broker id" if line["broker_instance"] is None else f"id {named(line['broker_instance'])}"
+    why = {
+        "LOCATED": "the destination",
+        "OTHER_BROKER_INSTANCE": "not the broker instance asked for",
+        "DISABLED": "its broker is off",
+        "NOT_FIRST": "could take it too, but another comes first (D5)",
+    }[line["finding"]]
+    return f"database {named(line['name'])} holds the service ({broker}): {why}"
+
+
+def _forwarding(line: Line) -> str:
+    return "message forwarding is " + ("on" if line["finding"] == "ON" else "off: the message may not go on")
+
+
+def _hops(line: Line) -> str:
+    if line["finding"] == "NO_LIMIT":
+        return "no limit of hops"
+    return "no hops remain" if line["finding"] == "NONE_LEFT" else f"{line['count']} hops remain"
+
+
+def _own_address(line: Line) -> str:
+    what = f"{named(line['address'])} of route {named(line['name'])} is an address of this very instance"
+    return f"{what}: a loop" if line["finding"] == "LOOP" else f"{what}: the message comes back"
+
+
+def _outcome(line: Line) -> str:
+    if line["finding"] == "DEPENDS_ON_DIALOG":
+        return "the outcome depends on the dialog: see step 3, or give its conversation id"
+    return _end(line)
+
+
+def _end(line: Line) -> str:
+    """Outcome, reason and where to."""
+    if line["outcome"] is None:
+        return "depends on the dialog"
+    end = f"{line['outcome']}, {line['reason']}"
+    goes_on = line["outcome"] not in (Outcome.DELAYED, Outcome.DROPPED)
+    if line["database_name"] is not None:
+        end += f": database {named(line['database_name'])}"
+    elif line["address"] is not None and line["outcome"] != Outcome.DELIVERED:
+        end += f": {named(line['address'])}"
+        end += "" if line["mirror_address"] is None else f" and its mirror {named(line['mirror_address'])}"
+    elif goes_on:
+        end += ", where to depends on the dialog: see step 3"
+    return end if line["name"] is None else f"{end}, route {named(line['name'])}"
+
+
+_SENTENCES: dict[str, Callable[[Line], str]] = {
+    "MESSAGE": _message,
+    "TIME": _time,
+    "BROKER_INSTANCE": _broker_instance,
+    "ACKNOWLEDGEMENT": _acknowledgement,
+    "DIALOG": _dialog,
+    "SCOPE": _scope,
+    "REPLY": _reply,
+    "BROKER": _broker,
+    "STEP": _step,
+    "ROUTE": _route,
+    "OTHER_ROUTES": _other_routes,
+    "ID": _id,
+    "OTHER_IDS": _other_ids,
+    "REQUEST": _request,
+    "TIER": _tier,
+    "LOCATION": _location,
+    "DATABASE": _database,
+    "FORWARDING": _forwarding,
+    "HOPS": _hops,
+    "OWN_ADDRESS": _own_address,
+    "OUTCOME": _outcome,
+}

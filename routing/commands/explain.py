@@ -1,0 +1,89 @@
+"""``sbroute explain``: one message, with every step and route of its way."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime, timezone
+
+from routing import config
+from routing.analysis.explaining.asked import Question, QuestionError, question
+from routing.commands.common import Console, Subparsers, add_config, load, session
+from routing.errors import EXIT_DONE
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "explain",
+        parents=[common],
+        help="one message: every step, every route, why it did or did not match",
+        description="Explain where one message goes, and why: a stored one (--message-id), or one that is"
+        " described (--instance, --database or --from-network, --service).",
+    )
+    add_config(command)
+    command.add_argument("--message-id", metavar="ID", help="a message of tables.messages")
+    command.add_argument(
+        "--instance", metavar="NAME", help="its instance; a stored one needs it where the id is not unique"
+    )
+    command.add_argument("--database", metavar="NAME", help="described: the database that sends it")
+    command.add_argument("--from-network", action="store_true", help="described: it arrives over the network")
+    command.add_argument("--service", metavar="NAME", help="described: the service it is sent to")
+    command.add_argument("--broker-instance", metavar="ID", help="described: the broker instance it names")
+    command.add_argument(
+        "--conversation-id",
+        metavar="GUID",
+        help="described: its dialog; without it step 3 shows the outcome for every broker id",
+    )
+    command.add_argument("--is-target", action="store_true", help="described: the dialog's target sends it")
+    command.add_argument(
+        "--at",
+        metavar="TIME",
+        help="decide as of this time (ISO 8601); a described message as of now if not given",
+    )
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Explain the message that the options name."""
+    # A configuration behind a URI is read through Spark, which a wrong question must not start.
+    asked = _question(options) if config.is_uri(options.config) else None
+    settings = load(options)
+    asked = asked or _question(options)
+    spark = session(settings.spark, options)
+    from routing import tables
+    from routing.analysis.explain import explain
+    from routing.analysis.explaining import printed
+    from routing.schemas import INPUTS
+
+    console.progress("reading")
+    inputs = tables.snapshots(spark, {key: settings.tables[key] for key in INPUTS if key in settings.tables})
+    frames = {key: snapshot.read(spark) for key, snapshot in inputs.items()}
+    done = explain(spark, frames, asked, as_of=settings.resolve.as_of, dialog_hash=settings.resolve.dialog_hash)
+    try:
+        steps, verdict = printed.rows(done.steps), printed.rows(done.verdict)[0]
+    finally:
+        done.unpersist()
+    console.result(printed.as_json(verdict, steps) if options.format == "json" else printed.as_text(steps))
+    return EXIT_DONE
+
+
+def _question(options: argparse.Namespace) -> Question:
+    """What the options ask. Raises QuestionError."""
+    return question(
+        message_id=options.message_id,
+        instance=options.instance,
+        database=options.database,
+        from_network=options.from_network,
+        service=options.service,
+        broker_instance=options.broker_instance,
+        conversation_id=options.conversation_id,
+        is_target=options.is_target,
+        at=None if options.at is None else _time(options.at),
+        now=datetime.now(timezone.utc),
+    )
+
+
+def _time(given: str) -> datetime:
+    try:
+        return config.parse_time(given)
+    except ValueError as error:
+        raise QuestionError.no_time(str(error)) from error

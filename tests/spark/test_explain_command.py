@@ -1,0 +1,140 @@
+"""`sbroute explain` over stored tables: what it prints, what it refuses, and how little of the tables it needs."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import routing
+from routing import cli
+from routing.analysis.explaining.asked import Described, Stored
+from routing.commands import explain as command
+from tests.frames import Tables, frames, rows_of
+from tests.golden_texts import assert_golden
+from tests.stored import STORE, config_text, message, route, small_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cli._ROOMS, "explain", command)
+    monkeypatch.setitem(cli._COMMANDS, "explain", command.run)
+
+
+@pytest.fixture
+def config_file(stored: Path, tmp_path: Path) -> str:
+    file = tmp_path / "job.yaml"
+    file.write_text(config_text(stored, tmp_path / "out"), encoding="utf-8")
+    return str(file)
+
+
+def told(config_file: str, line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert cli.main(["explain", "--config", config_file, *line.split()]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_stored_message_as_text(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_golden("explain_table.txt", told(config_file, "--message-id m2", capsys))
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_described_message_as_json(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "--instance hub --database Sales --service //stock --at 2026-01-05T12:00:00Z --format json"
+    out = told(config_file, line, capsys)
+    assert out.count("\n") == 1
+    document = json.loads(out)
+    assert_golden("explain.json", json.dumps(document, indent=1, ensure_ascii=False))
+    from routing.schemas import RESOLVED_ROUTES
+
+    assert list(document["verdict"]) == RESOLVED_ROUTES.names
+    assert all(step["text"] for step in document["steps"])
+
+
+WRONG = {
+    "unknown message": "--message-id m77",
+    "unknown on that instance": "--message-id m1 --instance spoke",
+    "on two instances": "--message-id twin",
+    "twice on one instance": "--message-id double",
+    "no guid": "--message-id m6",
+    "unknown instance of a message": "--message-id m7",
+    "unknown instance": "--instance Hub --from-network --service S",
+    "unlike any instance": "--instance elsewhere --from-network --service S",
+    "unknown database": "--instance hub --database sales --service S",
+    "dialog id that is no guid": "--instance hub --from-network --service S --conversation-id 42",
+}
+
+
+def test_what_cannot_be_answered(
+    spark: SparkSession, stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.stored import store_estate
+
+    more = [message(1, "//far", message_id="twin"), message(1, "//far", message_id="twin", instance_name="spoke")]
+    more += [message(1, "//far", message_id="double"), message(2, "//far", message_id="double")]
+    rows = small_estate()["messages"] + more
+    place = store_estate(spark, {"messages": rows}, tmp_path / "more") / "messages"
+    file = tmp_path / "job.yaml"
+    file.write_text(config_text(stored, tmp_path / "out", messages=place), encoding="utf-8")
+    texts = []
+    for name, line in WRONG.items():
+        assert cli.main(["explain", "--config", str(file), *line.split()]) == 2, name
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.count("\n") == 1
+        texts.append(f"{name}: {err}")
+    assert_golden("explain_refused.txt", "".join(texts))
+
+
+def _crowded() -> Tables:
+    """The small estate, a message that asks after m4, and an instance whose rows are all faulty."""
+    tables = small_estate()
+    tables["messages"] += [
+        message(9, "//nowhere", enqueue_time="2026-01-05T12:00:01Z"),
+        message(4, "//nowhere", instance_name="broken"),
+    ]
+    tables["routes"] += [
+        route("Bad", "a", "no address", instance_name="broken"),
+        route("", None, "", instance_name="broken"),
+    ]
+    return tables
+
+
+def test_one_message_as_resolve_decides_it(spark: SparkSession) -> None:
+    """What concerns the message is enough: other instances may even be faulty."""
+    from routing.analysis.explain import RUN_ID, explain
+
+    tables = frames(spark, _crowded())
+    sound = {**tables, "routes": tables["routes"].where("instance_name = 'hub'")}
+    done = routing.resolve(spark, sound, run_id=RUN_ID)
+    expected = {row["message_id"]: row for row in rows_of(done.resolved_routes.where("instance_name = 'hub'"))}
+    done.unpersist()
+    assert expected["m9"]["matching_step"] == 7
+    # m9 finds that m4 has asked; m2 is bound by its dialog.
+    for name in ("m9", "m2"):
+        answer = explain(spark, tables, Stored(name, "hub"))
+        (verdict,) = rows_of(answer.verdict)
+        assert {key: value for key, value in verdict.items() if key != "question"} == expected[name]
+        if name == "m9":
+            path = rows_of(answer.steps)
+            assert [(row["finding"], row["name"]) for row in path if row["item"] == "REQUEST"] == [("OPEN", "m4")]
+        answer.unpersist()
+
+
+def test_a_described_message_uses_the_dialog_and_the_time(spark: SparkSession) -> None:
+    from routing.analysis.explain import explain
+    from tests.stored import conversation
+
+    tables = frames(spark, small_estate())
+    answer = explain(spark, tables, Described("hub", "Sales", "//stock", NOON, conversation_id=conversation(2)))
+    (verdict,) = rows_of(answer.verdict)
+    answer.unpersist()
+    assert (verdict["broker_instance"], verdict["matching_step"], verdict["decided_at"]) == (STORE, 1, NOON)

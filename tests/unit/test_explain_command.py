@@ -1,0 +1,112 @@
+"""`sbroute explain` without Spark: its help, and questions that contradict themselves."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing import cli
+from routing.analysis.explaining.asked import Described, Stored, question
+from routing.commands import explain
+from tests.golden_texts import assert_golden
+
+NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
+NOTHING: dict[str, Any] = {
+    "message_id": None,
+    "instance": None,
+    "database": None,
+    "from_network": False,
+    "service": None,
+    "broker_instance": None,
+    "conversation_id": None,
+    "is_target": False,
+    "at": None,
+    "now": NOW,
+}
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setitem(cli._ROOMS, "explain", explain)
+    monkeypatch.setitem(cli._COMMANDS, "explain", explain.run)
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> str:
+    """A configuration whose tables need not exist: no question here gets that far."""
+    inputs = ("routes", "databases", "services", "instances", "messages")
+    outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
+    lines = ["tables:", *(f"  {key}: {key}" for key in inputs)]
+    lines += ["output:", *(f"  {key}: out/{key}" for key in outputs)]
+    file = tmp_path / "job.yaml"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(file)
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["explain", "--help"])
+    assert end.value.code == 0
+    assert_golden("help_explain.txt", capsys.readouterr().out)
+
+
+WRONG = {
+    "nothing": "",
+    "described and stored": "--message-id m1 --service S --is-target",
+    "both origins": "--instance hub --database D --from-network --service S",
+    "no instance": "--database D --service S",
+    "no origin": "--instance hub --service S",
+    "no service": "--instance hub --database D",
+    "only an instance": "--instance hub",
+    "no time": "--message-id m1 --at noon",
+}
+
+
+def test_a_wrong_question_is_one_sentence(
+    config_file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A session would fail the test: nothing here may start one.
+    monkeypatch.setattr(explain, "session", None)
+    told = []
+    for name, line in WRONG.items():
+        assert cli.main(["explain", "--config", config_file, *line.split()]) == 2, name
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.count("\n") == 1
+        told.append(f"{name}: {err}")
+    assert_golden("explain_wrong_questions.txt", "".join(told))
+
+
+def test_a_configuration_behind_a_uri_is_not_read_for_a_wrong_question(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explain, "load", None)
+    assert cli.main(["explain", "--config", "s3a://bucket/job.yaml"]) == 2
+    assert "explain needs a message" in capsys.readouterr().err
+
+
+def test_what_the_options_ask() -> None:
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    assert question(**{**NOTHING, "message_id": "m1"}) == Stored("m1", None, None)
+    stored = {**NOTHING, "message_id": "m1", "instance": "hub", "at": at}
+    assert question(**stored) == Stored("m1", "hub", at)
+    sent = {**NOTHING, "instance": "hub", "database": "Sales", "service": "S"}
+    assert question(**sent) == Described("hub", "Sales", "S", NOW)
+    arrived = {**NOTHING, "instance": "hub", "from_network": True, "service": "S", "at": at, "is_target": True}
+    assert question(**arrived) == Described("hub", None, "S", at, is_target=True)
+    bound = {**sent, "broker_instance": "b", "conversation_id": "c"}
+    assert question(**bound) == Described("hub", "Sales", "S", NOW, "b", "c")
+
+
+def test_importing_the_question_starts_no_spark() -> None:
+    import subprocess
+
+    code = "import sys, routing.commands.explain; print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "False"
