@@ -1,0 +1,241 @@
+"""Every finding that lint knows: its code, severity, title, advice and SQL Server's number.
+
+Codes are numbered once and never reused; a page of `pages/` explains each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing.terms import Reason, Word
+
+
+class Severity(Word):
+    """How bad a finding is, worst first."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of finding. ``error_number`` is the engine's, where it has one for every row of the kind."""
+
+    code: str
+    severity: Severity
+    title: str
+    advice: str
+    error_number: int | None = None
+
+
+_E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+FINDINGS: tuple[Finding, ...] = (
+    Finding("SBR001", _W, "An option of a route is empty text", "leave the option out", 9659),
+    Finding(
+        "SBR002", _E, "An option of a route is too long", "correct the text: the engine holds no such route", 9660
+    ),
+    Finding(
+        "SBR003",
+        _E,
+        "A mirror address without service name and broker instance",
+        "name the service and the database's broker id as well",
+        9661,
+    ),
+    Finding(
+        "SBR004",
+        _E,
+        "A broker instance without a service name",
+        "name the service: the route matches no message",
+        9662,
+    ),
+    Finding(
+        "SBR005",
+        _E,
+        "A mirror address beside LOCAL or TRANSPORT",
+        "give the principal's tcp address, or leave the mirror out",
+        9743,
+    ),
+    Finding("SBR006", _E, "An address outside the grammar", "write LOCAL, TRANSPORT or tcp://HOST:PORT", 9744),
+    Finding(
+        "SBR007",
+        _E,
+        "TRANSPORT with a service name",
+        "leave the service name out, or give the address of the service",
+        9745,
+    ),
+    Finding("SBR008", _E, "A lifetime outside its range", "set a lifetime of 1 to 2147483647 seconds", 9746),
+    Finding("SBR009", _E, "Address and mirror address are the same", "name the mirroring partner's address", 9747),
+    Finding("SBR010", _E, "A row that breaks the contract of its table", "correct the row: resolve refuses it"),
+    Finding(
+        "SBR011",
+        _E,
+        "A BrokerConfiguration route with a broker instance",
+        "leave the broker instance out: requests for routes are sent without one",
+    ),
+    Finding(
+        "SBR012",
+        _E,
+        "A broker id twice in one instance",
+        "give the copy an id of its own: ALTER DATABASE … SET NEW_BROKER",
+        9772,
+    ),
+    Finding(
+        "SBR013",
+        _W,
+        "A broker id in several instances",
+        "give the copy an id of its own (SET NEW_BROKER), unless these are replicas",
+    ),
+    Finding(
+        "SBR014",
+        _I,
+        "A database with one broker id on several instances",
+        "nothing, if these are replicas of one database; else SET NEW_BROKER on the copy",
+    ),
+    Finding(
+        "SBR015",
+        _W,
+        "A route pinned to an id that nobody hosts",
+        "look up service_broker_guid in sys.databases of the target and create the route anew",
+        9795,
+    ),
+    Finding(
+        "SBR016",
+        _W,
+        "A service name that is nearly another's",
+        "spell the name as the target does: names are compared exactly",
+    ),
+    Finding(
+        "SBR017",
+        _W,
+        "Load-balancing routes behind a route without broker id",
+        "give every route of the service a broker id, or drop the one without",
+    ),
+    Finding(
+        "SBR018",
+        _W,
+        "Open routes to several instances of a service",
+        "give each route its broker id: one dialog may get two target endpoints",
+    ),
+    Finding(
+        "SBR019",
+        _W,
+        "A service in several databases of an instance",
+        "name the broker id in routes and BEGIN DIALOG, or keep the service in one database",
+    ),
+    Finding(
+        "SBR020",
+        _E,
+        "No return route",
+        "create a route to the initiator's service in the target's database",
+    ),
+    Finding(
+        "SBR021",
+        _E,
+        "msdb has no match for a service that others route here",
+        "create a route for the service in msdb",
+        9793,
+    ),
+    Finding(
+        "SBR022",
+        _E,
+        "A service that others route here is not here",
+        "correct the routes that lead here, or forward the service in msdb",
+    ),
+    Finding(
+        "SBR023",
+        _I,
+        "A service that only AutoCreatedLocal serves",
+        "create a route for the service in msdb, so that it does not depend on AutoCreatedLocal",
+    ),
+    Finding(
+        "SBR024",
+        _I,
+        "A service that AutoCreatedLocal would serve were it not missing",
+        "create a route for the service in msdb if dialogs from outside are to reach it",
+        9793,
+    ),
+    Finding(
+        "SBR025",
+        _E,
+        "Forwarding needed but off",
+        "turn it on: ALTER ENDPOINT … FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED); or drop the route",
+        9792,
+    ),
+    Finding(
+        "SBR026",
+        _E,
+        "A forwarding loop",
+        "point one of the routes at the instance that holds the service",
+    ),
+    Finding(
+        "SBR027",
+        _W,
+        "A route shadowed for every key",
+        "drop the route, or change the one that always comes first",
+    ),
+    Finding("SBR028", _I, "A route that no message used", "drop the route if nothing will need it"),
+    Finding("SBR029", _W, "A route has expired", "drop the route, or create it anew with a later lifetime"),
+    Finding("SBR030", _W, "A route expires soon", "extend it: ALTER ROUTE … WITH LIFETIME"),
+    Finding("SBR031", _W, "An address without a port", "write the port of the target's endpoint"),
+    Finding(
+        "SBR032",
+        _W,
+        "A port that is not the endpoint's",
+        "write the port of the Service Broker endpoint on that host",
+    ),
+    Finding(
+        "SBR033",
+        _W,
+        "Dynamic routing takes messages for a service of this instance",
+        "create a LOCAL route for the service: step 4 comes before step 5",
+        9770,
+    ),
+    Finding(
+        "SBR034",
+        _W,
+        "The broker of a database is disabled",
+        "turn it on: ALTER DATABASE … SET ENABLE_BROKER",
+        9791,
+    ),
+    Finding(
+        "SBR035",
+        _E,
+        "The broker of msdb is disabled",
+        "turn it on: ALTER DATABASE msdb SET ENABLE_BROKER; nothing from the network is routed without",
+        9789,
+    ),
+    Finding(
+        "SBR036",
+        _I,
+        "A LOCAL route for every service in msdb",
+        "replace it by a route for each service that is to be reached from outside",
+    ),
+    Finding(
+        "SBR037",
+        _W,
+        "A route to the instance's own address",
+        "write LOCAL where the service is in this instance",
+    ),
+    Finding(
+        "SBR038",
+        _W,
+        "A conversation group bound to different broker ids",
+        "name the broker id in BEGIN DIALOG where related conversations must meet in one database",
+    ),
+    Finding(
+        "SBR039",
+        _W,
+        "Dialogs whose pick changed",
+        "change the routes of a balanced service only while none of its dialogs waits for its acknowledgement",
+    ),
+)
+BY_CODE: dict[str, Finding] = {finding.code: finding for finding in FINDINGS}
+
+# The engine's numbers for outcomes that a finding may rest on (rule book, section 7).
+NUMBERS: dict[Reason, int] = {
+    Reason.NO_ROUTE: 9793,
+    Reason.SERVICE_NOT_FOUND: 9796,
+    Reason.BROKER_INSTANCE_NOT_FOUND: 9795,
+}

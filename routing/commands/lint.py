@@ -1,0 +1,176 @@
+"""``sbroute lint``: faults and hazards of the configuration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from routing import config
+from routing.commands.common import Console, Subparsers, load, session
+from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from routing.analysis.lint.linting import Lint
+
+_SEVERITIES = ("error", "warning", "info")
+_SHOWN = 500
+_COLUMNS = ("code", "severity", "instance_name", "database_name", "object", "message", "error_number")
+Found = Sequence[Mapping[str, Any]]
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "lint",
+        parents=[common],
+        help="faults and hazards of the configuration",
+        description="Find faults and hazards in routes, databases, services, instances and dialogs; the tables"
+        " may hold rows that resolve refuses.",
+    )
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--config", metavar="FILE", help="the configuration (YAML)")
+    what.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and end")
+    command.add_argument(
+        "--now", metavar="TIME", help="judge routes as of this time (ISO 8601; default: the clock)"
+    )
+    command.add_argument(
+        "--messages",
+        action="store_true",
+        help="resolve tables.messages as well: routes that no message used, dialogs whose pick changed",
+    )
+    command.add_argument(
+        "--fail-under",
+        metavar="PERCENT",
+        type=_percent,
+        help="exit code 1 where messages used fewer of the routes; implies --messages",
+    )
+    command.add_argument(
+        "--fail-on",
+        choices=_SEVERITIES,
+        help="exit code 1 where there is a finding as bad as this, or worse",
+    )
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Print the findings, or the page of one code."""
+    if options.explain is not None:
+        from routing.analysis.lint.pages import page
+
+        console.result(page(options.explain).rstrip("\n"))
+        return EXIT_DONE
+    settings, now = load(options), _moment(options.now)
+    from routing.analysis.lint.options import settings as lint_settings
+
+    asked = lint_settings(settings.lint, settings.file)
+    spark = session(settings.spark, options)
+    from routing.analysis.lint.linting import lint
+
+    with_messages = options.messages or options.fail_under is not None
+    frames = _frames(spark, settings, with_messages=with_messages)
+    resolved = _resolved(spark, settings, frames) if with_messages else None
+    console.progress("linting")
+    done = lint(
+        spark,
+        frames,
+        now=now,
+        expiring_within_days=asked.expiring_within_days,
+        suppress=asked.suppress,
+        resolved=resolved,
+    )
+    try:
+        return _show(done, options, console)
+    finally:
+        done.unpersist()
+
+
+def _percent(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text} is no percentage")
+    return value
+
+
+def _moment(text: str | None) -> datetime:
+    if text is None:
+        return datetime.now(timezone.utc)
+    try:
+        return config.parse_time(text)
+    except ValueError as error:
+        raise ContractError(f"--now: {error}") from error
+
+
+def _frames(spark: SparkSession, settings: config.Config, *, with_messages: bool) -> dict[str, DataFrame]:
+    """Every input that is needed and that the configuration names, each at its newest version."""
+    from routing import tables
+    from routing.analysis.lint.linting import READ
+
+    wanted = (*READ, "messages") if with_messages else READ
+    named = {key: where for key, where in settings.tables.items() if key in wanted}
+    return {key: snapshot.read(spark) for key, snapshot in tables.snapshots(spark, named).items()}
+
+
+def _resolved(spark: SparkSession, settings: config.Config, frames: Mapping[str, DataFrame]) -> DataFrame:
+    from routing import pipeline
+
+    return pipeline.resolve(
+        spark,
+        frames,
+        as_of=settings.resolve.as_of,
+        dialog_hash=settings.resolve.dialog_hash,
+        broadcast_limit=settings.resolve.broadcast_limit,
+    ).resolved_routes
+
+
+def _show(done: Lint, options: argparse.Namespace, console: Console) -> int:
+    found = [row.asDict() for row in done.findings.collect()]
+    suppressed = done.suppressed.count()
+    routes = used = None
+    if done.coverage is not None:
+        rows = done.coverage.collect()
+        routes, used = sum(row["routes"] for row in rows), sum(row["used"] for row in rows)
+    if options.format == "json":
+        result: dict[str, Any] = {"findings": found, "suppressed": suppressed}
+        if routes is not None:
+            result["coverage"] = {"routes": routes, "used": used}
+        console.result(json.dumps(result, ensure_ascii=False))
+    else:
+        _print(found, suppressed, console)
+        if routes is not None:
+            console.result(f"messages used {used:,} of {routes:,} routes ({_share(used, routes):.1f} %)")
+    bad = _SEVERITIES[: _SEVERITIES.index(options.fail_on) + 1] if options.fail_on else ()
+    fails = any(row["severity"] in bad for row in found)
+    if options.fail_under is not None:
+        fails = fails or _share(used, routes) < options.fail_under
+    return EXIT_FOUND if fails else EXIT_DONE
+
+
+def _share(used: int | None, routes: int | None) -> float:
+    """The percentage of routes that are used; of no routes all are."""
+    return 100 * (used or 0) / routes if routes else 100.0
+
+
+def _print(found: Found, suppressed: int, console: Console) -> None:
+    from routing import show
+
+    if found:
+        lines = [
+            tuple(str(row[name]) if name == "error_number" and row[name] else row[name] for name in _COLUMNS)
+            for row in found[:_SHOWN]
+        ]
+        console.result(show.table("Findings", _COLUMNS, lines, ("error_number",)))
+        if len(found) > _SHOWN:
+            console.result(f"and {len(found) - _SHOWN:,} more; --format json prints all of them")
+        console.result("")
+        advice = sorted({(row["code"], row["advice"]) for row in found})
+        console.result(show.table("What to do", ("code", "advice"), advice))
+        console.result("")
+    counts = Counter(row["severity"] for row in found)
+    parts = ", ".join(f"{counts[name]:,} {name}" for name in _SEVERITIES)
+    more = "; sbroute lint --explain CODE tells more" if found else ""
+    console.result(f"{parts}, {suppressed:,} suppressed{more}")

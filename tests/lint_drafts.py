@@ -1,0 +1,221 @@
+"""Small estates for the tests of lint, each built by a function.
+
+`apart` gives an estate names of its own, so that all of them lie in one set of tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from routing.demo.drafting import Draft
+from routing.terms import BROKER_CONFIGURATION_SERVICE, ZERO_GUID
+
+Tables = dict[str, list[dict[str, Any]]]
+NOW = datetime(2026, 1, 5, 10, 30, tzinfo=timezone.utc)
+DAY = timedelta(days=1)
+FAR = "tcp://far:4022"
+TO_STOCK = ("one", "Sales", "R", "tcp://two:4022", "Stock")
+BACK = ("two", "Stock", "Back", "tcp://one:4022", "Sales")
+_BROKERS = (
+    "service_broker_guid",
+    "broker_instance",
+    "far_broker_instance",
+    "acknowledged_broker_instance",
+    "to_broker_instance",
+)
+_SERVICES = ("remote_service_name", "far_service", "to_service_name")
+
+
+def apart(tables: Tables, label: str) -> Tables:
+    """The same tables with instances, broker ids, hosts and services that no other estate has."""
+    return {key: [_apart(key, row, label) for row in rows] for key, rows in tables.items()}
+
+
+def together(found: str | None, label: str) -> str | None:
+    """A name of a finding as the estate wrote it."""
+    if found is None:
+        return None
+    return found.removeprefix(f"{label}/").removeprefix(f"{label}:").removesuffix(f"#{label}")
+
+
+def _apart(table: str, row: dict[str, Any], label: str) -> dict[str, Any]:
+    changed = dict(row)
+    services = ("name",) if table == "services" else _SERVICES
+    for column, value in row.items():
+        if column == "instance_name" and value is not None:
+            changed[column] = f"{label}/{value}"
+        elif column == "addresses" and value:
+            changed[column] = [_elsewhere(address, label) for address in value]
+        elif not isinstance(value, str) or not value or len(value) > 100:
+            continue
+        elif column in ("address", "mirror_address"):
+            changed[column] = _elsewhere(value, label)
+        elif column in _BROKERS and value != ZERO_GUID:
+            braced = value.endswith("}")
+            changed[column] = f"{value.removesuffix('}')}#{label}" + "}" * braced
+        elif column in services and not value.startswith(("SQL/", "http://schemas.", "tcp:")):
+            changed[column] = f"{label}:{value}"
+    return changed
+
+
+def _elsewhere(address: str, label: str) -> str:
+    loopback = r"localhost|127\.0\.0\.1"
+    return re.sub(rf"(?i)^(tcp://)(?!{loopback})([^/:\[]{{2,}})", rf"\1\2.{label}", address)
+
+
+def pair(*, forwarding: bool = False, local: bool = True) -> Draft:
+    """Sales on `one`, Stock on `two`, each with its service; msdb with AutoCreatedLocal if ``local``."""
+    draft = Draft()
+    for instance, database in (("one", "Sales"), ("two", "Stock")):
+        draft.instance(instance, f"tcp://{instance}:4022", forwarding=forwarding)
+        draft.database(instance, database, f"id-{database}", database)
+        draft.database(instance, "msdb", f"id-msdb-{instance}")
+        if local:
+            draft.local(instance, "msdb")
+    return draft
+
+
+def sales(address: str, service: str | None = None, broker: str | None = None, **more: Any) -> Callable[[], Draft]:
+    """The pair with route R of Sales."""
+
+    def build() -> Draft:
+        draft = pair()
+        draft.route("one", "Sales", "R", address, service, broker, **more)
+        return draft
+
+    return build
+
+
+def routes(*routes: tuple[Any, ...], forwarding: bool = False, local: bool = True) -> Callable[[], Draft]:
+    """The pair with routes; each (instance, database, name, address[, service[, broker]])."""
+
+    def build() -> Draft:
+        draft = pair(forwarding=forwarding, local=local)
+        for route in routes:
+            draft.route(*route)
+        return draft
+
+    return build
+
+
+def databases(*rows: tuple[Any, ...], **more: Any) -> Callable[[], Draft]:
+    """The pair with databases; each (instance, name, broker id, services…)."""
+
+    def build() -> Draft:
+        draft = pair()
+        for row in rows:
+            draft.database(*row, **more)
+        return draft
+
+    return build
+
+
+def with_disabled(instance: str, name: str) -> Callable[[], Draft]:
+    def build() -> Draft:
+        draft = pair()
+        for row in draft.tables["databases"]:
+            if (row["instance_name"], row["name"]) == (instance, name):
+                row["is_broker_enabled"] = False
+        draft.database("one", "Idle", "id-idle", enabled=False)
+        return draft
+
+    return build
+
+
+def dialogs(*brokers: str, group: bool = True) -> Callable[[], Draft]:
+    def build() -> Draft:
+        draft = pair()
+        for number, broker in enumerate(brokers):
+            draft.dialog(
+                "one",
+                "Sales",
+                f"{number:08d}-0000-4000-8000-000000000000",
+                conversation_group_id="group" if group else f"group-{number}",
+                far_service="Stock",
+                far_broker_instance=broker,
+            )
+        return draft
+
+    return build
+
+
+def doubled_route() -> Draft:
+    draft = pair()
+    for address in (FAR, "LOCAL"):
+        draft.route("one", "Sales", "R", address, "Elsewhere")
+    return draft
+
+
+def configuration(*, named: bool) -> Callable[[], Draft]:
+    def build() -> Draft:
+        draft = pair()
+        draft.route("one", "Sales", "Ask", FAR, BROKER_CONFIGURATION_SERVICE)
+        draft.local("one", "Sales")
+        if named:
+            draft.route("one", "Sales", "Here", "LOCAL", "Sales")
+        return draft
+
+    return build
+
+
+def versions() -> Draft:
+    """An old version's lifetime is over, and the next version is in force."""
+    draft = pair()
+    draft.route("one", "Sales", "R", FAR, "Elsewhere", valid_to=NOW - DAY, lifetime=NOW - 2 * DAY)
+    draft.route("one", "Sales", "R", FAR, "Elsewhere", valid_from=NOW - DAY)
+    return draft
+
+
+def loop(*, back: str) -> Callable[[], Draft]:
+    """What arrives for Lost at `one` goes on to `two`, and from there to ``back``."""
+    return routes(
+        ("one", "msdb", "On", "tcp://two:4022", "Lost"),
+        ("two", "msdb", "Back", back, "Lost"),
+        forwarding=True,
+        local=False,
+    )
+
+
+def long_loop(*, closed: bool) -> Callable[[], Draft]:
+    """Five forwarders in a ring; the last hop knows only a way for any service."""
+
+    def build() -> Draft:
+        draft = Draft()
+        for number in range(5):
+            name = f"f{number}"
+            draft.instance(name, f"tcp://{name}:4022", forwarding=True)
+            draft.database(name, "msdb", f"id-{name}")
+            if number < 4:
+                draft.route(name, "msdb", "Next", f"tcp://f{number + 1}:4022", "Lost", "id-lost")
+        draft.route("f4", "msdb", "Rest", "tcp://f0:4022" if closed else FAR)
+        return draft
+
+    return build
+
+
+def both_hold(*routes: tuple[Any, ...]) -> Draft:
+    """The pair, and Stock on `three` as well."""
+    draft = pair()
+    draft.instance("three", "tcp://three:4022", forwarding=True)
+    draft.database("three", "Stock", "id-stock-3", "Stock")
+    draft.database("three", "msdb", "id-msdb-three")
+    for route in routes:
+        draft.route(*route)
+    return draft
+
+
+def two_senders() -> Draft:
+    """Sales holds a second service, which nothing leads back to."""
+    draft = routes(TO_STOCK, BACK)()
+    draft.tables["services"].append({"instance_name": "one", "database_name": "Sales", "name": "Another"})
+    return draft
+
+
+def gateways() -> Draft:
+    """Two open routes to forwarders that do not hold the service."""
+    draft = both_hold(TO_STOCK, ("one", "Sales", "R2", "tcp://gate:4022", "Stock"))
+    draft.instance("gate", "tcp://gate:4022", forwarding=True)
+    return draft

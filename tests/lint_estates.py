@@ -1,0 +1,213 @@
+"""For every finding of lint the smallest estate that has it, and one that has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from routing.demo.drafting import Draft
+from routing.terms import BROKER_CONFIGURATION_SERVICE
+from tests.lint_drafts import (
+    BACK,
+    DAY,
+    FAR,
+    NOW,
+    TO_STOCK,
+    both_hold,
+    configuration,
+    databases,
+    dialogs,
+    doubled_route,
+    gateways,
+    long_loop,
+    loop,
+    pair,
+    routes,
+    sales,
+    two_senders,
+    versions,
+    with_disabled,
+)
+
+Found = tuple[str, "str | None", "str | None"]
+
+
+class Estate(NamedTuple):
+    """A code, what builds tables that have it (or have not), and its findings: instance, database, object."""
+
+    code: str
+    build: Callable[[], Draft]
+    found: Sequence[Found]
+
+
+_R = [("one", "Sales", "R")]
+
+HAS: tuple[Estate, ...] = (
+    Estate("SBR001", sales(FAR, ""), _R),
+    Estate("SBR002", sales(FAR, "x" * 257), _R),
+    # 129 characters, 258 of UTF-16.
+    Estate("SBR002", sales(FAR, "\U0001f600" * 129), _R),
+    Estate("SBR003", sales(FAR, "Elsewhere", mirror_address="tcp://mirror:4022"), _R),
+    Estate("SBR004", sales(FAR, None, "id-far"), _R),
+    Estate("SBR005", sales("LOCAL", "Elsewhere", "id-far", mirror_address="tcp://mirror:4022"), _R),
+    Estate("SBR005", sales(FAR, "Elsewhere", "id-far", mirror_address="transport"), _R),
+    Estate("SBR006", sales("http://far:4022"), _R),
+    Estate("SBR006", sales(FAR, "Elsewhere", "id-far", mirror_address="mirror:4022"), _R),
+    Estate("SBR007", sales("transport", "Elsewhere"), _R),
+    Estate("SBR008", sales(FAR, "Elsewhere", valid_from=NOW, lifetime=NOW), _R),
+    Estate("SBR008", sales(FAR, "Elsewhere", lifetime=NOW + timedelta(seconds=2**31)), _R),
+    Estate("SBR009", sales(FAR, "Elsewhere", "id-far", mirror_address="TCP://FAR:4022/"), _R),
+    Estate("SBR010", doubled_route, [("one", None, "one, Sales, R")]),
+    Estate("SBR011", sales(FAR, BROKER_CONFIGURATION_SERVICE, "id-far"), _R),
+    Estate("SBR012", databases(("one", "Copy", "id-sales")), [("one", None, "id-sales")]),
+    Estate("SBR013", databases(("two", "Copy", "id-Sales")), [("one", "Sales", "id-sales")]),
+    Estate("SBR014", databases(("two", "Sales", "id-Sales")), [("one", "Sales", "id-sales")]),
+    Estate("SBR015", sales("LOCAL", "Sales", "id-stock"), _R),
+    Estate("SBR015", sales("tcp://two:4022", "Stock", "id-nobody"), _R),
+    Estate("SBR016", sales("tcp://two:4022", "stock/"), _R),
+    Estate(
+        "SBR017",
+        routes(
+            ("one", "Sales", "B1", FAR, "Spread", "id-1"),
+            ("one", "Sales", "B2", FAR, "Spread", "id-2"),
+            ("one", "Sales", "Open", FAR, "Spread"),
+        ),
+        [("one", "Sales", "Open")],
+    ),
+    Estate(
+        "SBR018",
+        lambda: both_hold(TO_STOCK, ("one", "Sales", "R2", "tcp://three:4022", "Stock")),
+        _R,
+    ),
+    Estate("SBR019", databases(("two", "Second", "id-second", "Stock")), [("two", None, "Stock")]),
+    Estate("SBR020", routes(TO_STOCK, local=False), [("two", "Stock", "Sales")]),
+    Estate("SBR021", routes(TO_STOCK, local=False), [("two", "msdb", "Stock")]),
+    Estate("SBR022", routes(("one", "Sales", "R", "tcp://two:4022", "Lost")), [("two", "msdb", "Lost")]),
+    Estate("SBR023", pair, [("one", "msdb", "Sales"), ("two", "msdb", "Stock")]),
+    Estate("SBR024", lambda: pair(local=False), [("one", "msdb", "Sales"), ("two", "msdb", "Stock")]),
+    # Others route Stock here: that is SBR021.
+    Estate("SBR024", routes(TO_STOCK, local=False), [("one", "msdb", "Sales")]),
+    Estate("SBR025", routes(("one", "msdb", "R", FAR, "Elsewhere")), [("one", "msdb", "R")]),
+    Estate("SBR026", loop(back="tcp://one:4022"), [("one", "msdb", "Lost")]),
+    Estate("SBR026", long_loop(closed=True), [("f0", "msdb", "Lost")]),
+    # Each forwarder takes the other for the one that knows the way; the services here are no exception.
+    Estate(
+        "SBR026",
+        routes(
+            ("one", "msdb", "On", "tcp://two:4022"),
+            ("two", "msdb", "Back", "tcp://one:4022"),
+            forwarding=True,
+            local=False,
+        ),
+        [("one", "msdb", "Sales"), ("one", "msdb", "Stock"), ("one", "msdb", "any other service")],
+    ),
+    # The same route twice under two names.
+    Estate("SBR027", routes(TO_STOCK, ("one", "Sales", "S", "TCP://two:4022/", "Stock")), [("one", "Sales", "S")]),
+    # LOCAL comes before a network address for every message where the id is here.
+    Estate(
+        "SBR027",
+        routes(
+            ("one", "Sales", "Here", "LOCAL", "Sales", "id-sales"),
+            ("one", "Sales", "There", FAR, "Sales", "id-sales"),
+        ),
+        [("one", "Sales", "There")],
+    ),
+    # A network address comes before TRANSPORT.
+    Estate(
+        "SBR027",
+        routes(("one", "Sales", "Any", FAR), ("one", "Sales", "ByName", "TRANSPORT")),
+        [("one", "Sales", "ByName")],
+    ),
+    Estate("SBR029", sales(FAR, "Elsewhere", lifetime=NOW), _R),
+    Estate("SBR030", sales(FAR, "Elsewhere", lifetime=NOW + 30 * DAY), _R),
+    Estate("SBR031", sales("tcp://far", "Elsewhere"), _R),
+    Estate("SBR032", sales("tcp://two:5022", "Stock"), _R),
+    Estate("SBR032", sales("tcp://localhost:5022", "Elsewhere"), _R),
+    Estate("SBR033", configuration(named=False), [("one", "Sales", "Sales")]),
+    Estate("SBR034", with_disabled("one", "Sales"), [("one", "Sales", "Sales")]),
+    Estate("SBR035", with_disabled("one", "msdb"), [("one", "msdb", "msdb")]),
+    Estate("SBR036", pair, [("one", "msdb", "AutoCreatedLocal"), ("two", "msdb", "AutoCreatedLocal")]),
+    Estate("SBR037", sales("TCP://one:4022/", "Sales"), _R),
+    Estate("SBR037", sales("tcp://localhost:4022", "Sales"), _R),
+    Estate("SBR038", dialogs("id-1", "id-2"), [("one", "Sales", "Stock")]),
+)
+
+HAS_NOT: tuple[Estate, ...] = tuple(
+    Estate(code, build, [])
+    for code, build in (
+        ("SBR001", sales(FAR, None)),
+        ("SBR002", sales(FAR, "x" * 256)),
+        ("SBR002", sales(FAR, "\U0001f600" * 128)),
+        ("SBR003", sales(FAR, "Elsewhere", "id-far", mirror_address="tcp://mirror:4022")),
+        ("SBR004", sales(FAR, "Elsewhere", "id-far")),
+        ("SBR005", sales(FAR, "Elsewhere", "id-far", mirror_address="tcp://mirror:4022")),
+        ("SBR006", sales(" TCP://far:4022// ")),
+        ("SBR007", sales("TRANSPORT")),
+        ("SBR008", sales(FAR, "Elsewhere", valid_from=NOW, lifetime=NOW + timedelta(seconds=2**31 - 1))),
+        ("SBR009", sales(FAR, "Elsewhere", "id-far", mirror_address="tcp://far:4023")),
+        ("SBR010", versions),
+        # An address outside the grammar is SBR006 alone.
+        ("SBR010", sales("http://far:4022")),
+        ("SBR011", sales(FAR, BROKER_CONFIGURATION_SERVICE)),
+        ("SBR012", databases(("one", "Copy", "id-copy"))),
+        ("SBR013", databases(("two", "Sales", "id-Sales"))),
+        ("SBR014", databases(("two", "Sales", "id-other"))),
+        ("SBR015", sales("LOCAL", "Sales", "id-sales")),
+        ("SBR015", sales("tcp://two:4022", "Stock", "id-stock")),
+        # A place outside the tables may host any id.
+        ("SBR015", sales(FAR, "Elsewhere", "id-nobody")),
+        # A forwarder may know the way.
+        ("SBR015", routes((*TO_STOCK, "id-nobody"), forwarding=True)),
+        ("SBR016", sales("tcp://two:4022", "Stock")),
+        ("SBR016", sales(FAR, "Elsewhere")),
+        (
+            "SBR017",
+            routes(
+                ("one", "Sales", "B1", FAR, "Spread", "id-1"),
+                ("one", "Sales", "B2", FAR, "Spread", "id-2"),
+            ),
+        ),
+        # One id is no balancing: bound messages take its route, open ones the other.
+        (
+            "SBR017",
+            routes(("one", "Sales", "B1", FAR, "Spread", "id-1"), ("one", "Sales", "Open", FAR, "Spread")),
+        ),
+        ("SBR018", gateways),
+        ("SBR019", databases(("two", "Second", "id-second", "Other"))),
+        ("SBR020", routes(TO_STOCK, BACK)),
+        # One way back is enough: which of the sender's services begins the dialog is not known.
+        ("SBR020", two_senders),
+        ("SBR021", routes(TO_STOCK)),
+        ("SBR022", routes(TO_STOCK)),
+        ("SBR023", lambda: pair(local=False)),
+        ("SBR024", pair),
+        ("SBR025", routes(("one", "msdb", "R", FAR, "Elsewhere"), forwarding=True)),
+        ("SBR026", loop(back=FAR)),
+        ("SBR026", long_loop(closed=False)),
+        ("SBR027", routes(TO_STOCK, ("one", "Sales", "S", "tcp://three:4022", "Stock"))),
+        (
+            "SBR027",
+            routes(
+                ("one", "Sales", "Here", "LOCAL", "Sales"),
+                ("one", "Sales", "There", FAR, "Sales"),
+                ("one", "Sales", "Pinned", FAR, "Sales", "id-far"),
+                ("one", "Sales", "Any", "LOCAL"),
+                ("one", "Sales", "ByName", "TRANSPORT"),
+            ),
+        ),
+        ("SBR029", versions),
+        ("SBR030", sales(FAR, "Elsewhere", lifetime=NOW + 31 * DAY)),
+        ("SBR030", sales(FAR, "Elsewhere", lifetime=NOW)),
+        ("SBR031", sales(FAR, "Elsewhere")),
+        ("SBR032", sales("tcp://two:4022", "Stock")),
+        ("SBR032", sales("tcp://far:5022", "Elsewhere")),
+        ("SBR033", configuration(named=True)),
+        ("SBR034", databases(("two", "Idle", "id-idle-2"), enabled=False)),
+        ("SBR035", pair),
+        ("SBR036", lambda: pair(local=False)),
+        ("SBR037", sales("tcp://two:4022", "Stock")),
+        ("SBR038", dialogs("id-1", "ID-1")),
+        ("SBR038", dialogs("id-1", "id-2", group=False)),
+    )
+)

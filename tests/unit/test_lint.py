@@ -1,0 +1,275 @@
+"""Lint without Spark: codes, pages, the section of the configuration, the command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing import cli
+from routing.analysis.lint.catalogue import FINDINGS, Severity
+from routing.analysis.lint.options import LintSettings, Suppression, check_code, settings
+from routing.analysis.lint.pages import page
+from routing.commands import lint as command
+from routing.errors import ConfigError, ContractError
+from tests.golden_texts import assert_golden
+from tests.unit.test_laws import IN_RULE_ROOMS, _breaches
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "lint"
+PAGES = ROOT / "routing" / "analysis" / "lint" / "pages"
+Row = dict[str, Any]
+
+
+def test_codes_are_numbered_once_and_in_order() -> None:
+    assert [finding.code for finding in FINDINGS] == [f"SBR{n:03d}" for n in range(1, len(FINDINGS) + 1)]
+    assert len({finding.title for finding in FINDINGS}) == len(FINDINGS)
+
+
+def test_every_refusal_of_create_route_has_its_number() -> None:
+    refusals = {9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747}
+    assert refusals == {f.error_number for f in FINDINGS if f.code <= "SBR009"}
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.code)
+def test_every_finding_has_its_page(finding: Any) -> None:
+    lines = page(finding.code.lower()).splitlines()
+    assert lines[0] == f"# {finding.code}: {finding.title}"
+    number = f"; SQL Server's number {finding.error_number}" if finding.error_number else ""
+    assert lines[2] == f"Severity: {finding.severity}{number}"
+    assert [line for line in lines if line.startswith("## ")] == ["## Cause", "## Example", "## Remedy"]
+
+
+def test_the_package_holds_the_pages_of_the_documentation() -> None:
+    """They are data of the package, so that a wheel has them; docs/lint/ is where readers look."""
+    pages = {path.name: path.read_text(encoding="utf-8") for path in PAGES.glob("*.md")}
+    assert pages == {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
+    assert sorted(pages) == [f"{finding.code}.md" for finding in FINDINGS]
+
+
+def test_the_list_of_codes_is_documented() -> None:
+    text = (ROOT / "docs" / "linting.md").read_text(encoding="utf-8")
+    for finding in FINDINGS:
+        assert f"| [{finding.code}](lint/{finding.code}.md) | {finding.severity} | {finding.title} |" in text
+
+
+def test_an_unknown_code() -> None:
+    assert check_code("SBR001") is None
+    assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR039"
+    with pytest.raises(ContractError, match=r"unknown finding '\.\./SBR001', codes are"):
+        page("../SBR001")
+
+
+def test_the_section() -> None:
+    section = {
+        "suppress": [{"code": "SBR036"}, {"instance_name": "hub", "database_name": "Sales", "object": "R"}],
+        "expiring_within_days": 7,
+    }
+    read = settings(section, "job.yaml")
+    assert read == LintSettings((Suppression("SBR036"), Suppression(None, "hub", "Sales", "R")), 7)
+    assert settings(None, "job.yaml") == settings({}, "job.yaml") == LintSettings((), 30)
+
+
+def test_faults_of_the_section() -> None:
+    section = {
+        "supress": [],
+        "suppress": [{"code": "SBR999", "objekt": "R"}, {}, "SBR036", {"object": 4022}],
+        "expiring_within_days": -1,
+    }
+    with pytest.raises(ConfigError) as caught:
+        settings(section, "job.yaml")
+    assert_golden("lint_section_faults.txt", str(caught.value).replace("; ", ";\n"))
+    for wrong in ("fast", True, 1.5):
+        with pytest.raises(ConfigError, match=r"lint\.expiring_within_days must be a number of days"):
+            settings({"expiring_within_days": wrong}, "job.yaml")
+    with pytest.raises(ConfigError, match=r"lint\.suppress must be a list"):
+        settings({"suppress": {"code": "SBR036"}}, "job.yaml")
+    with pytest.raises(ConfigError, match="lint must be a mapping"):
+        settings([1], "job.yaml")
+
+
+class Frame:
+    """What the command takes of a DataFrame."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def collect(self) -> list[Any]:
+        return [type("Row", (dict,), {"asDict": lambda row: dict(row)})(row) for row in self._rows]
+
+    def count(self) -> int:
+        return len(self._rows)
+
+
+class Done:
+    """A result of lint."""
+
+    def __init__(self, *severities: str, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> None:
+        self.findings = Frame([_row(n, severity) for n, severity in enumerate(severities)])
+        self.suppressed = Frame([{}] * suppressed)
+        routes, used = coverage or (0, 0)
+        self.coverage = None if coverage is None else Frame([{"routes": routes, "used": used}])
+
+
+def _row(number: int, severity: str) -> Row:
+    return {
+        "code": f"SBR{number:03d}",
+        "severity": severity,
+        "instance_name": "hub",
+        "database_name": None,
+        "object": "[red]R[/]",
+        "message": "it is wrong",
+        "advice": "correct it",
+        "error_number": 9659,
+    }
+
+
+class Console:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.printed: list[Any] = []
+
+    def result(self, what: Any) -> None:
+        self.printed.append(what)
+
+    def note(self, text: str, level: str = "info") -> None:
+        raise AssertionError(text)
+
+    def progress(self, text: str) -> None:
+        raise AssertionError(text)
+
+
+def options(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--format", default="table")
+    command.add(parser.add_subparsers(dest="command"), common)
+    return parser.parse_args(["lint", *arguments])
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console()
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "severities", "status"),
+    [
+        (None, ("error",), 0),
+        ("error", ("error",), 1),
+        ("error", ("warning", "info"), 0),
+        ("warning", ("warning",), 1),
+        ("warning", ("error",), 1),
+        ("warning", ("info",), 0),
+        ("info", ("info",), 1),
+        ("info", (), 0),
+    ],
+)
+def test_fail_on(fail_on: str | None, severities: tuple[str, ...], status: int, console: Console) -> None:
+    asked = options("--config", "x", *(["--fail-on", fail_on] if fail_on else []))
+    done: Any = Done(*severities, suppressed=1)
+    assert command._show(done, asked, console) == status
+
+
+@pytest.mark.parametrize(
+    ("under", "coverage", "status"), [("75", (4, 3), 0), ("75.1", (4, 3), 1), ("100", (0, 0), 0), ("0", (4, 0), 0)]
+)
+def test_fail_under(under: str, coverage: tuple[int, int], status: int, console: Console) -> None:
+    done: Any = Done(coverage=coverage)
+    assert command._show(done, options("--config", "x", "--fail-under", under), console) == status
+
+
+def test_json_is_one_line(console: Console) -> None:
+    done: Any = Done("error", suppressed=2, coverage=(4, 3))
+    command._show(done, options("--config", "x", "--format", "json"), console)
+    (line,) = console.printed
+    assert "\n" not in line
+    assert json.loads(line) == {
+        "findings": [_row(0, "error")],
+        "suppressed": 2,
+        "coverage": {"routes": 4, "used": 3},
+    }
+
+
+def test_explain_prints_the_page(console: Console) -> None:
+    assert command.run(options("--explain", "sbr004"), console) == 0
+    assert console.printed == [(DOCS / "SBR004.md").read_text(encoding="utf-8").rstrip("\n")]
+
+
+@pytest.mark.parametrize(
+    "line", ["", "--config x --explain SBR001", "--config x --fail-under 101", "--config x --fail-on bad"]
+)
+def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        options(*line.split())
+    assert "usage" in capsys.readouterr().err
+
+
+@pytest.fixture
+def wired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line with lint, texts wrapped at one width and without colours."""
+    monkeypatch.setitem(cli._ROOMS, "lint", command)
+    monkeypatch.setitem(cli._COMMANDS, "lint", command.run)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.mark.usefixtures("wired")
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["lint", "--help"])
+    assert_golden("help_lint.txt", capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("wired")
+def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lint", "--explain", "SBR999"]) == 2
+    assert capsys.readouterr().err == (
+        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR039 (sbroute lint --explain CODE)\n"
+    )
+
+
+@pytest.mark.usefixtures("wired")
+def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = options("--config", "x")
+    asked.quiet, asked.log_format = True, "text"
+    found = [
+        _row(4, "error"),
+        {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Open"},
+        {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Opener"},
+    ]
+    done: Any = Done(suppressed=2, coverage=(1200, 900))
+    done.findings = Frame(found)
+    assert command._show(done, asked, cli.Console(asked)) == 0
+    assert_golden("lint_table.txt", "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
+
+
+@pytest.mark.usefixtures("wired")
+def test_a_long_table_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = options("--config", "x")
+    asked.quiet, asked.log_format = True, "text"
+    done: Any = Done(*["info"] * 502)
+    command._show(done, asked, cli.Console(asked))
+    out = capsys.readouterr().out
+    assert "SBR499" in out
+    assert "SBR500" not in out.partition("What to do")[0]
+    assert "and 2 more; --format json prints all of them" in out
+    assert "0 error, 0 warning, 502 info, 0 suppressed" in out
+
+
+def test_severities_are_worst_first() -> None:
+    assert tuple(str(severity) for severity in Severity) == command._SEVERITIES
+
+
+@pytest.mark.parametrize("what", list(IN_RULE_ROOMS))
+def test_lint_collects_nothing_and_reads_no_clock(what: str) -> None:
+    """Findings of large tables are made where the tables are."""
+    rooms = sorted(PAGES.parent.glob("*.py"))
+    assert len(rooms) > 10
+    breaches = {path.name: _breaches(IN_RULE_ROOMS[what], path.read_text(encoding="utf-8")) for path in rooms}
+    assert {name: lines for name, lines in breaches.items() if lines} == {}
