@@ -1,10 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rules mutants bench check format lock wheel clean
+.PHONY: help setup java demo demo-import test test-rules test-matrix test-connect test-cluster test-s3 mutants bench check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
 # Whatever of these exists; each is held to the same rules.
-SOURCES := $(wildcard routing jobs tests benchmarks)
+SOURCES := $(wildcard routing jobs tests benchmarks deploy)
 # Spark starts the Java that JAVA_HOME names, whichever is first on the PATH.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
@@ -14,12 +14,32 @@ help:  ## show this list
 demo: setup  ## route example messages and show where each goes (ARGS='--out DIR')
 	@$(WITH_JAVA) $(BIN)/sbroute demo $(ARGS)
 
+demo-import: setup  ## import example exports and scripts, and show why a queue is stuck
+	@$(WITH_JAVA) $(BIN)/python conf/examples/demo.py
+
 test: setup  ## run all tests (ARGS='-k name')
 	@$(WITH_JAVA) $(BIN)/python -m pytest --durations=15 $(ARGS)
 
 test-rules: setup  ## compare a million random messages with the tests' own resolver (a long run)
 	@$(WITH_JAVA) SBROUTE_RANDOM_ESTATES=500 SBROUTE_RANDOM_MESSAGES=100 SBROUTE_RANDOM_BATCHES=$(or $(BATCHES),20) \
 		$(BIN)/python -m pytest tests/spark/test_random_estates.py --durations=3 $(ARGS)
+
+test-matrix: setup  ## run the core of the tests on Spark 3.5, 4.0 and 4.2 as well (ARGS=3.5.9; a long run)
+	@$(WITH_JAVA) scripts/matrix.sh $(ARGS)
+
+test-connect: setup  ## run the core of the tests on Spark Connect
+	@$(WITH_JAVA) SBROUTE_TEST_REMOTE='local[1]' SBROUTE_RANDOM_ESTATES=50 $(BIN)/python -m pytest -m core --durations=5 $(ARGS)
+
+test-cluster: setup  ## start a standalone cluster, submit the job to it, and kill a worker
+	@$(WITH_JAVA) $(BIN)/python -m pytest tests/platforms/test_cluster.py --durations=5 $(ARGS)
+
+test-s3: setup build/moto/.ready  ## resolve from and to an S3-compatible store
+	@$(WITH_JAVA) $(BIN)/python -m pytest tests/platforms/test_s3.py --durations=5 $(ARGS)
+
+build/moto/.ready: tests/platforms/moto.lock
+	@$(BIN)/python -m venv --clear build/moto
+	@build/moto/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --requirement $<
+	@touch $@
 
 mutants: setup  ## break each rule once, in a copy, and demand a red test (ARGS=NAME)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants $(ARGS)

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
-from routing.commands import demo, resolve
+from routing.commands import demo, explain, import_, lint, resolve
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH = 200
 # In the order in which --help shows them.
-_ROOMS: dict[str, ModuleType] = {"demo": demo, "resolve": resolve}
+_ROOMS: dict[str, ModuleType] = {
+    "demo": demo,
+    "import": import_,
+    "resolve": resolve,
+    "explain": explain,
+    "lint": lint,
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -127,3 +133,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return error.exit_code
         console.note(f"sbroute: {first_sentence(error)} (an unexpected error; --verbose shows more)", "error")
         return EXIT_FAILED
+
+
+def script() -> None:
+    """``sbroute`` as an installed script and as a wheel task of Databricks: a failure is an exception.
+
+    A wheel task calls this function and loses what it returns; a status of 0 is no exception, for some
+    platforms take any for a failure.
+    """
+    status = main()
+    if status != EXIT_DONE:
+        sys.exit(status)

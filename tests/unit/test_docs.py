@@ -12,6 +12,8 @@ import yaml
 from rich.console import Console
 
 from routing import config, show
+from routing.analysis.lint.options import LintSettings
+from routing.analysis.lint.options import settings as lint_settings
 from routing.cli import main
 from routing.demo.build import LINE
 from routing.demo.day import generate_day
@@ -110,10 +112,11 @@ def test_no_command_is_documented_that_does_not_exist(capsys: pytest.CaptureFixt
 
 def test_every_key_of_the_configuration_is_documented() -> None:
     page = text("docs/commands.md")
-    keys = [f"tables.{key}" for key in config._INPUTS] + [f"output.{key}" for key in config._OUTPUTS]
+    keys = [f"tables.{key}" for key in config.INPUTS] + [f"output.{key}" for key in config.OUTPUTS]
     keys += [f"resolve.{key}" for key in config.ResolveSettings.__dataclass_fields__]
-    keys += ["dynamic_routing.missing_route_namespace", "spark"]
-    assert {key.partition(".")[0] for key in keys} == set(config._SECTIONS)
+    keys += ["dynamic_routing.missing_route_namespace"]
+    keys += [f"lint.{key}" for key in LintSettings.__dataclass_fields__] + ["spark"]
+    assert {key.partition(".")[0] for key in keys} == set(config.SECTIONS)
     documented = re.findall(r"^\| `([a-z_.]+)` \|", page.partition("## Configuration")[2], re.MULTILINE)
     assert documented == keys
 
@@ -127,10 +130,11 @@ def test_every_configuration_of_the_project_loads() -> None:
 
 def test_the_example_configuration_shows_every_key_and_its_default() -> None:
     shown = yaml.safe_load(text("conf/local.yaml"))
-    assert tuple(shown) == config._SECTIONS
-    assert list(shown["tables"]) == list(config._INPUTS)
-    assert list(shown["output"]) == list(config._OUTPUTS)
+    assert tuple(shown) == config.SECTIONS
+    assert list(shown["tables"]) == list(config.INPUTS)
+    assert list(shown["output"]) == list(config.OUTPUTS)
     assert shown["resolve"] == vars(config.ResolveSettings())
+    assert lint_settings(shown["lint"], "local.yaml") == LintSettings()
     assert shown["dynamic_routing"] == {"missing_route_namespace": MISSING_ROUTE_NAMESPACE}
 
 
@@ -145,10 +149,10 @@ def test_every_word_of_the_output_is_documented() -> None:
 
 
 def test_every_column_is_documented() -> None:
-    from routing.schemas import INPUTS, OUTPUTS
+    from routing.schemas import INPUTS, KEPT, OUTPUTS
 
     page = text("docs/tables.md")
-    for table, schema in {**INPUTS, **OUTPUTS}.items():
+    for table, schema in {**INPUTS, **KEPT, **OUTPUTS}.items():
         section = page.partition(f"\n### {table}\n")[2].partition("\n#")[0]
         own = schema.fields[-2:] if table == "rejected_messages" else schema.fields
         for field in own:
