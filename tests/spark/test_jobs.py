@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+# What a job needs on its command line besides.
+ARGUMENTS = {"import_": ("catalog", "exports")}
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 
@@ -18,7 +20,7 @@ def test_spark_submit_ends_with_the_exit_code_of_the_command(job: Path, tmp_path
     tools = Path(sys.prefix, "bin")
     missing = tmp_path / "missing.yaml"
     ended = subprocess.run(
-        [str(tools / "spark-submit"), str(job), "--config", str(missing)],
+        [str(tools / "spark-submit"), str(job), *ARGUMENTS.get(job.stem, ()), "--config", str(missing)],
         # spark-submit looks for its home and its Python on the PATH.
         env={**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable},
         cwd=tmp_path,
