@@ -169,7 +169,7 @@ def test_a_run_by_spark_submit(spark: SparkSession, cluster: Cluster, estate: Es
         "--config", str(estate.config(tmp_path / "out")), "--quiet", "--format", "json"
     )
     done = subprocess.run(
-        command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False
+        command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     row = json.loads(done.stdout.splitlines()[-1])
@@ -182,7 +182,7 @@ def test_exit_code_2_survives(cluster: Cluster, estate: Estate, tmp_path: Path) 
     file = estate.config(tmp_path / "out")
     command, given = cluster.submit("--config", str(file), "--set", f"tables.routes={tmp_path}/nowhere")
     done = subprocess.run(
-        command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False
+        command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 2, done.stdout[-2000:] + done.stderr[-2000:]
     assert "sbroute: tables.routes: there is no Delta table at " in done.stdout
@@ -194,11 +194,11 @@ def test_a_worker_dies_during_a_run(spark: SparkSession, cluster: Cluster, estat
     command, given = cluster.submit("--config", str(estate.config(tmp_path / "out")), "--log-format", "json")
     log = tmp_path / "driver.log"
     with running(command, log, given) as driver:
-        until(lambda: '"message": "validate: ' in log.read_text(errors="replace"), "validation", log, 300)
+        until(lambda: '"message": "validate: ' in log.read_text(errors="replace"), "validation", log, 400)
         victim = cluster.workers[0]
         assert _executors(cluster, "one"), "worker one has an executor"
         end(victim, signal.SIGKILL)
-        driver.wait(timeout=400)
+        driver.wait(timeout=600)
     text = log.read_text(errors="replace")
     assert driver.returncode == 0, text[-3000:]
     until(lambda: cluster.alive() == 1, "the master's notice of the loss", log)

@@ -153,6 +153,33 @@ def test_errors_as_json(failing: Callable[[Exception], None], capsys: pytest.Cap
     assert (line["level"], line["message"][:23]) == ("error", "sbroute: tables.routes:")
 
 
+@pytest.mark.parametrize(
+    ("line", "is_terminal", "shown"),
+    [
+        ("", True, ["read: 1.0 s", "note"]),
+        ("", False, ["note"]),
+        ("--quiet", True, []),
+        ("--log-format json", False, ["read: 1.0 s", "note"]),
+        ("--log-format json --quiet", True, []),
+    ],
+)
+def test_progress_is_for_a_terminal_or_as_json(
+    line: str,
+    is_terminal: bool,
+    shown: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    console = cli.Console(cli._parser().parse_args(["demo", *line.split()]))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    console.progress("read: 1.0 s")
+    console.note("note")
+    out, err = capsys.readouterr()
+    assert out == ""
+    told = err.splitlines()
+    assert [json.loads(text)["message"] if "json" in line else text for text in told] == shown
+
+
 _SPARK_FREE = """
 import sys
 from routing import cli
