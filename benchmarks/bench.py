@@ -1,159 +1,207 @@
-"""``make bench``: what resolving costs, by itself and with each part of the rules switched on by the data.
+"""``make bench``: resolve beside the copy of its result, the textbook's PySpark, Polars and DuckDB.
 
-Makes the tables once, then runs every scenario in one session after a warm-up, and prints medians, rate and the
-peak memory of the Java process as a table, or as JSON with ``--json``.
+Makes the tables once, runs everybody in turn after a warm-up, compares the results, and prints medians, ratios
+and peak memory as a table, or as JSON with ``--json``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-import routing
-from benchmarks.data import Shape, tables
+from benchmarks.comparing import ROW_BY_ROW_UP_TO, differences
+from benchmarks.contenders import NAIVE_UP_TO, TABLE, Contender, Copy, InProcess, Naive, Resolve
+from benchmarks.memory import Watch, java_process, peak_of
+from benchmarks.report import Line, lines, ratios
+from benchmarks.rounds import Mismatch, first_result, measure
+from benchmarks.shape import Shape
+from benchmarks.stored import Stored, stored
 from routing import show
-from routing.config import Location
 from routing.session import start
-from routing.tables import overwrite
 
-_OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
+RESOLVE, UDF, COPY, NAIVE, POLARS, DUCKDB = "resolve", "resolve-udf", "copy", "naive", "polars", "duckdb"
+ALL = (RESOLVE, COPY, UDF, NAIVE, POLARS, DUCKDB)
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """A name and what its shape has that the plain one has not."""
+class Options:
+    """How to measure. wanted: names of `ALL`."""
 
-    name: str
-    shape: Shape
+    wanted: tuple[str, ...] = ALL
+    rounds: int = 3
+    folder: str = "build/bench"
+    memory: str = "4g"
+    master: str = "local[2]"
+    broadcast_limit: str = "512MB"
+    start_up: bool = True
 
 
-def scenarios(shape: Shape) -> list[Scenario]:
-    """The plain shape, and one more for each part of the rules that costs something."""
-    plain = replace(shape, dialogs=0.0, changes=0, asking=0.0)
-    return [
-        Scenario("no dialogs", plain),
-        Scenario(f"dialogs {shape.dialogs:.0%}", replace(plain, dialogs=shape.dialogs)),
-        Scenario("dialogs 10%", replace(plain, dialogs=0.1)),
-        Scenario("1,000 route changes a day", replace(plain, changes=1000)),
-        Scenario("every instance asks for routes", replace(plain, asking=1.0)),
-    ]
+@dataclass(frozen=True)
+class Result:
+    """What was measured: a line for each contender, resolve's own account of its last round, and notes."""
+
+    lines: list[Line]
+    last_run: dict[str, Any]
+    java_peak: int
+    notes: tuple[str, ...]
 
 
 def main() -> int:
     """Make what is missing, measure, print."""
-    options = _options()
-    shape = Shape(**{f.name: getattr(options, f.name) for f in fields(Shape)})
-    spark = start({"spark.master": options.master, "spark.driver.memory": options.memory})
-    chosen = scenarios(shape) if options.scenarios == "all" else [Scenario("as given", shape)]
-    folder = Path(options.folder).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for scenario in chosen:
-        sys.stderr.write(f"measuring: {scenario.name}\n")
-        rows.append(_measured(spark, folder, scenario, options.rounds))
-    rows.append({"scenario": "copy of the result", **_copied(spark, folder, options.rounds)})
-    peak = _peak_memory(spark)
-    if options.json:
-        sys.stdout.write(json.dumps({"shape": vars(shape), "peak_bytes": peak, "rows": rows}) + "\n")
-        return 0
-    columns = ("scenario", "messages", "seconds", "messages a second", "keys", "plan", "write")
-    lines = [tuple(row.get(name, "-") for name in columns) for row in rows]
-    terminal = Console(highlight=False)
-    terminal.print(show.table("Resolve, warm medians", columns, lines, columns[1:]))
-    terminal.print(f"peak memory of the Java process: {peak / 2**30:.2f} GiB (heap limit {options.memory})")
+    given = _parser().parse_args()
+    shape = Shape(**{f.name: getattr(given, f.name) for f in fields(Shape)})
+    options = Options(
+        wanted=tuple(given.only or ALL),
+        rounds=given.rounds,
+        folder=given.folder,
+        memory=given.memory,
+        master=given.master,
+        broadcast_limit=given.broadcast_limit,
+        start_up=not given.no_start_up,
+    )
+    try:
+        result = bench(shape, options)
+    except Mismatch as fault:
+        sys.stderr.write(f"the results differ, so no time is printed. {fault}\n")
+        return 1
+    if given.json:
+        sys.stdout.write(json.dumps(_as_json(shape, options, result), indent=2) + "\n")
+    else:
+        _print(shape, options, result)
     return 0
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    for field in fields(Shape):
-        name = f"--{field.name}"
-        parser.add_argument(name, type=type(field.default), default=field.default, help="(%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="measured rounds after one warm-up (%(default)s)")
-    parser.add_argument("--scenarios", choices=("all", "one"), default="all", help="all, or just the shape given")
-    parser.add_argument("--folder", default="build/bench", help="where the tables are made (%(default)s)")
-    parser.add_argument("--memory", default="4g", help="heap of the Java process (%(default)s)")
-    parser.add_argument("--master", default="local[2]", help="Spark master (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    return parser.parse_args()
+def bench(shape: Shape, options: Options) -> Result:
+    """Measure; raises Mismatch where two results are not the same."""
+    spark = start({"spark.master": options.master, "spark.driver.memory": options.memory})
+    kept = stored(spark, shape, Path(options.folder).absolute())
+    contenders, notes = _contenders(spark, kept, shape, options)
+    try:
+        times = measure(
+            contenders, kept.results, options.rounds, lambda c, out: _differences(spark, kept, shape, c, out)
+        )
+        peaks = {c.name: c.peak() for c in contenders if isinstance(c, InProcess)}
+        starts = {c.name: c.start_up for c in contenders if isinstance(c, InProcess)}
+        java_peak = peak_of(java_process(spark))
+    finally:
+        for contender in contenders:
+            contender.close()
+    whole = {name: seconds + times[name].warm_up for name, seconds in starts.items()}
+    if options.start_up:
+        whole[RESOLVE], peaks[RESOLVE] = _whole_process(kept, options)
+    resolve = next(c for c in contenders if isinstance(c, Resolve))
+    return Result(
+        lines=lines(times, shape.messages, whole, peaks),
+        last_run=resolve.rows[-1],
+        java_peak=java_peak,
+        notes=(*notes, *resolve.notes),
+    )
 
 
-def _location(spark: SparkSession, folder: Path, key: str, shape: Shape) -> str:
-    """The table of this shape, made where it is missing; named after the fields that it depends on."""
-    depends: Mapping[str, tuple[str, ...]] = {
-        "instances": ("instances",),
-        "databases": ("instances",),
-        "services": ("instances",),
-        "routes": ("instances", "routes", "changes", "asking"),
-        "messages": ("messages", "instances", "keys", "network", "bound"),
-        "dialogs": ("messages", "instances", "keys", "dialogs", "acknowledged"),
-    }
-    name = "-".join([key, *(f"{getattr(shape, field)}" for field in depends[key])])
-    path = folder / name
-    if not (path / "_delta_log").exists():
-        frame = tables(spark, shape)[key]()
-        frame.write.format("delta").option("compression", "zstd").save(str(path))
-    return str(path)
+def _contenders(
+    spark: SparkSession, kept: Stored, shape: Shape, options: Options
+) -> tuple[list[Contender], list[str]]:
+    """Those wanted that can be had, resolve first; and a sentence for each that is left out."""
+    threads = int("".join(filter(str.isdigit, options.master)) or "2")
+    notes: list[str] = []
+    chosen: list[Contender] = [Resolve(RESOLVE, spark, kept, "builtin", options.broadcast_limit)]
+    for name in (n for n in ALL if n in options.wanted and n != RESOLVE):
+        if name in (NAIVE, POLARS, DUCKDB) and not shape.fits_subset:
+            notes.append(f"{name} is left out: it knows no route versions and no route requests")
+        elif name == NAIVE and shape.messages > NAIVE_UP_TO:
+            notes.append(f"{name} is left out: more than {NAIVE_UP_TO:,} messages")
+        elif name in (NAIVE, POLARS, DUCKDB) and find_spec("xxhash" if name == NAIVE else name) is None:
+            notes.append(f"{name} is left out: not installed (pip install -e '.[bench]')")
+        elif name == COPY:
+            chosen.append(Copy(name, spark, kept, source=first_result(kept.results, RESOLVE)))
+        elif name == UDF:
+            chosen.append(Resolve(name, spark, kept, "udf", options.broadcast_limit))
+        elif name == NAIVE:
+            chosen.append(Naive(name, spark, kept))
+        else:
+            chosen.append(InProcess(name, f"with_{name}", kept, threads))
+    return chosen, notes
 
 
-def _measured(spark: SparkSession, folder: Path, scenario: Scenario, rounds: int) -> dict[str, Any]:
-    keys = ["instances", "databases", "services", "routes", "messages"]
-    keys += ["dialogs"] if scenario.shape.dialogs else []
-    lines = ["tables:", *(f"  {k}: {_location(spark, folder, k, scenario.shape)}" for k in keys), "output:"]
-    lines += [f"  {key}: {folder / 'out' / key}" for key in _OUTPUTS]
-    file = folder / "bench.yaml"
-    file.write_text("\n".join(lines), encoding="utf-8")
-    config = routing.load_config(str(file))
-    runs = [_timed(spark, config) for _ in range(rounds + 1)][1:]
-    seconds = statistics.median(run[0] for run in runs)
-    row = runs[-1][1]
-    return {
-        "scenario": scenario.name,
-        "messages": row["rows_read"],
-        "seconds": round(seconds, 1),
-        "messages a second": int(row["rows_read"] / seconds),
-        "keys": row["stage_seconds"]["keys"],
-        "plan": row["stage_seconds"]["plan"],
-        "write": row["stage_seconds"]["resolved_routes"],
-    }
+def _differences(spark: SparkSession, kept: Stored, shape: Shape, contender: Contender, out: Path) -> list[str]:
+    """How a contender's result differs from resolve's, which comes first and is compared with nothing."""
+    first = first_result(kept.results, RESOLVE)
+    if out == first:
+        return []
+    found, wanted = (spark.read.format("delta").load(str(folder / TABLE)) for folder in (out, first))
+    return differences(found, wanted, shape.messages)
 
 
-def _timed(spark: SparkSession, config: routing.Config) -> tuple[float, dict[str, Any]]:
+def _whole_process(kept: Stored, options: Options) -> tuple[float, int]:
+    """Seconds and peak bytes of ``sbroute resolve`` as a process, from its start to its end."""
+    file = kept.config(kept.results / "whole", "builtin", options.broadcast_limit)
+    settings = [f"spark.spark.master={options.master}", f"spark.spark.driver.memory={options.memory}"]
+    given = [part for setting in settings for part in ("--set", setting)]
     begun = time.monotonic()
-    done = routing.run(spark, config)
-    return time.monotonic() - begun, done.row
+    process = subprocess.Popen(
+        [sys.executable, "-m", "routing", "resolve", "--config", str(file), *given], stdout=subprocess.DEVNULL
+    )
+    watch = Watch(process.pid)
+    status = process.wait()
+    seconds, peak = time.monotonic() - begun, watch.peak()
+    if status:
+        raise RuntimeError(f"sbroute resolve ended with exit code {status}")
+    return seconds, peak
 
 
-def _copied(spark: SparkSession, folder: Path, rounds: int) -> dict[str, Any]:
-    """The limit: read the last result and write it again with the same table settings."""
-    result = str(folder / "out" / "resolved_routes")
-    seconds = []
-    for _ in range(rounds):
-        begun = time.monotonic()
-        frame = spark.read.format("delta").load(result)
-        overwrite(frame, "resolved_routes", Location(str(folder / "out" / "copy")), "copy")
-        seconds.append(time.monotonic() - begun)
-    rows = spark.read.format("delta").load(result).count()
-    median = statistics.median(seconds)
-    return {"messages": rows, "seconds": round(median, 1), "messages a second": int(rows / median)}
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    usual = Options()
+    for field in fields(Shape):
+        parser.add_argument(
+            f"--{field.name}", type=type(field.default), default=field.default, help="(%(default)s)"
+        )
+    parser.add_argument("--only", nargs="+", choices=ALL, help="these, and resolve (all)")
+    parser.add_argument("--rounds", type=int, default=usual.rounds, help="rounds after a warm-up (%(default)s)")
+    parser.add_argument("--folder", default=usual.folder, help="where the tables are made (%(default)s)")
+    parser.add_argument("--memory", default=usual.memory, help="heap of a Java process (%(default)s)")
+    parser.add_argument("--master", default=usual.master, help="Spark master (%(default)s)")
+    parser.add_argument("--broadcast-limit", default=usual.broadcast_limit, help="of resolve (%(default)s)")
+    parser.add_argument("--no-start-up", action="store_true", help="leave out the whole process")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
 
 
-def _peak_memory(spark: SparkSession) -> int:
-    """The largest resident size of the Java process so far, in bytes (Linux)."""
-    pid = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(kilobytes) * 1024
+def _as_json(shape: Shape, options: Options, result: Result) -> dict[str, Any]:
+    return {
+        "shape": vars(shape),
+        "options": vars(options),
+        "contenders": [vars(line) for line in result.lines],
+        "ratios": ratios(result.lines),
+        "stage_seconds": result.last_run["stage_seconds"],
+        "java_peak_bytes": result.java_peak,
+        "notes": list(result.notes),
+    }
+
+
+def _print(shape: Shape, options: Options, result: Result) -> None:
+    terminal = Console(highlight=False, soft_wrap=True)
+    columns = ("contender", "median s", "messages/s", "× copy", "× resolve", "whole process s", "peak GiB")
+    title = f"{shape.messages:,} messages, {options.rounds} rounds in turn after a warm-up"
+    terminal.print(show.table(title, columns, [line.cells() for line in result.lines], columns[1:]))
+    how = "row by row" if shape.messages <= ROW_BY_ROW_UP_TO else "by checksums of their columns"
+    terminal.print(f"The results are equal, compared {how}.")
+    stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in result.last_run["stage_seconds"].items())
+    terminal.print(f"Resolve's last round, in seconds: {stages}.")
+    gib = result.java_peak / 2**30
+    terminal.print(f"Peak of the Java process of all in Spark: {gib:.2f} GiB (heap limit {options.memory}).")
+    for note in result.notes:
+        terminal.print(f"Note: {note}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Write requirements.lock anew from pyproject.toml, and the locks of the other pairs of Spark and Delta in
-# tests/pairs and of the S3 server that a test starts: one file for every Python from 3.10 on, with hashes.
+# tests/pairs, of the S3 server that a test starts and of what `make bench` adds: one file for every Python from
+# 3.10 on, with hashes.
 # Pins that still fit are kept; arguments go to uv (--upgrade, --upgrade-package NAME).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,3 +15,6 @@ compile() {
 }
 compile pyproject.toml --extra dev --output-file requirements.lock "$@"
 for file in tests/pairs/*.in tests/platforms/*.in; do compile "$file" --output-file "${file%.in}.lock" "$@"; done
+# `make bench` adds to .venv what is missing there; pins of what is there must be the same.
+compile pyproject.toml --extra local --extra bench --constraint requirements.lock \
+    --output-file benchmarks/bench.lock "$@"

@@ -1,0 +1,75 @@
+"""Whether two results are the same: row by row, or by checksums of their columns."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+ROW_BY_ROW_UP_TO = 1_000_000
+# Each writer names its own run.
+_OWN = ("run_id",)
+# Keeps the sum of a hundred million hashes within a bigint.
+_SHIFT = 28
+
+
+def differences(found: DataFrame, wanted: DataFrame, rows: int) -> list[str]:
+    """What differs between two frames of ``resolved_routes`` of about so many rows; empty where nothing does.
+
+    A difference is a sentence that names the column. Columns must be the same in name and type.
+    """
+    types = ({f.name: f.dataType.simpleString() for f in frame.schema} for frame in (found, wanted))
+    if (have := next(types)) != (want := next(types)):
+        return [f"the columns are {have}, not {want}"]
+    columns = [name for name in wanted.columns if name not in _OWN]
+    if rows <= ROW_BY_ROW_UP_TO:
+        return _row_by_row(found, wanted, columns)
+    return unequal(checksums(found, columns), checksums(wanted, columns))
+
+
+def _row_by_row(found: DataFrame, wanted: DataFrame, columns: list[str]) -> list[str]:
+    key = ["instance_name", "message_id"]
+    kept = wanted.select(*(F.col(c).alias(f"wanted_{c}") for c in columns), F.lit(True).alias("is_wanted"))
+    on = [F.col(c) == F.col(f"wanted_{c}") for c in key]
+    marked = found.select(*columns, F.lit(True).alias("is_found"))
+    # A row that is there twice has two partners: the counts show it.
+    joined = marked.join(kept, on, how="full")
+    in_both = F.col("is_found") & F.col("is_wanted")
+    counts = joined.agg(
+        F.count(F.when(F.col("is_found").isNull(), 1)).alias("missing"),
+        F.count(F.when(F.col("is_wanted").isNull(), 1)).alias("too many"),
+        F.count(F.when(in_both, 1)).alias("in both"),
+        *(_unequal_rows(in_both, name).alias(name) for name in columns),
+    ).collect()[0]
+    row = counts.asDict()
+    both, missing, extra = (row.pop(name) for name in ("in both", "missing", "too many"))
+    faults = [
+        f"{number} rows are {what}" for number, what in ((missing, "missing"), (extra, "too many")) if number
+    ]
+    faults += [f"{name} differs in {number} of {both} rows" for name, number in row.items() if number]
+    if (both + extra, both + missing) != (found.count(), wanted.count()):
+        faults.append("a row is there more than once")
+    return faults
+
+
+def _unequal_rows(in_both: Column, name: str) -> Column:
+    differs = ~F.col(name).eqNullSafe(F.col(f"wanted_{name}"))
+    return F.count(F.when(in_both & differs, 1))
+
+
+def checksums(frame: DataFrame, columns: list[str]) -> dict[str, int]:
+    """The number of rows, and a sum for each column over all rows: of a hash of it and the message's id."""
+    sums = [
+        F.coalesce(F.sum(F.shiftright(F.xxhash64("message_id", F.isnull(name), name), _SHIFT)), F.lit(0)).alias(
+            name
+        )
+        for name in columns
+    ]
+    row = frame.agg(F.count(F.lit(1)).alias("rows"), *sums).collect()[0].asDict()
+    return {name: int(value) for name, value in row.items()}
+
+
+def unequal(found: dict[str, int], wanted: dict[str, int]) -> list[str]:
+    """A sentence for each checksum that is not as wanted."""
+    if found["rows"] != wanted["rows"]:
+        return [f"{found['rows']} rows, not {wanted['rows']}"]
+    return [f"the checksum of {name} differs" for name in wanted if found[name] != wanted[name]]

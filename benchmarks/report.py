@@ -1,0 +1,81 @@
+"""What was measured, as lines and ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmarks.rounds import Measured
+
+COPY, RESOLVE, NAIVE = "copy", "resolve", "naive"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One contender. Times in seconds, peak in bytes; None where it was not measured.
+
+    times_copy, times_resolve: its median as a multiple of theirs. whole_process: from the start of a process
+    to its end. peak: of that process.
+    """
+
+    contender: str
+    rounds: tuple[float, ...]
+    median: float
+    messages_a_second: int
+    times_copy: float | None
+    times_resolve: float | None
+    whole_process: float | None
+    peak: int | None
+
+    def cells(self) -> tuple[str, ...]:
+        """The line as text for a table."""
+        return (
+            self.contender,
+            f"{self.median:.1f}",
+            f"{self.messages_a_second:,}",
+            _text(self.times_copy, 2),
+            _text(self.times_resolve, 2),
+            _text(self.whole_process, 1),
+            _text(None if self.peak is None else self.peak / 2**30, 2),
+        )
+
+
+def _text(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def lines(
+    times: Mapping[str, Measured], messages: int, whole: Mapping[str, float], peaks: Mapping[str, int]
+) -> list[Line]:
+    """A line for each contender, the fastest first."""
+    medians = {name: measured.median for name, measured in times.items()}
+    return [
+        Line(
+            contender=name,
+            rounds=times[name].rounds,
+            median=median,
+            messages_a_second=int(messages / median),
+            times_copy=_times(median, medians.get(COPY)),
+            times_resolve=_times(median, medians.get(RESOLVE)),
+            whole_process=whole.get(name),
+            peak=peaks.get(name),
+        )
+        for name, median in sorted(medians.items(), key=lambda item: item[1])
+    ]
+
+
+def _times(median: float, other: float | None) -> float | None:
+    return None if other is None else median / other
+
+
+def ratios(measured: Sequence[Line]) -> dict[str, float]:
+    """The two ratios that a change must keep, where they were measured."""
+    by_name = {line.contender: line for line in measured}
+    found = {}
+    if COPY in by_name and RESOLVE in by_name:
+        found["resolve / copy"] = by_name[RESOLVE].median / by_name[COPY].median
+    if NAIVE in by_name and RESOLVE in by_name:
+        found["naive / resolve"] = by_name[NAIVE].median / by_name[RESOLVE].median
+    return {name: round(value, 3) for name, value in found.items()}

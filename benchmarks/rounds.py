@@ -1,0 +1,74 @@
+"""Rounds in turn after a warm-up, whose results are compared before any time counts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.contenders import Contender
+
+
+class Mismatch(Exception):
+    """Two contenders came to different results."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a contender took: the warm-up, then each round, in seconds."""
+
+    warm_up: float
+    rounds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median of the rounds."""
+        return statistics.median(self.rounds)
+
+
+def measure(
+    contenders: Sequence[Contender],
+    results: Path,
+    rounds: int,
+    compare: Callable[[Contender, Path], list[str]],
+) -> dict[str, Measured]:
+    """Run all in turn, ``rounds`` times after the warm-up; returns the times by name.
+
+    ``compare`` is given each contender's first result, which stays until the end; raises Mismatch with what it
+    finds.
+    """
+    shutil.rmtree(results, ignore_errors=True)
+    warm_ups = {}
+    for contender in contenders:
+        out = first_result(results, contender.name)
+        warm_ups[contender.name] = _timed(contender, out)
+        faults = compare(contender, out)
+        if faults:
+            raise Mismatch(f"{contender.name}: " + "; ".join(faults))
+    times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    for number in range(1, rounds + 1):
+        for contender in contenders:
+            out = results / f"{contender.name}-{number}"
+            times[contender.name].append(_timed(contender, out))
+            shutil.rmtree(out, ignore_errors=True)
+    return {name: Measured(warm_ups[name], tuple(found)) for name, found in times.items()}
+
+
+def first_result(results: Path, name: str) -> Path:
+    """The folder of a contender's warm-up."""
+    return results / f"{name}-0"
+
+
+def _timed(contender: Contender, out: Path) -> float:
+    # What the one before has left to be written to disk is not the next one's work.
+    os.sync()
+    begun = time.monotonic()
+    contender.run(out)
+    seconds = time.monotonic() - begun
+    sys.stderr.write(f"{out.name}: {seconds:.1f} s\n")
+    return seconds

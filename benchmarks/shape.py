@@ -1,0 +1,75 @@
+"""What the benchmark's data looks like: its options, and the numbers that follow from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DATABASES = 4
+SCOPES = DATABASES + 1
+MESSAGES_A_DIALOG = 10
+BALANCED = 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the data looks like.
+
+    keys: distinct routing keys, as near as the configuration has names for so many. network: share of arrivals
+    from the network. bound: share of messages with their own broker id. dialogs: rows of the dialogs table as a
+    share of messages (0.1 is a row for every dialog); of these, acknowledged have an id from noon on, open have
+    none, and the others are bound by BEGIN DIALOG. changes: route versions that change in the day on the first
+    instance. asking: share of instances with a BrokerConfiguration route. hot: share of dialogs that are moved
+    to the first instance. garbage: share of dialogs whose service name and broker id nothing names, each its
+    own. longest: messages of the first dialog, where more than the others'.
+    """
+
+    messages: int = 10_000_000
+    routes: int = 120_000
+    instances: int = 200
+    keys: int = 45_000
+    network: float = 0.2
+    bound: float = 0.2
+    dialogs: float = 0.01
+    acknowledged: float = 0.5
+    open: float = 0.0
+    changes: int = 0
+    asking: float = 0.0
+    hot: float = 0.0
+    garbage: float = 0.0
+    longest: int = 0
+
+    @property
+    def fits_subset(self) -> bool:
+        """Whether the comparators, which know no versions and no requests, can decide every message."""
+        return not self.changes and not self.asking
+
+    @property
+    def routes_a_scope(self) -> int:
+        """Routes of each database of each instance."""
+        return max(self.routes // (self.instances * SCOPES), 2)
+
+    @property
+    def named_services(self) -> int:
+        """How many services the routes of a scope name."""
+        groups, rest = divmod(self.routes_a_scope, BALANCED + 2)
+        # The first route of all is for any service, so that its group lacks a service.
+        return max(groups * 3 + min(rest, 2) - 1, 1)
+
+    @property
+    def numbers(self) -> int:
+        """Key numbers to draw from, so that about ``keys`` distinct routing keys come out.
+
+        A number is one key, two where its dialogs are acknowledged at noon. Besides, the unknown services of
+        each scope are one key, and one more for the messages that are bound.
+        """
+        local_and_open = (1 - self.network) * (1 - self.bound)
+        keys_a_number = 1 + self.with_row * self.acknowledged * local_and_open
+        unknown = self.instances * SCOPES * 2
+        if self.keys >= unknown * 2:
+            return max(int((self.keys - unknown) / keys_a_number), 1)
+        return max(int(self.keys / 2 / keys_a_number), 1)
+
+    @property
+    def with_row(self) -> float:
+        """Share of dialogs that have a row in the dialogs table."""
+        return min(self.dialogs * MESSAGES_A_DIALOG, 1.0)

@@ -1,0 +1,127 @@
+"""What `make bench` and `make bench-check` do with what they measure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from benchmarks.check import BASELINE, LARGER_IS_WORSE, compare
+from benchmarks.report import lines, ratios
+from benchmarks.rounds import Measured, Mismatch, measure
+from benchmarks.shape import Shape
+
+_BASELINE = {"resolve / copy": 1.5, "naive / resolve": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("now", "failing"),
+    [
+        ({"resolve / copy": 1.5, "naive / resolve": 9.0}, []),
+        ({"resolve / copy": 1.99, "naive / resolve": 6.8}, []),
+        ({"resolve / copy": 2.01, "naive / resolve": 9.0}, ["resolve / copy"]),
+        ({"resolve / copy": 1.5, "naive / resolve": 6.7}, ["naive / resolve"]),
+        ({"resolve / copy": 9.0, "naive / resolve": 1.5}, ["resolve / copy", "naive / resolve"]),
+        # Better is never a failure.
+        ({"resolve / copy": 0.5, "naive / resolve": 90.0}, []),
+    ],
+)
+def test_a_ratio_fails_when_it_is_worse_by_more_than_a_third(now: dict[str, float], failing: list[str]) -> None:
+    assert [verdict.ratio for verdict in compare(_BASELINE, now) if verdict.fails] == failing
+
+
+def test_a_verdict_prints_both_numbers() -> None:
+    good, bad = compare(_BASELINE, {"resolve / copy": 1.65, "naive / resolve": 4.5})
+    assert str(good) == "resolve / copy: baseline 1.50, now 1.65, worse by 10%"
+    assert str(bad) == "naive / resolve: baseline 9.00, now 4.50, worse by 100%: FAILED, more than a third"
+
+
+def test_a_ratio_that_was_not_measured_is_no_success() -> None:
+    with pytest.raises(ValueError, match="no naive / resolve"):
+        compare(_BASELINE, {"resolve / copy": 1.5})
+    with pytest.raises(ValueError, match="no resolve / copy"):
+        compare({"naive / resolve": 9.0}, _BASELINE)
+
+
+def test_the_recorded_baseline_holds_every_ratio() -> None:
+    recorded = json.loads(BASELINE.read_text(encoding="utf-8"))
+    assert set(recorded["ratios"]) == set(LARGER_IS_WORSE)
+    assert min(recorded["ratios"].values()) > 0
+    assert recorded["messages"] > 0
+    assert recorded["rounds"] > 0
+
+
+@dataclass
+class _Fake:
+    name: str
+    seen: list[str]
+    peak_bytes: int = 0
+    closed: bool = field(default=False)
+
+    def run(self, out: Path) -> None:
+        out.mkdir(parents=True)
+        self.seen.append(out.name)
+
+    def peak(self) -> int:
+        return self.peak_bytes
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_rounds_alternate_after_the_warm_up_and_only_first_results_stay(tmp_path: Path) -> None:
+    seen: list[str] = []
+    compared: list[str] = []
+    results = tmp_path / "out"
+    (results / "left from before").mkdir(parents=True)
+
+    def compare_first(contender: object, out: Path) -> list[str]:
+        compared.append(out.name)
+        return []
+
+    times = measure([_Fake("a", seen), _Fake("b", seen)], results, 2, compare_first)
+    assert seen == ["a-0", "b-0", "a-1", "b-1", "a-2", "b-2"]
+    assert compared == ["a-0", "b-0"]
+    assert sorted(path.name for path in results.iterdir()) == ["a-0", "b-0"]
+    assert {name: len(measured.rounds) for name, measured in times.items()} == {"a": 2, "b": 2}
+
+
+def test_a_mismatch_ends_the_measurement_before_any_round(tmp_path: Path) -> None:
+    seen: list[str] = []
+    with pytest.raises(Mismatch, match="b: address differs; 2 rows are missing"):
+        measure(
+            [_Fake("a", seen), _Fake("b", seen)],
+            tmp_path / "out",
+            3,
+            lambda contender, out: ["address differs", "2 rows are missing"] if contender.name == "b" else [],
+        )
+    assert seen == ["a-0", "b-0"]
+
+
+def test_lines_and_ratios() -> None:
+    times = {
+        "resolve": Measured(30.0, (15.0, 16.0, 90.0)),
+        "copy": Measured(20.0, (10.0, 9.0, 11.0)),
+        "naive": Measured(200.0, (130.0, 128.0, 120.0)),
+        "polars": Measured(12.0, (8.0,)),
+    }
+    found = lines(times, 1_000_000, {"resolve": 40.0}, {"polars": 3 * 2**30})
+    assert [line.contender for line in found] == ["polars", "copy", "resolve", "naive"]
+    assert found[2].cells() == ("resolve", "16.0", "62,500", "1.60", "1.00", "40.0", "-")
+    assert found[0].cells() == ("polars", "8.0", "125,000", "0.80", "0.50", "-", "3.00")
+    assert ratios(found) == {"resolve / copy": 1.6, "naive / resolve": 8.0}
+    alone = lines({"resolve": times["resolve"]}, 1_000_000, {}, {})
+    assert alone[0].cells()[3:5] == ("-", "1.00")
+    assert ratios(alone) == {}
+
+
+def test_key_numbers_leave_room_for_the_keys_that_follow_from_them() -> None:
+    # 200 instances × 5 scopes × 2 classes of unknown services; a tenth of the rest has a dialog with a row, half
+    # of these are acknowledged at noon, and of these 0.8 × 0.8 are local and open before.
+    assert Shape().numbers == int(43_000 / 1.032)
+    assert Shape(dialogs=0.0).numbers == 43_000
+    assert Shape(keys=1000, dialogs=0.0).numbers == 500
+    # 120 routes a scope are 20 groups of 3 services, of which the first lacks one.
+    assert Shape().named_services == 59
