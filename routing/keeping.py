@@ -5,17 +5,23 @@ Planning the scan of a small table, which each pass would do anew, takes longer 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, StructField, StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructField, StructType, TimestampType
 
 from routing import session
 
+T = TypeVar("T")
+R = TypeVar("R")
 # Up to this many rows a frame is carried by the driver.
-_HELD_ROWS = 20_000
+HELD_ROWS = 20_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def keep(small: DataFrame) -> DataFrame:
@@ -27,11 +33,25 @@ def keep(small: DataFrame) -> DataFrame:
     if session.is_connect(spark):
         return spark.createDataFrame(small.collect(), small.schema)
     kept = small.persist()
-    if kept.count() > _HELD_ROWS or not _has_arrow():
+    if kept.count() > HELD_ROWS or not has_arrow():
         return kept
     rows = kept.toArrow()
     kept.unpersist()
     return _as_rows(spark, rows, small.schema)
+
+
+def cached(frame: DataFrame) -> DataFrame:
+    """A frame that many parts of one pass read: kept where Spark keeps its blocks, filled by the first of them.
+
+    For tables that are too large to be rows of the driver. On Spark Connect the frame as it is.
+    """
+    return frame if session.is_connect(frame.sparkSession) else frame.persist()
+
+
+def keep_few(few: DataFrame) -> DataFrame:
+    """`keep` for a frame that is nearly always small: one query where `keep` takes two, and no storage."""
+    rows = held_frame(few)
+    return keep(few) if rows is few else rows
 
 
 def held(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
@@ -39,14 +59,58 @@ def held(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 
     Messages and dialogs, which grow with the traffic, stay as they are.
     """
-    return {key: frame if key in ("messages", "dialogs") else _held(frame) for key, frame in frames.items()}
+    return {key: frame if key in ("messages", "dialogs") else held_frame(frame) for key, frame in frames.items()}
 
 
-def _held(frame: DataFrame) -> DataFrame:
-    if not _has_arrow():
+def held_frame(frame: DataFrame) -> DataFrame:
+    """A frame as rows that the driver holds, read once; one of many rows, or without Arrow, as it is."""
+    if not has_arrow():
         return frame
-    rows = frame.limit(_HELD_ROWS + 1).toArrow()
-    return frame if rows.num_rows > _HELD_ROWS else _as_rows(frame.sparkSession, rows, frame.schema)
+    rows = frame.limit(HELD_ROWS + 1).toArrow()
+    return frame if rows.num_rows > HELD_ROWS else _as_rows(frame.sparkSession, rows, frame.schema)
+
+
+def held_together(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Frames as `held_frame` makes them, all at once."""
+    if not frames:
+        return {}
+    spark = next(iter(frames.values())).sparkSession
+    return dict(zip(frames, at_once(spark, held_frame, list(frames.values())), strict=True))
+
+
+def keep_together(few: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """`keep_few` for several frames, all at once."""
+    rows = held_together(few)
+    return {key: keep(frame) if rows[key] is frame else rows[key] for key, frame in few.items()}
+
+
+def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """What a function makes of each item, in their order, all at the same time.
+
+    A small query keeps a fraction of a machine busy: most of its time is planning. One after the other where
+    pyspark cannot hand its session to a thread (before 4.0).
+    """
+    if not has_arrow() or len(items) < 2:
+        return [work(item) for item in items]
+    from pyspark import inheritable_thread_target
+
+    with ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(inheritable_thread_target(spark)(work), items))
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows of a small frame in its order, times aware and UTC whatever the zone of session and machine."""
+    times = [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
+    # As numbers: a collected timestamp would be in the zone of this machine.
+    numbers = frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
+    rows = [row.asDict(recursive=True) for row in numbers.collect()]
+    for row in rows:
+        row.update({name: _moment(row[name]) for name in times})
+    return rows
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
 
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
@@ -63,6 +127,6 @@ def _nullable(kind: Any) -> Any:
     return kind
 
 
-def _has_arrow() -> bool:
+def has_arrow() -> bool:
     """Whether rows can be taken and given back as they are: from pyspark 4.0, where pyarrow is installed."""
     return hasattr(DataFrame, "toArrow") and find_spec("pyarrow") is not None

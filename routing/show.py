@@ -26,7 +26,11 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], rig
 def _shown(value: Any) -> str:
     if value is None:
         return "-"
-    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return printable(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
+
+
+def printable(text: str) -> str:
+    """Text from the data as a terminal may have it: what could move the cursor, colour or hide is replaced."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 

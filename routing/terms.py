@@ -49,6 +49,19 @@ class Reason(Word):
     DIALOG_EXPIRED = "DIALOG_EXPIRED"
 
 
+# Where the engine reports the same situation (rule book, section 7); `MSDB_BROKER_DISABLED` for msdb's own.
+ERROR_NUMBERS: dict[Reason, int] = {
+    Reason.NO_ROUTE: 9793,
+    Reason.ROUTE_REQUESTED: 9770,
+    Reason.SERVICE_NOT_FOUND: 9796,
+    Reason.BROKER_INSTANCE_NOT_FOUND: 9795,
+    Reason.FORWARDING_DISABLED: 9792,
+    Reason.SCOPE_BROKER_DISABLED: 9791,
+    Reason.BROKER_DISABLED: 28012,
+}
+MSDB_BROKER_DISABLED = 9789
+
+
 class MatchingStep(IntEnum):
     """The steps of section 2, and 0 for a reply from outside (section 1)."""
 

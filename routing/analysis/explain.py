@@ -20,7 +20,7 @@ from routing.analysis.explaining.asked import DESCRIBED_ID, Described, Question,
 from routing.analysis.explaining.judging import MARKS, judged
 from routing.compiling import Compiled, Options, check_rows, conformed
 from routing.conform import conform
-from routing.keeping import held
+from routing.keeping import held_together
 from routing.schemas import INPUTS, MESSAGES
 from routing.terms import BROKER_CONFIGURATION_SERVICE, DEFAULT_BROADCAST_LIMIT
 
@@ -71,14 +71,15 @@ def explain(
     if isinstance(question, Stored):
         message, as_of = _stored(frames["messages"], question), question.at or as_of
     else:
-        _check_names(frames, question)
         message, as_of = _described(question), None
+    near = _concerning(frames, message)
+    if isinstance(question, Described):
+        _check_names(frames, near, question)
     any_dialog = isinstance(question, Described) and question.conversation_id is None
     marks = {"question": 1, "is_described": isinstance(question, Described), "any_dialog": any_dialog}
     questions = _one_row(spark, message).withColumns({name: F.lit(value) for name, value in marks.items()})
-    near = _concerning(frames, message)
     done = explained(near, questions, as_of=as_of, dialog_hash=dialog_hash)
-    if not done.verdict.count():
+    if not done.verdict.limit(1).collect():
         rejected = done.job.rejected().where(F.col("message_id") == message["message_id"]).limit(1).collect()
         done.unpersist()
         raise QuestionError.rejected(rejected[0]["reasons"])
@@ -118,6 +119,7 @@ def _stored(messages: DataFrame, question: Stored) -> _Message:
     if question.instance_name is not None:
         found = found.where(F.col("instance_name") == question.instance_name)
     micros = {name: F.unix_micros(name) for name in _TIMES}
+    # Ordered and cut, each partition gives its first rows, in one job.
     rows = found.withColumns(micros).orderBy("instance_name").limit(_SHOWN_INSTANCES).collect()
     if not rows:
         raise QuestionError.unknown_message(question.message_id, question.instance_name)
@@ -129,22 +131,26 @@ def _stored(messages: DataFrame, question: Stored) -> _Message:
     return rows[0].asDict()
 
 
-def _check_names(frames: Mapping[str, DataFrame], question: Described) -> None:
-    """Whether the instance and the database of a description are listed. Raises QuestionError."""
-    instances = frames["instances"].select(F.col("instance_name").alias("name"))
-    _check_name(instances, "instance", question.instance_name)
+def _check_names(frames: Mapping[str, DataFrame], near: Mapping[str, DataFrame], question: Described) -> None:
+    """Whether the instance and the database of a description are listed. Raises QuestionError.
+
+    ``near`` holds the rows of the instance; the tables are asked for the name that was meant.
+    """
+    if not near["instances"].select("instance_name").limit(1).collect():
+        names = frames["instances"].select(F.col("instance_name").alias("name"))
+        raise _unknown_name(names, "instance", question.instance_name)
     if question.database_name is not None:
-        databases = frames["databases"].where(F.col("instance_name") == question.instance_name).select("name")
-        _check_name(databases, "database", question.database_name, f" on instance {question.instance_name!r}")
+        databases = near["databases"].select("name")
+        if not databases.where(F.col("name") == question.database_name).limit(1).collect():
+            where = f" on instance {question.instance_name!r}"
+            raise _unknown_name(databases, "database", question.database_name, where)
 
 
-def _check_name(names: DataFrame, what: str, name: str, where: str = "") -> None:
+def _unknown_name(names: DataFrame, what: str, name: str, where: str = "") -> QuestionError:
     distance = F.levenshtein(F.lower(F.trim("name")), F.lower(F.trim(F.lit(name))))
-    is_it = F.col("name") == name
-    near = names.select("name", F.when(is_it, -1).otherwise(distance).alias("distance"))
-    rows = near.where(F.col("distance") <= _SLIPS).orderBy("distance", "name").limit(1).collect()
-    if not rows or rows[0]["distance"] >= 0:
-        raise QuestionError.unknown_name(what, name, rows[0]["name"] if rows else None, where)
+    near = names.select("name", distance.alias("distance")).where(F.col("distance") <= _SLIPS)
+    rows = near.orderBy("distance", "name").limit(1).collect()
+    return QuestionError.unknown_name(what, name, rows[0]["name"] if rows else None, where)
 
 
 def _described(question: Described) -> _Message:
@@ -179,22 +185,21 @@ def _wide(kind: DataType) -> DataType:
 
 
 def _concerning(frames: Mapping[str, DataFrame], message: _Message) -> dict[str, DataFrame]:
-    """The rows of each table that can matter to a message, all of its instance.
+    """The rows of each table that can matter to a message, all of its instance, read by one query.
 
     Other messages matter where a scope has a route for the BrokerConfiguration service: those for the same
     service may have asked for it before (section 5). Then all dialogs of the instance matter, which bind them;
     else those of the message's conversation.
     """
     is_here = F.col("instance_name") == F.lit(message["instance_name"])
-    near = held({key: frames[key].where(is_here) for key in INPUTS if key in frames})
-    asks = near["routes"].where(F.col("remote_service_name") == BROKER_CONFIGURATION_SERVICE)
-    if asks.limit(1).count():
-        near["messages"] = near["messages"].where(F.col("to_service_name") == F.lit(message["to_service_name"]))
-        return near
-    near["messages"] = near["messages"].limit(0)
-    if "dialogs" in near:
+    here = {key: frames[key].where(is_here) for key in INPUTS if key in frames}
+    messages, dialogs = here.pop("messages"), here.get("dialogs")
+    if dialogs is not None:
         mine = text.conversation_id(F.lit(message["conversation_id"]))
-        dialogs = near["dialogs"].where(text.conversation_id(F.col("conversation_id")) == mine)
-        # By another name, for those of an instance are not held.
-        near["dialogs"] = held({"few dialogs": dialogs})["few dialogs"]
-    return near
+        here["dialogs"] = dialogs.where(text.conversation_id(F.col("conversation_id")) == mine)
+    near = held_together(here)
+    asks = near["routes"].where(F.col("remote_service_name") == BROKER_CONFIGURATION_SERVICE)
+    if not asks.select("name").limit(1).collect():
+        return {**near, "messages": messages.limit(0)}
+    near["messages"] = messages.where(F.col("to_service_name") == F.lit(message["to_service_name"]))
+    return near if dialogs is None else {**near, "dialogs": dialogs}

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from routing import config
+from routing.errors import ContractError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,14 +43,25 @@ def load(options: argparse.Namespace, *overrides: str) -> config.Config:
     given = [*options.overrides, *overrides]
     if not config.is_uri(options.config):
         return config.load(options.config, given)
+    from routing.config.secrets import refuse_secrets
     from routing.tables import read_text
 
+    # Before the address is given to Spark, which would print it.
+    refuse_secrets(options.config, {}, given)
     return config.load(options.config, given, read_text(session({}, options), options.config))
 
 
 def add_config(command: argparse.ArgumentParser) -> None:
     """The option that every command over configured tables has."""
     command.add_argument("--config", metavar="FILE", required=True, help="the configuration (YAML)")
+
+
+def moment(text: str, option: str) -> datetime:
+    """The time that an option gives, UTC where it names no zone. Raises ContractError."""
+    try:
+        return config.parse_time(text)
+    except ValueError as error:
+        raise ContractError(f"{option}: {error}") from error
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:

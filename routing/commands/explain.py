@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from routing import config
-from routing.analysis.explaining.asked import Question, QuestionError, question
-from routing.commands.common import Console, Subparsers, add_config, load, session
+from routing.analysis.explaining.asked import Question, question
+from routing.commands.common import Console, Subparsers, add_config, load, moment, session
 from routing.errors import EXIT_DONE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -49,21 +53,37 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     asked = asked or _question(options)
     spark = session(settings.spark, options)
-    from routing import tables
     from routing.analysis.explain import explain
     from routing.analysis.explaining import printed
-    from routing.schemas import INPUTS
+    from routing.keeping import rows_of
 
     console.progress("reading")
-    inputs = tables.snapshots(spark, {key: settings.tables[key] for key in INPUTS if key in settings.tables})
-    frames = {key: snapshot.read(spark) for key, snapshot in inputs.items()}
-    done = explain(spark, frames, asked, as_of=settings.resolve.as_of, dialog_hash=settings.resolve.dialog_hash)
+    done = explain(
+        spark,
+        _frames(spark, settings),
+        asked,
+        as_of=settings.resolve.as_of,
+        dialog_hash=settings.resolve.dialog_hash,
+    )
     try:
-        steps, verdict = printed.rows(done.steps), printed.rows(done.verdict)[0]
+        steps, verdict = rows_of(done.steps), rows_of(done.verdict)[0]
     finally:
         done.unpersist()
     console.result(printed.as_json(verdict, steps) if options.format == "json" else printed.as_text(steps))
     return EXIT_DONE
+
+
+def _frames(spark: SparkSession, settings: config.Config) -> dict[str, DataFrame]:
+    """Every input that the configuration names, each at its newest version."""
+    from routing import tables
+    from routing.keeping import at_once
+    from routing.schemas import INPUTS
+
+    def frame(key: str) -> DataFrame:
+        return tables.snapshots(spark, {key: settings.tables[key]})[key].read(spark)
+
+    named = [key for key in INPUTS if key in settings.tables]
+    return dict(zip(named, at_once(spark, frame, named), strict=True))
 
 
 def _question(options: argparse.Namespace) -> Question:
@@ -77,13 +97,6 @@ def _question(options: argparse.Namespace) -> Question:
         broker_instance=options.broker_instance,
         conversation_id=options.conversation_id,
         is_target=options.is_target,
-        at=None if options.at is None else _time(options.at),
+        at=None if options.at is None else moment(options.at, "--at"),
         now=datetime.now(timezone.utc),
     )
-
-
-def _time(given: str) -> datetime:
-    try:
-        return config.parse_time(given)
-    except ValueError as error:
-        raise QuestionError.no_time(str(error)) from error

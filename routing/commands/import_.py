@@ -7,8 +7,7 @@ import json
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from routing import config
-from routing.commands.common import Console, Subparsers, add_config, load, session
+from routing.commands.common import Console, Subparsers, add_config, load, moment, session
 from routing.errors import EXIT_DONE, ContractError, InputError, quoted
 
 if TYPE_CHECKING:
@@ -168,10 +167,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
 
 
 def _time(text: str | None, option: str) -> datetime | None:
-    try:
-        return None if text is None else config.parse_time(text)
-    except ValueError as error:
-        raise ContractError(f"{option}: {error}") from None
+    return None if text is None else moment(text, option)
 
 
 def _variable(text: str) -> tuple[str, str]:

@@ -10,13 +10,14 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from routing import config
-from routing.commands.common import Console, Subparsers, load, session
-from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
+from routing.commands.common import Console, Subparsers, load, moment, session
+from routing.errors import EXIT_DONE, EXIT_FOUND
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from routing.analysis.lint.linting import Lint
+    from routing.pipeline import Resolution
 
 _SEVERITIES = ("error", "warning", "info")
 _SHOWN = 500
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
         console.result(page(options.explain).rstrip("\n"))
         return EXIT_DONE
-    settings, now = load(options), _moment(options.now)
+    settings, now = load(options), _now(options)
     from routing.analysis.lint.options import settings as lint_settings
 
     asked = lint_settings(settings.lint, settings.file)
@@ -73,20 +74,24 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     with_messages = options.messages or options.fail_under is not None
     frames = _frames(spark, settings, with_messages=with_messages)
-    resolved = _resolved(spark, settings, frames) if with_messages else None
+    resolution = _resolution(spark, settings, frames) if with_messages else None
     console.progress("linting")
-    done = lint(
-        spark,
-        frames,
-        now=now,
-        expiring_within_days=asked.expiring_within_days,
-        suppress=asked.suppress,
-        resolved=resolved,
-    )
     try:
-        return _show(done, options, console)
+        done = lint(
+            spark,
+            frames,
+            now=now,
+            expiring_within_days=asked.expiring_within_days,
+            suppress=asked.suppress,
+            resolved=None if resolution is None else resolution.resolved_routes,
+        )
+        try:
+            return _show(done, options, console)
+        finally:
+            done.unpersist()
     finally:
-        done.unpersist()
+        if resolution is not None:
+            resolution.unpersist()
 
 
 def _percent(text: str) -> float:
@@ -96,13 +101,8 @@ def _percent(text: str) -> float:
     return value
 
 
-def _moment(text: str | None) -> datetime:
-    if text is None:
-        return datetime.now(timezone.utc)
-    try:
-        return config.parse_time(text)
-    except ValueError as error:
-        raise ContractError(f"--now: {error}") from error
+def _now(options: argparse.Namespace) -> datetime:
+    return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 
 def _frames(spark: SparkSession, settings: config.Config, *, with_messages: bool) -> dict[str, DataFrame]:
@@ -115,7 +115,7 @@ def _frames(spark: SparkSession, settings: config.Config, *, with_messages: bool
     return {key: snapshot.read(spark) for key, snapshot in tables.snapshots(spark, named).items()}
 
 
-def _resolved(spark: SparkSession, settings: config.Config, frames: Mapping[str, DataFrame]) -> DataFrame:
+def _resolution(spark: SparkSession, settings: config.Config, frames: Mapping[str, DataFrame]) -> Resolution:
     from routing import pipeline
 
     return pipeline.resolve(
@@ -124,7 +124,7 @@ def _resolved(spark: SparkSession, settings: config.Config, frames: Mapping[str,
         as_of=settings.resolve.as_of,
         dialog_hash=settings.resolve.dialog_hash,
         broadcast_limit=settings.resolve.broadcast_limit,
-    ).resolved_routes
+    )
 
 
 def _show(done: Lint, options: argparse.Namespace, console: Console) -> int:
@@ -138,7 +138,7 @@ def _show(done: Lint, options: argparse.Namespace, console: Console) -> int:
         result: dict[str, Any] = {"findings": found, "suppressed": suppressed}
         if routes is not None:
             result["coverage"] = {"routes": routes, "used": used}
-        console.result(json.dumps(result, ensure_ascii=False))
+        console.result(json.dumps(result))
     else:
         _print(found, suppressed, console)
         if routes is not None:

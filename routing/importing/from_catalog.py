@@ -45,9 +45,7 @@ def import_export(
     store = storing.stored(spark, config, keys)
     progress("reading the tables")
     databases, known = store.rows("databases"), store.rows("instances")
-    spelling = Spelling(
-        (row["instance_name"] for row in known), ((row["instance_name"], row["name"]) for row in databases)
-    )
+    spelling = Spelling.of_tables(known, databases)
     covered = covered_by(export, spelling, addresses)
     imports = store.rows("imports", covered.instances)
     order.refuse_older(imports, covered.units)

@@ -40,9 +40,7 @@ def import_scripts(
     store = storing.stored(spark, config, _KEYS)
     progress("reading the tables")
     databases, instances = store.rows("databases"), store.rows("instances")
-    spelling = Spelling(
-        (row["instance_name"] for row in instances), ((row["instance_name"], row["name"]) for row in databases)
-    )
+    spelling = Spelling.of_tables(instances, databases)
     name = spelling.instance(instance)
     own = {key: store.rows(key, [name]) for key in ("routes", "services", "imports")}
     own["databases"] = [row for row in databases if row["instance_name"] == name]

@@ -14,7 +14,7 @@ from routing.importing.covered import Row, Unit
 
 CONTENT = ("remote_service_name", "broker_instance", "lifetime", "address", "mirror_address")
 _ROUTE = ("instance_name", "database_name", "name")
-_EVER = datetime.min.replace(tzinfo=timezone.utc)
+SINCE_EVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
 @dataclass
@@ -95,7 +95,7 @@ def _end(changes: Changes, row: Row, at: datetime, is_replaced: bool) -> None:
 def _begin(
     changes: Changes, target: Row, at: datetime, versions: Sequence[Row], is_first: bool, replaces: bool
 ) -> None:
-    later = [row["valid_from"] for row in versions if (row.get("valid_from") or _EVER) > at]
+    later = [row["valid_from"] for row in versions if (row.get("valid_from") or SINCE_EVER) > at]
     changes.put.append(
         {
             **{name: target.get(name) for name in (*_ROUTE, *CONTENT)},

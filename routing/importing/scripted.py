@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 
 from routing.importing.covered import Row, Unit
-from routing.importing.history import Changes, instance_rows, present_changes, route_changes, stands
+from routing.importing.history import SINCE_EVER, Changes, instance_rows, present_changes, route_changes, stands
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import (
@@ -33,7 +33,6 @@ OF_A_DATABASE = (*ROUTES, CreateService, DropService)
 
 _NONE_TO_DROP = 15151
 _KEYS = {"databases": ("instance_name", "name"), "services": ("instance_name", "database_name", "name")}
-_EVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
 def state_of(own: Own, at: datetime) -> InstanceState:
@@ -172,7 +171,7 @@ def _routes(
     first: set[str],
 ) -> Changes:
     """The history of the databases whose routes are not what they were."""
-    latest = max(times.values(), default=_EVER)
+    latest = max(times.values(), default=SINCE_EVER)
     touched = {route.database_name for route in set(before.routes) ^ set(after.routes)}
     # A database that is dropped takes its routes along, at the time of what is said of the instance.
     covered: dict[Unit, datetime] = {(instance, name): times.get((instance, name), latest) for name in touched}

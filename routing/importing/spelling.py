@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from routing.importing.covered import Row
+
 
 class Spelling:
     """Finds names without case; of databases that differ in case alone, the one spelled exactly so."""
@@ -15,6 +17,14 @@ class Spelling:
             self.database(instance, database, is_new=True)
         for instance in instances:
             self.instance(instance)
+
+    @classmethod
+    def of_tables(cls, instances: Iterable[Row], databases: Iterable[Row]) -> Spelling:
+        """As the rows of the tables ``instances`` and ``databases`` spell them."""
+        return cls(
+            (row["instance_name"] for row in instances),
+            ((row["instance_name"], row["name"]) for row in databases),
+        )
 
     def instance(self, name: str) -> str:
         """The instance's name; a new one is kept as it is given."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from routing import tables
+from routing import keeping, tables
 from routing.config import Config, Location
 from routing.errors import InputError
 from routing.importing.covered import Row
@@ -39,7 +37,6 @@ ON = {
     "observed_routing": ("instance_name", "message_id", "observed_at", "source"),
     "imports": ("instance_name", "database_name", "view_or_file"),
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -69,17 +66,7 @@ class Stored:
         frame = self.frame(key)
         if instances is not None:
             frame = frame.where(F.col("instance_name").isin(list(instances)))
-        times = [field.name for field in SCHEMAS[key] if isinstance(field.dataType, TimestampType)]
-        # As numbers: a collected timestamp would be in the zone of this machine.
-        numbers = frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
-        rows = [row.asDict(recursive=True) for row in numbers.collect()]
-        for row in rows:
-            row.update({name: _moment(row[name]) for name in times})
-        return rows
-
-
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+        return keeping.rows_of(frame)
 
 
 def stored(spark: SparkSession, config: Config, keys: Sequence[str]) -> Stored:
@@ -142,7 +129,7 @@ def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Str
     workers, in every job that uses them.
     """
     tuples = [tuple(row.get(field.name) for field in schema) for row in rows]
-    if tuples and hasattr(DataFrame, "toArrow") and find_spec("pyarrow") is not None:
+    if tuples and keeping.has_arrow():
         import pyarrow
 
         columns = zip(*tuples, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -56,8 +57,6 @@ def _compare(spark: pyspark.sql.SparkSession, file: str, names: list[str]) -> No
         found[how] = routing.read_run(spark, settings, run_id).resolved_routes.drop("run_id")
     rows = {how: frame.count() for how, frame in found.items()}
     differs = found["by_path"].exceptAll(found["by_name"]).count()
-    import json
-
     print(json.dumps({**rows, "same": differs == 0}))  # noqa: T201
 
 

@@ -34,7 +34,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _configuration(folder: Path, endpoint: str) -> Path:
     """Everything in the bucket; the settings that a user of s3a gives, in the section that is there for them."""
-    from tests.platforms.on_s3 import JARS, SCHEMA
+    from tests.platforms.on_s3 import JARS
 
     tables = ("routes", "databases", "services", "instances", "messages", "dialogs", "route_requests")
     outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
@@ -52,7 +52,6 @@ def _configuration(folder: Path, endpoint: str) -> Path:
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
         },
     }
-    assert SCHEMA
     file = folder / "s3.yaml"
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
     return file

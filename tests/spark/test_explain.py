@@ -111,7 +111,7 @@ def explained(spark: SparkSession) -> Explained:
     from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
 
     from routing.analysis.explain import explained as explain_all
-    from routing.analysis.explaining import printed
+    from routing.keeping import rows_of
     from routing.schemas import MESSAGES
 
     tables = merged([prefixed(case["tables"], f"case{n}/") for n, case in enumerate(CASES)] + [_near_misses()])
@@ -128,7 +128,7 @@ def explained(spark: SparkSession) -> Explained:
     marks = (("question", IntegerType()), ("is_described", BooleanType()), ("any_dialog", BooleanType()))
     schema = StructType([*MESSAGES.fields, *(StructField(name, kind) for name, kind in marks)])
     done = explain_all(frames(spark, tables), frame_of(spark, asked, schema))
-    found = Explained(printed.rows(done.verdict), printed.rows(done.steps), names)
+    found = Explained(rows_of(done.verdict), rows_of(done.steps), names)
     done.unpersist()
     return found
 

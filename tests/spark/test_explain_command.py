@@ -11,8 +11,7 @@ import pytest
 
 import routing
 from routing import cli
-from routing.analysis.explaining.asked import Described, Stored
-from routing.commands import explain as command
+from routing.analysis.explaining.asked import Described, Question, QuestionError, Stored
 from tests.frames import Tables, frames, rows_of
 from tests.golden_texts import assert_golden
 from tests.stored import STORE, config_text, message, route, small_estate
@@ -21,12 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(cli._ROOMS, "explain", command)
-    monkeypatch.setitem(cli._COMMANDS, "explain", command.run)
 
 
 @pytest.fixture
@@ -59,33 +52,34 @@ def test_a_described_message_as_json(config_file: str, capsys: pytest.CaptureFix
     assert all(step["text"] for step in document["steps"])
 
 
-WRONG = {
-    "unknown message": "--message-id m77",
-    "on two instances": "--message-id twin",
-    "no guid": "--message-id m6",
-    "unknown instance": "--instance Hub --from-network --service S",
-    "unknown database": "--instance hub --database sales --service S",
-    "dialog id that is no guid": "--instance hub --from-network --service S --conversation-id 42",
+@pytest.mark.usefixtures("spark")
+def test_what_cannot_be_answered_is_one_sentence(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "--config", config_file, "--message-id", "m77"]) == 2
+    assert capsys.readouterr() == ("", "sbroute: no message 'm77' is stored (ids are compared exactly)\n")
+
+
+WRONG: dict[str, Question] = {
+    "unknown message": Stored("m77"),
+    "on two instances": Stored("twin"),
+    "no guid": Stored("m6"),
+    "unknown instance": Described("Hub", None, "S", NOON),
+    "unknown database": Described("hub", "sales", "S", NOON),
+    "dialog id that is no guid": Described("hub", None, "S", NOON, conversation_id="42"),
 }
 
 
-def test_what_cannot_be_answered(
-    spark: SparkSession, stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from tests.stored import store_estate
+def test_what_cannot_be_answered(spark: SparkSession) -> None:
+    from routing.analysis.explain import explain
 
-    more = [message(1, "//far", message_id="twin"), message(1, "//far", message_id="twin", instance_name="spoke")]
-    rows = small_estate()["messages"] + more
-    place = store_estate(spark, {"messages": rows}, tmp_path / "more") / "messages"
-    file = tmp_path / "job.yaml"
-    file.write_text(config_text(stored, tmp_path / "out", messages=place), encoding="utf-8")
-    texts = []
-    for name, line in WRONG.items():
-        assert cli.main(["explain", "--config", str(file), *line.split()]) == 2, name
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.count("\n") == 1
-        texts.append(f"{name}: {err}")
+    estate = small_estate()
+    twin = message(1, "//far", message_id="twin")
+    estate["messages"] += [twin, {**twin, "instance_name": "spoke"}]
+    tables, texts = frames(spark, estate), []
+    for name, question in WRONG.items():
+        with pytest.raises(QuestionError) as caught:
+            explain(spark, tables, question)
+        assert caught.value.exit_code == 2
+        texts.append(f"{name}: sbroute: {caught.value}\n")
     assert_golden("explain_refused.txt", "".join(texts))
 
 

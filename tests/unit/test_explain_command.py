@@ -30,11 +30,9 @@ NOTHING: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setitem(cli._ROOMS, "explain", explain)
-    monkeypatch.setitem(cli._COMMANDS, "explain", explain.run)
 
 
 @pytest.fixture

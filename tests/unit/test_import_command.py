@@ -44,8 +44,7 @@ def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def parser(monkeypatch: pytest.MonkeyPatch) -> argparse.ArgumentParser:
-    monkeypatch.setitem(cli._ROOMS, "import", import_)
+def parser() -> argparse.ArgumentParser:
     return cli._parser()
 
 

@@ -211,22 +211,20 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.fixture
-def wired(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line with lint, texts wrapped at one width and without colours."""
-    monkeypatch.setitem(cli._ROOMS, "lint", command)
-    monkeypatch.setitem(cli._COMMANDS, "lint", command.run)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts wrapped at one width and without colours."""
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
 
 
-@pytest.mark.usefixtures("wired")
+@pytest.mark.usefixtures("plain_terminal")
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["lint", "--help"])
     assert_golden("help_lint.txt", capsys.readouterr().out)
 
 
-@pytest.mark.usefixtures("wired")
+@pytest.mark.usefixtures("plain_terminal")
 def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["lint", "--explain", "SBR999"]) == 2
     assert capsys.readouterr().err == (
@@ -234,7 +232,7 @@ def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> 
     )
 
 
-@pytest.mark.usefixtures("wired")
+@pytest.mark.usefixtures("plain_terminal")
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x")
     asked.quiet, asked.log_format = True, "text"
@@ -249,7 +247,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden("lint_table.txt", "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
 
 
-@pytest.mark.usefixtures("wired")
+@pytest.mark.usefixtures("plain_terminal")
 def test_a_long_table_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x")
     asked.quiet, asked.log_format = True, "text"

@@ -78,11 +78,6 @@ class QuestionError(ContractError):
         return cls("--database and --from-network exclude each other: a message is sent here or arrives")
 
     @classmethod
-    def no_time(cls, why: str) -> QuestionError:
-        """--at is no time."""
-        return cls(f"--at: {why}")
-
-    @classmethod
     def unknown_message(cls, message_id: str, instance: str | None) -> QuestionError:
         """No row has the id."""
         where = "" if instance is None else f" on instance {quoted(instance)}"

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from routing import compiling, requests, resolving
 from routing import keys as routing_keys
 from routing.dialog_hash import IMPLEMENTATIONS
+from routing.keeping import keep_few, keep_together
 from routing.plan import routing_plan
 from routing.schemas import RESOLVED_ROUTES
 from routing.terms import ZERO_GUID
@@ -49,48 +50,80 @@ def judged(
     """Judge questions against conformed and checked tables.
 
     ``questions`` has the columns of messages and `MARKS`; the messages of ``frames`` are those that may ask
-    for a route before them (rule book, section 5).
+    for a route before them (rule book, section 5). A query has its price, however small, so there are few: the
+    questions as the rules read them, the plan, the requests that messages open, and the choices.
     """
     known = questions.withColumn(
         "conversation_id", F.when(F.col("any_dialog"), ZERO_GUID).otherwise(F.col("conversation_id"))
     )
     messages = known.unionByName(frames["messages"], allowMissingColumns=True)
     job = _job({**frames, "messages": messages}, options)
+    keyed = _kept(job, _keyed(job))
+    # Other messages matter only where routes are asked for.
+    asking = job.keyed(job.valid()) if job.uses.requests else keyed
+    keys = asking.select(*routing_keys.KEY).distinct()
+    job.plan = _kept(job, routing_plan(keys, job.settings, job.uses, traced=True))
     opened = job.opened()
     if opened is not None:
-        opened = job.keep(opened)
-    chosen = _with_openers(job, job.chosen().where(F.col("question").isNotNull()), opened)
-    every = _every_choice(job)
-    possible = job.keep(_possible(job, every, opened))
-    counted = possible.groupBy("question").agg(F.count("*").alias("choices"))
-    # question numbers the questions, so the joins keep their number.
-    traced = (
-        chosen.join(counted, "question", how="left")
-        .join(_acknowledged(job), "question", how="left")
-        .withColumn("undecided", F.col("any_dialog") & (F.col("choices") > 1))
+        opened = _kept(job, opened)
+    every = _every_choice(job, keyed)
+    counted = every.groupBy("question").agg(F.count("*").alias("choices"))
+    # question numbers the questions, so the join keeps their number.
+    chosen = _chosen(job, keyed, job.plan).join(counted, "question", how="left")
+    both = keep_together(
+        {"chosen": _with_openers(job, chosen, opened), "every": _openers_of_all(job, every, opened)}
     )
+    job.kept += both.values()
+    traced = both["chosen"].withColumn("undecided", F.col("any_dialog") & (F.col("choices") > 1))
     return Judged(
         job,
-        traced=job.keep(traced),
-        verdicts=job.keep(_verdicts(job, questions, opened, possible)),
-        possible=possible,
+        traced=traced,
+        verdicts=_verdicts(job, traced, both["every"]),
+        possible=_resolved(job, both["every"]),
         requests=None if opened is None else _known_requests(job, opened),
     )
 
 
 def _job(frames: Mapping[str, DataFrame], options: compiling.Options) -> compiling.Compiled:
-    """The job of `compiling.compiled` with a traced plan; messages are few, so nothing is counted beforehand."""
+    """The job of `compiling.compiled`, its plan still to be made; messages are few, so none are counted."""
     settings, uses = compiling.prepare(frames)
     dialogs = None
     if settings.dialogs is not None:
         # Where messages may ask for routes all dialogs of the instance are here, else those of the questions.
         dialogs = compiling.Dialogs(settings.dialogs, fit=not uses.requests, end=True)
-    job = compiling.Compiled(frames["messages"], settings, uses, dialogs, options)
-    # Not counted, but not ruled out: every message is checked.
-    job.rows_rejected = 1
-    keys = job.keyed(job.valid()).select(*routing_keys.KEY).distinct()
-    job.plan = job.keep(routing_plan(keys, settings, uses, traced=True))
-    return job
+    return compiling.Compiled(frames["messages"], settings, uses, dialogs, options)
+
+
+def _kept(job: compiling.Compiled, few: DataFrame) -> DataFrame:
+    """As `compiling.Compiled.keep`, by one query where rows are few."""
+    job.kept.append(keep_few(few))
+    return job.kept[-1]
+
+
+def _keyed(job: compiling.Compiled) -> DataFrame:
+    """The questions that can be judged, bound and keyed.
+
+    acknowledged is the id that each is bound to when the dialog's far_broker_instance is left out.
+    """
+    valid = job.valid().where(F.col("question").isNotNull())
+    rows = None
+    if job.dialogs is not None:
+        rows = job.dialogs.rows.withColumn("far_broker", F.lit(None).cast("string"))
+    bound = routing_keys.bound(valid, rows, broadcast=job.dialogs is None or job.dialogs.fit)
+    acknowledged = bound.select("question", F.col("bound_broker").alias("acknowledged"))
+    # question numbers the questions, so the join keeps their number.
+    return job.keyed(valid).join(F.broadcast(acknowledged), "question", how="left")
+
+
+def _chosen(job: compiling.Compiled, keyed: DataFrame, plan: DataFrame) -> DataFrame:
+    return resolving.chosen(keyed, plan, IMPLEMENTATIONS[job.options.dialog_hash], versions=job.uses.versions)
+
+
+def _every_choice(job: compiling.Compiled, keyed: DataFrame) -> DataFrame:
+    """The questions with each choice of their key and time, of which the dialog hash takes one."""
+    whole = F.array(F.struct(F.col("choices").alias("every")))
+    every = _chosen(job, keyed, job.plan.withColumn("choices", whole))
+    return every.withColumn("choice", F.explode("choice.every"))
 
 
 def _with_openers(job: compiling.Compiled, messages: DataFrame, opened: DataFrame | None) -> DataFrame:
@@ -99,20 +132,8 @@ def _with_openers(job: compiling.Compiled, messages: DataFrame, opened: DataFram
     return resolving.with_openers(messages, opened, in_msdb=job.uses.own_addresses)
 
 
-def _every_choice(job: compiling.Compiled) -> DataFrame:
-    """The questions with each choice of their key and time, of which the dialog hash takes one."""
-    whole = F.array(F.struct(F.col("choices").alias("every")))
-    every = resolving.chosen(
-        job.keyed(job.valid()).where(F.col("question").isNotNull()),
-        job.plan.withColumn("choices", whole),
-        IMPLEMENTATIONS[job.options.dialog_hash],
-        versions=job.uses.versions,
-    )
-    return every.withColumn("choice", F.explode("choice.every"))
-
-
-def _possible(job: compiling.Compiled, every: DataFrame, opened: DataFrame | None) -> DataFrame:
-    """The verdict for every choice.
+def _openers_of_all(job: compiling.Compiled, every: DataFrame, opened: DataFrame | None) -> DataFrame:
+    """Every choice with what becomes of step 4.
 
     A choice that comes back and asks in msdb is held against the requests on record and those that messages
     really open.
@@ -124,49 +145,34 @@ def _possible(job: compiling.Compiled, every: DataFrame, opened: DataFrame | Non
         request = F.struct("requested_at", "message_id", "ended_at")
         record = _known_requests(job, opened).groupBy("instance_name", "database_name", "service")
         opened = requests.openers(asking, record.agg(F.collect_list(request).alias("requests")))
+    return _with_openers(job, every, opened)
+
+
+def _resolved(job: compiling.Compiled, messages: DataFrame) -> DataFrame:
+    """The rows of resolved_routes with their question, which takes the way through them as the attempt."""
     rows = resolving.resolved_routes(
-        _with_openers(job, every, opened),
+        messages,
         job.options.run_id,
         F.col("question"),
         may_expire=job.dialogs is not None and job.dialogs.end,
-        may_ask=opened is not None,
+        may_ask=job.uses.requests,
         transport=job.uses.transport,
     )
-    return _numbered(rows)
-
-
-def _numbered(resolved: DataFrame) -> DataFrame:
-    """Rows of resolved_routes with their question, which takes the way through it as the attempt."""
-    numbered = resolved.where("attempt IS NOT NULL").withColumns(
-        {"question": F.col("attempt"), "attempt": F.lit(1)}
-    )
+    numbered = rows.withColumns({"question": F.col("attempt"), "attempt": F.lit(1)})
     return numbered.select("question", *RESOLVED_ROUTES.names)
 
 
-def _verdicts(
-    job: compiling.Compiled, questions: DataFrame, opened: DataFrame | None, possible: DataFrame
-) -> DataFrame:
-    open_questions = questions.where("any_dialog").select("question")
-    resolved = _numbered(job.resolved(opened, attempt=F.col("question")))
+def _verdicts(job: compiling.Compiled, traced: DataFrame, every: DataFrame) -> DataFrame:
+    """One row a question; where no dialog is given, what all choices agree in."""
     agreed = [
         F.when(F.size(F.collect_set(F.struct(name))) == 1, F.first(name)).alias(name)
         for name in RESOLVED_ROUTES.names
     ]
-    merged = possible.join(open_questions, "question", how="left_semi").groupBy("question").agg(*agreed)
+    merged = _resolved(job, every.where("any_dialog")).groupBy("question").agg(*agreed)
     nothing = F.lit(None).cast("string")
-    return resolved.join(open_questions, "question", how="left_anti").unionByName(
+    return _resolved(job, traced.where("NOT any_dialog")).unionByName(
         merged.withColumn("conversation_id", nothing)
     )
-
-
-def _acknowledged(job: compiling.Compiled) -> DataFrame:
-    """The id that each question is bound to when the dialog's far_broker_instance is left out."""
-    messages = job.valid().where(F.col("question").isNotNull())
-    rows = None
-    if job.dialogs is not None:
-        rows = job.dialogs.rows.withColumn("far_broker", F.lit(None).cast("string"))
-    bound = routing_keys.bound(messages, rows, broadcast=job.dialogs is None or job.dialogs.fit)
-    return bound.select("question", F.col("bound_broker").alias("acknowledged"))
 
 
 def _known_requests(job: compiling.Compiled, opened: DataFrame) -> DataFrame:

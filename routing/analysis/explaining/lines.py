@@ -78,8 +78,13 @@ def line(
     return F.struct(
         _column(where).cast("int").alias("part"),
         _column(rank).cast("int").alias("rank"),
-        *(_column(given.get(name)).cast(kind).alias(name) for name, kind in _FIELDS.items()),
+        *(_field(name, given.get(name)) for name in _FIELDS),
     )
+
+
+def _field(name: str, value: Any) -> Column:
+    # The type as text: pyspark hands over any other form of it by way of JSON and the session.
+    return _column(value).cast(_FIELDS[name].simpleString()).alias(name)
 
 
 def _column(value: Any) -> Column:
@@ -99,6 +104,6 @@ def ordered(parts: list[DataFrame]) -> DataFrame:
     order = ("part", steps, "rank", "name", "valid_from", "broker_instance", "item", "address", "at", "finding")
     position = F.row_number().over(Window.partitionBy("question").orderBy(*order))
     numbered = rows.withColumn("position", position)
-    return numbered.select(*(F.col(f.name).cast(f.dataType).alias(f.name) for f in STEPS)).orderBy(
-        "question", "position"
-    )
+    told = numbered.select(*STEPS.names)
+    # Paths are short: one task sorts them, where orderBy would first run all of the above to take samples.
+    return told.coalesce(1).sortWithinPartitions("question", "position")

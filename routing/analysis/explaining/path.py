@@ -35,14 +35,19 @@ from routing.terms import MatchingStep, Reason
 def steps(judged: Judged, *, is_as_of: bool) -> DataFrame:
     """All lines of all questions, in the schema `lines.STEPS`; ``is_as_of``: one time was set for all messages."""
     verdict = judged.verdicts.select("question", F.col("reason").alias("verdict_reason"))
+    traced = complete(judged.traced)
     # A question has one verdict.
-    traced = complete(judged.traced).join(F.broadcast(verdict), "question", how="left")
+    with_verdict = traced.join(F.broadcast(verdict), "question", how="left")
     # Without own addresses nothing comes back.
     told = searches() if judged.job.uses.own_addresses else searches()[:1]
     fixed = _message_lines(is_as_of=is_as_of)
     for search in told:
         fixed += _search_lines(search)
-    parts = [exploded(traced, fixed), _verdict_lines(judged.verdicts), listing.id_lines(judged.possible, traced)]
+    parts = [
+        exploded(with_verdict, fixed),
+        _verdict_lines(judged.verdicts),
+        listing.id_lines(judged.possible, traced),
+    ]
     for search in told:
         routes = candidates.route_lines(listing.searched(traced, search), judged.job.settings.routes)
         parts += [routes, listing.holder_lines(traced, search)]

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampType
 
 from routing.analysis.explaining import wording
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_INDENTS = {"MESSAGE": 0, "SCOPE": 0, "OUTCOME": 0}
+# Items that stand at the margin, and those that stand below another; all others are between.
+_MARGIN = ("MESSAGE", "SCOPE")
 _DEEP = ("ROUTE", "OTHER_ROUTES", "ID", "OTHER_IDS", "REQUEST", "DATABASE")
 # Items that begin a paragraph.
 _PARAGRAPHS = ("SCOPE", "OUTCOME")
 
 Row = dict[str, Any]
-
-
-def rows(frame: DataFrame) -> list[Row]:
-    """The rows of a small frame, times in UTC whatever the session's zone is; in the frame's order."""
-    times = [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
-    micros = frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
-    found = [row.asDict(recursive=True) for row in micros.collect()]
-    for row in found:
-        for name in times:
-            row[name] = None if row[name] is None else _EPOCH + timedelta(microseconds=row[name])
-    return found
 
 
 def as_text(steps: Iterable[Row]) -> str:
@@ -46,7 +31,8 @@ def as_text(steps: Iterable[Row]) -> str:
         if item == "OUTCOME":
             lines += _outcome(sentence, step, scope)
         else:
-            lines.append(" " * _INDENTS.get(item, 4 if item in _DEEP else 2) + sentence)
+            indent = 0 if item in _MARGIN else 4 if item in _DEEP else 2
+            lines.append(" " * indent + sentence)
     return "\n".join(lines)
 
 
@@ -68,7 +54,7 @@ def as_json(verdict: Row, steps: list[Row]) -> str:
         "advice": wording.advice(verdict["reason"]),
         "steps": [_step(step) for step in steps],
     }
-    return json.dumps(document, default=_plain, ensure_ascii=False)
+    return json.dumps(document, default=_plain)
 
 
 def _step(step: Mapping[str, Any]) -> Row:

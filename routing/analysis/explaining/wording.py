@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from routing.terms import MSDB, MatchingStep, Origin, Outcome, Reason
+from routing.show import printable
+from routing.terms import ERROR_NUMBERS, MSDB, MSDB_BROKER_DISABLED, MatchingStep, Outcome, Reason
 
 Line = Mapping[str, Any]
 
@@ -21,17 +22,6 @@ STEP_TITLES = {
     MatchingStep.NO_MATCH: "nothing matched",
 }
 TIER_TITLES = {"A": "mirrored address", "B": "LOCAL", "C": "network address", "D": "TRANSPORT"}
-# Where the engine reports the same situation (rule book, section 7).
-_NUMBERS = {
-    Reason.NO_ROUTE: 9793,
-    Reason.ROUTE_REQUESTED: 9770,
-    Reason.SERVICE_NOT_FOUND: 9796,
-    Reason.BROKER_INSTANCE_NOT_FOUND: 9795,
-    Reason.FORWARDING_DISABLED: 9792,
-    Reason.SCOPE_BROKER_DISABLED: 9791,
-    Reason.BROKER_DISABLED: 28012,
-}
-_MSDB_BROKER_OFF = 9789
 _TRANSPORT_ADVICE = (
     "If the message still waits, the way is right and the transport is not: name resolution, firewall, endpoint,"
     " certificates."
@@ -73,8 +63,8 @@ def error_number(reason: str | None, scope: str | None) -> int | None:
     if reason is None:
         return None
     if reason == Reason.SCOPE_BROKER_DISABLED and scope == MSDB:
-        return _MSDB_BROKER_OFF
-    return _NUMBERS.get(Reason(reason))
+        return MSDB_BROKER_DISABLED
+    return ERROR_NUMBERS.get(Reason(reason))
 
 
 def advice(reason: str | None) -> str | None:
@@ -94,17 +84,13 @@ def sentence(line: Line) -> str:
 
 def named(value: object) -> str:
     """A name from the data: in quotes, so that blanks show, and printable."""
-    return "'" + "".join(c if c.isprintable() else "\ufffd" for c in str(value)) + "'"
+    return f"'{printable(str(value))}'"
 
 
 def _message(line: Line) -> str:
     kind = "message " + named(line["name"]) if line["finding"] == "STORED" else "a message"
-    origin = Origin.NETWORK if line["database_name"] is None else Origin.LOCAL
-    came = (
-        "that arrived over the network"
-        if origin is Origin.NETWORK
-        else f"sent from {named(line['database_name'])}"
-    )
+    sender = line["database_name"]
+    came = "that arrived over the network" if sender is None else f"sent from {named(sender)}"
     who = "initiator" if line["reason"] == "INITIATOR" else "target"
     return f"{kind} {came} by the dialog's {who} to service {named(line['service_name'])}"
 

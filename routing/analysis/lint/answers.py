@@ -5,19 +5,18 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.analysis.lint.catalogue import NUMBERS
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import exploded, found, listed
 from routing.analysis.lint.probing import ARRIVALS, ASKING, RETURNS, database_of
 from routing.configuration import FROM_NETWORK
-from routing.terms import MatchingStep, Outcome, Reason
+from routing.terms import ERROR_NUMBERS, MatchingStep, Outcome, Reason
 
 _NOT_HERE = (str(Reason.SERVICE_NOT_FOUND), str(Reason.BROKER_INSTANCE_NOT_FOUND))
 _NO_WAY = (str(Reason.NO_ROUTE), *_NOT_HERE, str(Reason.TRANSPORT_ADDRESS_INVALID))
 
 
 def _number(reason: Column) -> Column:
-    pairs = [F.when(reason == str(name), F.lit(number)) for name, number in NUMBERS.items()]
+    pairs = [F.when(reason == str(name), F.lit(number)) for name, number in ERROR_NUMBERS.items()]
     return F.coalesce(*pairs)
 
 
@@ -62,19 +61,17 @@ def not_here() -> Column:
     )
 
 
-def _open_and_held() -> Column:
-    is_open = (F.col("purpose") == ARRIVALS) & F.col("bound_broker").isNull()
-    return is_open & F.col("by_instance").isNull()
+def _arrives_open() -> Column:
+    return (F.col("purpose") == ARRIVALS) & F.col("bound_broker").isNull()
 
 
 def only_local() -> Column:
     """SBR023: what arrives for the service is delivered by a LOCAL route for any service."""
     is_any = F.col("choice.matching_step") == int(MatchingStep.ANY_SERVICE)
     delivered = F.col("choice.outcome") == str(Outcome.DELIVERED)
-    is_open = (F.col("purpose") == ARRIVALS) & F.col("bound_broker").isNull()
     return found(
         "SBR023",
-        is_open & is_any & delivered,
+        _arrives_open() & is_any & delivered,
         F.col("to_service_name"),
         "what arrives for it matches only route %s",
         F.col("choice.route_name"),
@@ -83,9 +80,10 @@ def only_local() -> Column:
 
 def without_local() -> Column:
     """SBR024: nothing matches what arrives for the service, and no route that is known leads here."""
+    nobody_leads = F.col("by_instance").isNull()
     return found(
         "SBR024",
-        _open_and_held() & (F.col("choice.reason") == str(Reason.NO_ROUTE)),
+        _arrives_open() & nobody_leads & (F.col("choice.reason") == str(Reason.NO_ROUTE)),
         F.col("to_service_name"),
         "what arrives for it matches no route of msdb",
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from routing.terms import Reason, Word
+from routing.terms import Word
 
 
 class Severity(Word):
@@ -232,10 +232,3 @@ FINDINGS: tuple[Finding, ...] = (
     ),
 )
 BY_CODE: dict[str, Finding] = {finding.code: finding for finding in FINDINGS}
-
-# The engine's numbers for outcomes that a finding may rest on (rule book, section 7).
-NUMBERS: dict[Reason, int] = {
-    Reason.NO_ROUTE: 9793,
-    Reason.SERVICE_NOT_FOUND: 9796,
-    Reason.BROKER_INSTANCE_NOT_FOUND: 9795,
-}

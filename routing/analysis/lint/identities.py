@@ -9,7 +9,7 @@ from routing import text
 from routing.analysis.lint.estate import Estate, is_users
 from routing.analysis.lint.finding import exploded, found, listed
 from routing.matching import Bound, Route, any_service
-from routing.terms import MSDB
+from routing.terms import LOCAL_ADDRESS, MSDB
 
 
 def broker_ids(estate: Estate) -> DataFrame:
@@ -55,7 +55,7 @@ def disabled_brokers(estate: Estate) -> DataFrame:
     """SBR034, SBR035: a database that cannot send or receive, though it has services or routes to do so."""
     nobody = F.lit(None).cast("string")
     is_default = any_service(Bound(nobody, nobody), Route(F.col("service"), F.col("broker"))) & (
-        F.col("kind") == F.lit("LOCAL")
+        F.col("kind") == LOCAL_ADDRESS
     )
     routed = estate.settings.routes.where(~F.coalesce(is_default, F.lit(False))).select(
         "instance_name", "database_name"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import reduce
 
@@ -18,7 +18,7 @@ from routing.analysis.lint.finding import SHAPE
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
 from routing.conform import conform
 from routing.errors import InputError
-from routing.keeping import keep
+from routing.keeping import cached, keep
 from routing.schemas import OPTIONAL_INPUTS
 
 READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
@@ -63,10 +63,16 @@ def lint(
     (SBR028) and dialogs whose pick changed (SBR039) are found, and coverage is known. The work is done at
     once; no table is collected. Raises InputError where a table or column is missing.
     """
-    given = estate_of(
-        _conformed(tables), now if now.tzinfo else now.replace(tzinfo=timezone.utc), expiring_within_days
-    )
     held: list[DataFrame] = []
+
+    def several(frame: DataFrame) -> DataFrame:
+        held.append(cached(frame))
+        return held[-1]
+
+    # Every family of findings reads these: each scan of a table is planned anew, files and all.
+    conformed = {key: several(frame) for key, frame in _conformed(tables).items()}
+    given = estate_of(conformed, now if now.tzinfo else now.replace(tzinfo=timezone.utc), expiring_within_days)
+    given = replace(given, settings=replace(given.settings, routes=several(given.settings.routes)))
     verdicts = _kept(probing.verdicts(given), held)
     used = None if resolved is None else _kept(traffic.used_routes(resolved), held)
     evidence = registry.Evidence(given, verdicts, resolved, used)

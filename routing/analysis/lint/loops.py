@@ -14,7 +14,7 @@ from routing.analysis.lint.finding import exploded, found, listed
 from routing.analysis.lint.probing import ARRIVALS, ROUTES
 from routing.analysis.lint.shadows import addresses_of
 from routing.configuration import FROM_NETWORK
-from routing.terms import Outcome
+from routing.terms import MSDB, Outcome
 
 # A chain of forwarders is cut from both ends in each round: one of up to twice as many is told from a loop.
 _ROUNDS = 64
@@ -48,7 +48,7 @@ def loops(estate: Estate, verdicts: DataFrame) -> DataFrame:
     )
     rows = around.distinct().select(
         F.get("instances", F.lit(0)).alias("instance_name"),
-        F.lit("msdb").alias("database_name"),
+        F.lit(MSDB).alias("database_name"),
         "service",
         "instances",
     )

@@ -41,8 +41,9 @@ class Export:
 
     ``rows`` are the typed rows of each view that was exported, with ``instance_name``, ``exported_at`` and,
     but for the views of an instance, ``database_name``; ``place`` is where a row was read. ``rejected`` names
-    each row that cannot be used, ``left_out`` counts those of an earlier export by view. ``doubts`` are what
-    rejected rows may have been.
+    each row that cannot be used, ``left_out`` counts those of an earlier export by view. ``rows_read`` counts
+    all of these, but not the rows that only say that a view is empty. ``doubts`` are what rejected rows may
+    have been.
     """
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
@@ -75,7 +76,7 @@ def _read_part(export: Export, part: Found, stand_ins: StandIns) -> None:
     if columns:
         _check_columns(export, part, columns, stand_ins)
     rows = export.rows.setdefault(view.name, [])
-    export.rows_read[view.name] += len(part.rows.rows) + len(part.rows.rejected)
+    export.rows_read[view.name] += len(part.rows.rejected)
     for number, why in part.rows.rejected:
         export.reject(view.name, f"{part.file}, row {number}", why)
     given = stand_ins.as_row()
@@ -87,10 +88,11 @@ def _read_part(export: Export, part: Found, stand_ins: StandIns) -> None:
             row = _added(cells, view, given)
             if all(cells.get(column.name) in (None, "") for column in view.columns):
                 rows.append(_marker(row, place))
-            else:
-                rows.append({**row, **_own(cells, view), "place": place})
+                continue
+            rows.append({**row, **_own(cells, view), "place": place})
         except ValueError as error:
             export.reject(view.name, place, str(error), _doubt(cells, view, given))
+        export.rows_read[view.name] += 1
 
 
 def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: StandIns) -> None:
@@ -167,10 +169,10 @@ def latest_only(export: Export) -> None:
     """Keep the newest export of each view, instance and database; earlier ones are counted and left out."""
     for view, rows in export.rows.items():
         newest = _newest(rows)
-        kept = [row for row in rows if row["exported_at"] == newest[unit_of(row)]]
-        if len(rows) > len(kept):
-            export.left_out[view] += len(rows) - len(kept)
-        export.rows[view] = kept
+        earlier = [row for row in rows if row["exported_at"] != newest[unit_of(row)] and MARKER not in row]
+        if earlier:
+            export.left_out[view] += len(earlier)
+        export.rows[view] = [row for row in rows if row["exported_at"] == newest[unit_of(row)]]
 
 
 def unit_of(row: Row) -> tuple[str, str | None]:

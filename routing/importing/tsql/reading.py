@@ -114,6 +114,8 @@ def read_file(
 
 def _included(including: str, written: str) -> tuple[str, str]:
     path = Path(including).parent / written.replace("\\", "/")
+    if path.exists() and not path.is_file():
+        raise ValueError("it is no ordinary file")
     return str(path), decode(path.read_bytes()).text
 
 
