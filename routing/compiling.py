@@ -14,14 +14,13 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from routing import keeping, requests, resolving, session, validate
 from routing import keys as routing_keys
-from routing import requests, resolving, session, validate
 from routing.config import size_in_bytes
 from routing.configuration import Configuration, Features, configuration, features
 from routing.conform import conform
 from routing.dialog_hash import IMPLEMENTATIONS
 from routing.errors import InputError
-from routing.keeping import keep
 from routing.plan import routing_plan
 from routing.schemas import INPUTS, NEW_ROUTE_REQUESTS, OPTIONAL_INPUTS, REJECTED_MESSAGES
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
@@ -55,7 +54,8 @@ class Dialogs:
 class Compiled:
     """A run that is ready to be written: frames are lazy, counts are known.
 
-    ``notes`` say where the run departs from the plan's law (a join without broadcast).
+    ``may_reject`` is false once the key pass has found no message to reject. ``notes`` say where the run
+    departs from the plan's law (a join without broadcast).
     """
 
     messages: DataFrame
@@ -67,6 +67,7 @@ class Compiled:
     key_count: int = 0
     rows_read: int = 0
     rows_rejected: int = 0
+    may_reject: bool = True
     broadcast_plan: bool = True
     notes: list[str] = field(default_factory=list)
     kept: list[DataFrame] = field(default_factory=list)
@@ -78,7 +79,7 @@ class Compiled:
 
     def valid(self) -> DataFrame:
         """The messages to be resolved; where the key pass found none to reject, they are not checked again."""
-        if self.rows_rejected:
+        if self.may_reject:
             return self.checked().where("is_valid")
         prepared = routing_keys.prepared(self.messages, self.options.as_of)
         return routing_keys.in_scope(prepared, self.settings) if self.uses.transport else prepared
@@ -98,7 +99,7 @@ class Compiled:
 
         Kept in the session's block storage until `release`; a part that is lost is computed anew.
         """
-        kept = keep(small)
+        kept = keeping.keep(small)
         self.kept.append(kept)
         return kept
 
@@ -162,7 +163,7 @@ class Compiled:
 
     def rejected(self) -> DataFrame:
         """The rows of ``rejected_messages``; where the key pass found none, the messages are not read again."""
-        if not self.rows_rejected:
+        if not self.may_reject:
             return _no_rows(self.messages.sparkSession, REJECTED_MESSAGES)
         return resolving.rejected_messages(self.messages, self.settings, self.options.run_id)
 
@@ -188,11 +189,23 @@ def check_rows(frames: Mapping[str, DataFrame]) -> None:
         raise InputError.faulty_rows([f"{r.table_name} ({r.row_key}): {r.fault}" for r in shown], total)
 
 
-def prepare(frames: Mapping[str, DataFrame]) -> tuple[Configuration, Features]:
-    """The rules' view of conformed tables, and what it makes use of."""
+def prepare(
+    frames: Mapping[str, DataFrame], kept: list[DataFrame] | None = None
+) -> tuple[Configuration, Features]:
+    """The rules' view of conformed tables, and what it makes use of.
+
+    With ``kept``, what is read by several passes and too large to be rows of the driver is kept, and added to it.
+    """
     settings = configuration(frames)
-    row = features(settings).collect()[0]
-    return settings, Features(**row.asDict())
+    row = features(settings).collect()[0].asDict()
+    if row.pop("routes") > keeping.HELD_ROWS and kept is not None:
+
+        def keep(frame: DataFrame) -> DataFrame:
+            kept.append(keeping.cached(frame))
+            return kept[-1]
+
+        settings = configuration(frames, keep)
+    return settings, Features(**row)
 
 
 def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Options) -> Compiled:
@@ -203,10 +216,11 @@ def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Opti
     """
     if options.dialog_hash == "udf":
         session.check_udf(spark)
-    settings, uses = prepare(frames)
     notes: list[str] = []
+    kept: list[DataFrame] = []
+    settings, uses = prepare(frames, kept)
     dialogs = _sized_dialogs(settings.dialogs, size_in_bytes(options.broadcast_limit), notes)
-    job = Compiled(frames["messages"], settings, uses, dialogs, options, notes=notes)
+    job = Compiled(frames["messages"], settings, uses, dialogs, options, notes=notes, kept=kept)
     counted = Observation(f"read-{options.run_id}")
     observed = job.checked().observe(
         counted,
@@ -220,6 +234,7 @@ def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Opti
     else:
         # Of a pass that Spark found to be empty beforehand nothing is observed; no key means no valid message.
         job.rows_read = job.rows_rejected = frames["messages"].count()
+    job.may_reject = job.rows_rejected > 0
     job.plan = job.keep(routing_plan(keys, settings, uses))
     return job
 

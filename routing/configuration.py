@@ -5,7 +5,7 @@ Frames of this room are small (they grow with the configuration, never with the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -69,26 +69,35 @@ class Features:
     requests_twice: bool
 
 
-def configuration(tables: Mapping[str, DataFrame]) -> Configuration:
-    """The rules' view of conformed and validated input tables."""
+def _as_it_is(frame: DataFrame) -> DataFrame:
+    return frame
+
+
+def configuration(
+    tables: Mapping[str, DataFrame], kept: Callable[[DataFrame], DataFrame] = _as_it_is
+) -> Configuration:
+    """The rules' view of conformed and validated input tables.
+
+    ``kept`` is applied to the frames that grow with the routes and are read by several passes.
+    """
     databases = _databases(tables["databases"])
     instances = _instances(tables["instances"], databases)
-    routes = _routes(tables["routes"])
+    routes = kept(_routes(tables["routes"]))
     services = tables["services"]
     return Configuration(
         routes=routes,
         instances=instances,
         scopes=_scopes(instances),
         holders=_holders(services, databases),
-        services=_named(routes, "service", services.select("instance_name", F.col("name").alias("service"))),
-        brokers=_named(routes, "broker", databases.select("instance_name", "broker")),
+        services=kept(_named(routes, "service", services.select("instance_name", F.col("name").alias("service")))),
+        brokers=kept(_named(routes, "broker", databases.select("instance_name", "broker"))),
         requests=_requests(tables["route_requests"]) if "route_requests" in tables else None,
         dialogs=_dialogs(tables["dialogs"]) if "dialogs" in tables else None,
     )
 
 
 def features(settings: Configuration) -> DataFrame:
-    """One row with the fields of `Features`."""
+    """One row with the fields of `Features`, and the number of routes."""
     asks = F.col("service") == BROKER_CONFIGURATION_SERVICE
     has_bounds = F.col("live_from").isNotNull() | F.col("live_to").isNotNull()
     is_own = F.array_contains("own_addresses", F.col("same_address.address"))
@@ -106,6 +115,7 @@ def features(settings: Configuration) -> DataFrame:
             F.bool_or(asks).alias("requests"),
             F.bool_or(asks & in_msdb).alias("msdb_asks"),
             F.bool_or(asks & ~in_msdb).alias("database_asks"),
+            F.count(F.lit(1)).alias("routes"),
         )
     )
     twice = F.col("own_addresses") & F.col("msdb_asks") & F.col("database_asks")
@@ -119,7 +129,8 @@ def features(settings: Configuration) -> DataFrame:
                 ("requests", F.col("requests")),
                 ("requests_twice", twice),
             )
-        )
+        ),
+        F.coalesce(F.sum("routes"), F.lit(0)).alias("routes"),
     )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing import text, validate
 from routing.configuration import Configuration
 from routing.dialog_hash import DialogHash
-from routing.keys import KEY
+from routing.keys import KEY, looked_up
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
@@ -36,15 +34,12 @@ def chosen(
     A key and a time have one row in the plan, so the join keeps the number of messages. The dialog-ID hash
     takes one of the choices (sections 2.3 and 6). ``versions`` false: the plan has no bounds.
     """
-    renamed = plan.withColumnsRenamed({**{name: f"plan_{name}" for name in KEY}, "valid_from": "plan_from"})
+    renamed = plan.withColumnRenamed("valid_from", "plan_from")
     side = F.broadcast(renamed) if broadcast else renamed.hint("shuffle_hash")
-    same_key = [F.col(name) == F.col(f"plan_{name}") for name in KEY]
     t = F.col("decided_at")
-    in_time = [
-        F.col("plan_from").isNull() | (F.col("plan_from") <= t),
-        F.col("valid_to").isNull() | (t < F.col("valid_to")),
-    ]
-    joined = keyed.join(side, reduce(Column.__and__, same_key + (in_time if versions else [])), how="left")
+    starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
+    ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
+    joined = looked_up(keyed, side, KEY, starts & ends if versions else None)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
         F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
@@ -68,7 +63,7 @@ def with_openers(messages: DataFrame, opened: DataFrame, *, in_msdb: bool) -> Da
 def _opens(messages: DataFrame, opened: DataFrame, database: Column, name: str) -> DataFrame:
     marked = opened.withColumnRenamed("ask_database", "asks_in").withColumn(name, F.lit(True))
     on = ["instance_name", "asks_in", "to_service_name", "decided_at", "message_id"]
-    joined = messages.withColumn("asks_in", database).join(F.broadcast(marked), on, how="left")
+    joined = looked_up(messages.withColumn("asks_in", database), F.broadcast(marked), on)
     return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")
 
 

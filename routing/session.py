@@ -41,6 +41,10 @@ def _small_local_run() -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.log.level": "ERROR",
         _COLUMNAR_UDF: "false",
+        # Spark 4 asks the JVM several times for each Column where in Python it was written; nobody reads it here.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # A run compiles more than the hundred pieces of code that Spark remembers by default.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # Names of hosts are not looked up: a laptop without a network resolves itself slowly or not at all.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -30,6 +30,22 @@ def paths_to_kept(frame: DataFrame, folder: str) -> list[list[str]]:
     return list(_paths(kept.relation().cachedPlan(), folder, []))
 
 
+def join_keys(frame: DataFrame, folder: str) -> list[tuple[str, ...]]:
+    """The types of the keys of every join that the rows of a table in ``folder`` pass, from the root on."""
+    return [keys for keys, joined in _joins(_physical(frame)) if any(_paths(joined, folder, []))]
+
+
+def _joins(plan: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    name = plan.nodeName().split(" ")[0]
+    if name in (KEPT, BROADCAST):
+        return
+    if name.endswith("HashJoin"):
+        keys = plan.leftKeys()
+        yield tuple(keys.apply(n).dataType().simpleString() for n in range(keys.size())), plan
+    for child in _children(plan):
+        yield from _joins(child)
+
+
 def _physical(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().executedPlan()
 

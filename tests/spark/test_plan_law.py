@@ -12,7 +12,7 @@ import pytest
 import routing
 from routing import keeping, pipeline
 from tests.frames import frame_of, frames, rows_of
-from tests.plans import EXCHANGE, PYTHON, main_paths, paths_to_kept
+from tests.plans import EXCHANGE, PYTHON, join_keys, main_paths, paths_to_kept
 from tests.reference.estates import joined, random_estate
 from tests.reference.resolver import resolve as reference
 from tests.spark.test_random_estates import assert_same
@@ -46,7 +46,7 @@ def messages(
 @pytest.fixture(autouse=True)
 def _as_in_a_large_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames are planned and kept as those of a large configuration are, not held as rows."""
-    monkeypatch.setattr(keeping, "_HELD_ROWS", -1)
+    monkeypatch.setattr(keeping, "HELD_ROWS", -1)
 
 
 @pytest.fixture
@@ -106,6 +106,8 @@ def test_adaptive_execution(
         assert planned[0] == final[0] == "AdaptiveSparkPlan"
         assert breaches(planned) == breaches(final) == []
         assert final.count("BroadcastHashJoin") >= 3
+        # Whatever a message looks up, it looks up by one number.
+        assert join_keys(done.resolved_routes, str(messages)) == [("bigint",)] * final.count("BroadcastHashJoin")
         assert jobs[0].notes == []
         _assert_other_passes_are_hash_aggregates(done, messages)
     finally:
