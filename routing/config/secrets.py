@@ -1,0 +1,111 @@
+"""What looks like a secret in a configuration: refused before anything of it is used, recorded or printed.
+
+Names and values are judged by their looks, so that a setting nobody thought of is refused rather than kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from routing.errors import ConfigError, quoted
+
+HIDDEN = "…"
+"""What stands for a value that is not shown."""
+
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+# A key's words with dots between them: accountKey, account_key and account.key are one.
+_SECRET = re.compile(
+    r"secret|password|passwd|passphrase|connection\.?string|(pwd|tokens?)(\.|$)"
+    r"|(^|\.)(pass|sas|sig|signature|credentials?)(\.|$)"
+    r"|(account|access|api|private|shared|storage|signing|encryption|master)\.?keys?(\.|$)"
+)
+# A key that says where a secret is, who gives it, or how long it is, holds none.
+_POINTER = re.compile(
+    r"(^|\.)providers?(\.(class|type|path|mapping)(\.|$)|$)"
+    r"|\.(class|type|file|path|location|endpoint|enabled|length|interval)$"
+)
+_IN_URI = re.compile(r"(?<![\w+.-])([A-Za-z][\w+.-]*://[^/\s?#@]*:[^/\s?#@]+@|https?://[^/\s?#@]+@)")
+# name=value in a query, a connection string or a program's options; name: value in YAML of --set.
+_PAIR = re.compile(r"(?:^|[\s?&;,{\"'])(?:-D)?([A-Za-z][\w.-]*(?: [A-Za-z]+)?)[\"']?\s*(?:=|:\s)\s*[^\s;&]")
+_WELL_KNOWN = re.compile(
+    r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|\bdapi[0-9a-f]{32}|\bgh[pousr]_\w{36}"
+    r"|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+"
+)
+_CONTENT = re.compile(r"\b(alias|anchor|tag|handle) .*")
+
+
+def refuse_secrets(file: str, values: Mapping[Any, Any], overrides: Sequence[str] = ()) -> None:
+    """Refuse a parsed file and the texts of ``--set`` where they hold what looks like a secret.
+
+    Names the keys and no value. Raises ConfigError.
+    """
+    found = ["the address of the file itself"] if holds_secret(file) else []
+    found += [*_of_overrides(overrides), *_of_values(values, "", set())]
+    if found:
+        raise ConfigError.secrets(HIDDEN if holds_secret(file) else file, list(dict.fromkeys(found)))
+
+
+def names_secret(key: str) -> bool:
+    """Whether a key's name is one that secrets have."""
+    words = ".".join(word for word in _BETWEEN_WORDS.split(key) if word).lower()
+    return _SECRET.search(words) is not None and _POINTER.search(words) is None
+
+
+def holds_secret(value: object) -> bool:
+    """Whether a value has credentials in it: in a URI, its query, a connection string or program options."""
+    text = str(value)
+    if _IN_URI.search(text) or _WELL_KNOWN.search(text):
+        return True
+    return any(names_secret(match.group(1)) for match in _PAIR.finditer(text))
+
+
+def without_secrets(value: Any) -> Any:
+    """Plain values with `HIDDEN` in the place of every secret: for settings that an older run recorded."""
+    if isinstance(value, Mapping):
+        return {key: HIDDEN if names_secret(str(key)) else without_secrets(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(inner) for inner in value]
+    return HIDDEN if holds_secret(value) else value
+
+
+def without_content(problem: str) -> str:
+    """What the YAML parser found wrong, without words of the file: an unquoted ``*hunter2`` is an alias."""
+    return _CONTENT.sub(r"\1", problem)
+
+
+def _of_overrides(overrides: Sequence[str]) -> Iterator[str]:
+    for override in overrides:
+        key, equals, raw = override.partition("=")
+        # After `spark.` all of a key is the name of one setting.
+        name = key if key.startswith("spark.") else key.rpartition(".")[2]
+        if holds_secret(key) or (not equals and names_secret(key)):
+            yield "a key of --set"
+        elif names_secret(name) or holds_secret(raw):
+            yield f"--set {quoted(key)}"
+
+
+def _of_values(value: object, at: str, seen: set[int]) -> Iterator[str]:
+    """Every key under a value that is one of a secret, or holds one.
+
+    What several aliases of YAML lead to is looked at once: they may form circles, or fan out without end.
+    """
+    if isinstance(value, Mapping | list | tuple | set):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            path = f"{at}.{key}" if at else str(key)
+            if holds_secret(key):
+                yield f"a key of {at}" if at else "a key"
+            elif names_secret(str(key)):
+                yield quoted(path)
+            else:
+                yield from _of_values(inner, path, seen)
+    elif isinstance(value, list | tuple | set):
+        for inner in value:
+            yield from _of_values(inner, at, seen)
+    elif holds_secret(value):
+        yield quoted(at)

@@ -1,0 +1,38 @@
+"""Names that break what was not written with them in mind: quotes, markup, control characters, any Unicode."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+QUOTES = """it's "all" `here`; --'"` $(x) ${y} {{z}} %s %n \\ \\' /* */ ]] [a].[b]"""
+MARKUP = "[red]a[/red] [link=x] <b>b</b> &amp; <![CDATA[c]]> <script> :smile:"
+CONTROL = "a\nb\r\nc\td\x00e\x1b[31mf\x1b]0;title\x07\x7f\x9b31mg\x85\u2028\u2029"
+RIGHT_TO_LEFT = "\u202eabc\u202c \u2067\u05e9\u05dc\u05d5\u05dd\u2069 \u200f\u200b\ufeff"
+LONG = "\U0001f600\u00e9\u5b57\u00df" * 64
+TURKISH = "I\u0131\u0130i"
+SHARP = "stra\u00dfe \ufb01 \u017f \u212a"
+NAMES = [
+    QUOTES,
+    MARKUP,
+    CONTROL,
+    RIGHT_TO_LEFT,
+    LONG,
+    TURKISH,
+    # What other collations, or folding, take for the one before.
+    TURKISH.lower(),
+    SHARP,
+    "STRASSE FI S K",
+    # The same letter, composed and not.
+    "Caf\u00e9",
+    "Cafe\u0301",
+    "  blanks  ",
+    "null",
+    "NaN",
+    "*",
+    "a.b.c",
+    "-1",
+    "C:\\x\\..\\y",
+]
+
+# What a Spark string may hold: any Unicode but lone surrogates.
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=256) | st.sampled_from(NAMES)

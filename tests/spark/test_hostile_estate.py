@@ -1,0 +1,155 @@
+"""An estate whose every name is hostile goes through the commands unharmed, in folders with hostile names."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from routing import cli
+from tests.frames import Tables, rows_of
+from tests.hostile import CONTROL, NAMES
+from tests.stored import config_text, conversation, store_estate
+from tests.unit.test_hostile_names import UNPRINTABLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOLDER = 'it\'s `a` "b" [c] {d,e} %41 #? $x ;-- *\n\u202e\u00df\u0130'
+OUTPUTS = ("resolved_routes", "rejected_messages", "new_route_requests")
+NAMESPACE = {"m": "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"}
+SUPPRESSED = NAMES[::2]
+BROKER_CONFIGURATION = "SQL/ServiceBroker/BrokerConfiguration"
+
+
+def hostile_estate() -> Tables:
+    """For each name an instance with one database, one service and a route to it, all of that name.
+
+    One message to the service, one to a service that is not there (which asks for a route), one that is
+    rejected.
+    """
+    tables: Tables = {key: [] for key in ("instances", "databases", "services", "routes", "messages", "dialogs")}
+    for number, name in enumerate(NAMES):
+        here = {"instance_name": name}
+        guid = f"{number:08d}-aaaa-bbbb-cccc-000000000000"
+        tables["instances"].append(here)
+        tables["databases"].append({**here, "name": name, "database_id": 5, "service_broker_guid": guid})
+        tables["services"].append({**here, "database_name": name, "name": name})
+        for route, service in ((name, name), ("Ask", BROKER_CONFIGURATION)):
+            columns = {"name": route, "remote_service_name": service, "address": "LOCAL"}
+            tables["routes"].append({**here, "database_name": name, **columns})
+        for kind, service in (("here", name), ("asks", f"{name}?"), ("faulty", name)):
+            tables["messages"].append(
+                {
+                    "message_id": f"{name} {kind}",
+                    "conversation_id": "no id" if kind == "faulty" else conversation(number),
+                    "is_initiator": True,
+                    "enqueue_time": "2026-01-05T12:00:00Z",
+                    "instance_name": name,
+                    "database_name": name,
+                    "to_service_name": service,
+                }
+            )
+        # A dialog that names its broker instance: an id is any text.
+        tables["dialogs"].append(
+            {
+                **here,
+                "database_name": name,
+                "conversation_id": conversation(1_000 + number),
+                "is_initiator": True,
+                "far_service": name,
+                "far_broker_instance": name,
+            }
+        )
+    return tables
+
+
+@pytest.fixture(scope="module")
+def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile") / FOLDER
+    inputs = store_estate(spark, hostile_estate(), folder / "in")
+    file = folder / "job.yaml"
+    text = yaml.safe_load(config_text(inputs, folder / "out"))
+    text["lint"] = {"suppress": [{"object": name} for name in SUPPRESSED]}
+    file.write_text(yaml.safe_dump(text), encoding="utf-8")
+    return file
+
+
+def said(capsys: pytest.CaptureFixture[str], job: Path, command: str, *options: str) -> str:
+    status = cli.main([command, "--config", str(job), "--quiet", *options])
+    out, err = capsys.readouterr()
+    assert (status, err) == (0, "")
+    return out
+
+
+def assert_harmless(out: str) -> None:
+    """Nothing in a text for people moves the cursor, colours it or turns it round."""
+    assert UNPRINTABLE.search(out.replace("\n", "")) is None
+
+
+def test_resolve(spark: SparkSession, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, job, "resolve", "--format", "json")
+    assert out.count("\n") == 1
+    row = json.loads(out)
+    assert row["outcome_counts"] == {"DELIVERED": len(NAMES), "DELAYED": len(NAMES)}
+    assert (row["rows_read"], row["rows_rejected"]) == (3 * len(NAMES), len(NAMES))
+    columns = ("message_id", "instance_name", "database_name", "to_service_name", "route_name")
+    written = {key: rows_of(spark.read.format("delta").load(str(job.parent / "out" / key))) for key in OUTPUTS}
+
+    def found(key: str, *names: str) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row[name] for name in names) for row in written[key])
+
+    assert found("resolved_routes", *columns, "destination_database", "reason") == sorted(
+        line
+        for name in NAMES
+        for line in (
+            (f"{name} here", name, name, name, name, name, "LOCAL_SERVICE"),
+            (f"{name} asks", name, name, f"{name}?", None, None, "ROUTE_REQUESTED"),
+        )
+    )
+    assert found("rejected_messages", "message_id", "instance_name", "to_service_name") == sorted(
+        (f"{name} faulty", name, name) for name in NAMES
+    )
+    assert found("new_route_requests", "message_id", "database_name", "service_name") == sorted(
+        (f"{name} asks", name, f"{name}?") for name in NAMES
+    )
+    for request in written["new_route_requests"]:
+        body = ET.fromstring(request["body"])
+        [service] = body.findall("m:SERVICE_NAME", NAMESPACE)
+        assert [child.tag for child in body] == [service.tag]
+        assert service.text == as_xml_keeps_it(request["service_name"])
+
+
+def as_xml_keeps_it(name: str) -> str:
+    """What XML 1.0 cannot hold is U+FFFD; a parser reads each end of a line as a line feed."""
+    allowed = "".join("\ufffd" if c in "\x00\x07\x1b" else c for c in name)
+    return allowed.replace("\r\n", "\n")
+
+
+def test_runs(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [listed] = json.loads(said(capsys, job, "runs", "--format", "json"))["runs"]
+    out = said(capsys, job, "runs", listed["run_id"])
+    assert_harmless(out)
+    assert "tables.routes" in out
+
+
+def test_explain(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, job, "explain", "--message-id", f"{CONTROL} here")
+    assert_harmless(out)
+    assert "DELIVERED, LOCAL_SERVICE: database 'a\ufffdb\ufffd\ufffdc\ufffdd" in out
+
+
+def test_lint(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is suppressed by a hostile name is left out, and nothing else."""
+    out = said(capsys, job, "lint", "--now", "2026-01-05T12:00:00Z", "--format", "json")
+    assert out.count("\n") == 1
+    found = json.loads(out)
+    assert found["suppressed"] > 0
+    assert {row["instance_name"] for row in found["findings"]} <= {*NAMES, None}
+    named = {row["object"] for row in found["findings"]}
+    assert named & set(SUPPRESSED) == set()
+    assert named & (set(NAMES) - set(SUPPRESSED)) != set()

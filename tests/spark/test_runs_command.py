@@ -1,0 +1,206 @@
+"""``sbroute runs`` as a user runs it, over a table of runs that is written by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing import cli
+from routing.analysis import runs
+from routing.errors import OutputError
+from routing.releases import check_release
+from tests.frames import frame_of, rows_of
+from tests.golden_texts import assert_golden
+from tests.stored import config_text, store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FULL = "4c1d0f6e-0000-4000-8000-000000000001"
+SLOW = "4c1d77aa-0000-4000-8000-000000000002"
+EMPTY = "9b00c3d2-0000-4000-8000-000000000003"
+SETTINGS = {"resolve": {"mode": "full", "as_of": None}, "tables": {"routes": "/data/routes"}, "spark": {}}
+
+
+def recorded(run_id: str, started: str, finished: str, **columns: Any) -> dict[str, Any]:
+    """A row of ``runs``."""
+    return {
+        "run_id": run_id,
+        "mode": "full",
+        "started_at": started,
+        "finished_at": finished,
+        "input_versions": {"routes": 3, "messages": 1200},
+        "output_versions": {"resolved_routes": 7, "rejected_messages": 7, "new_route_requests": 7},
+        "rows_read": 2_000,
+        "rows_resolved": 1_990,
+        "rows_rejected": 10,
+        "outcome_counts": {"SENT": 995, "DELIVERED": 995},
+        "reason_counts": {"NETWORK_ADDRESS": 995, "LOCAL_SERVICE": 995},
+        "dialog_hash": "builtin",
+        "settings": json.dumps(SETTINGS),
+        "stage_seconds": {"read": 1.5, "keys": 6.0, "resolved_routes": 3.0},
+        "release": "0.1.0",
+        **columns,
+    }
+
+
+# In no order; the second of two that began at once is the one with the greater id.
+RUNS = [
+    recorded(FULL, "2026-01-05T10:00:00Z", "2026-01-05T10:00:12Z"),
+    recorded(
+        EMPTY,
+        "2026-01-05T12:00:00.250000Z",
+        "2026-01-05T12:00:00.250000Z",
+        rows_read=0,
+        rows_resolved=0,
+        rows_rejected=0,
+        outcome_counts={},
+        reason_counts={},
+        stage_seconds={"read": 0.0},
+        as_of="2026-01-01T00:00:00Z",
+        release="unknown",
+    ),
+    recorded(
+        SLOW,
+        "2026-01-05T11:00:00Z",
+        "2026-01-05T12:00:00Z",
+        # What the first release let through.
+        settings=json.dumps({**SETTINGS, "spark": {"spark.ssl.keyPassword": "Hunter2", "spark.x": "y"}}),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration over these runs; no other table exists, and none is asked for."""
+    from routing.schemas import RUNS as SCHEMA
+
+    folder = tmp_path_factory.mktemp("recorded")
+    store(frame_of(spark, RUNS, SCHEMA), folder / "out" / "runs")
+    return configured(folder)
+
+
+def configured(folder: Path) -> Path:
+    file = folder / "job.yaml"
+    keys = ("routes", "databases", "services", "instances", "messages")
+    text = config_text(folder / "none", folder / "out", **{key: folder / "none" / key for key in keys})
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def said(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:
+    """What one command prints, the folder's name left out."""
+    assert cli.main(["runs", "--config", str(job), *line]) == status
+    out, err = capsys.readouterr()
+    assert (err if status == 0 else out) == ""
+    shown = "\n".join(text.rstrip() for text in (out + err).splitlines())
+    return re.sub(re.escape(str(job.parent)), "FOLDER", shown)
+
+
+def test_the_list_and_one_run(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    everything = said(capsys, job)
+    latest = said(capsys, job, "--limit", "1")
+    assert_golden("runs_table.txt", f"{everything}\n\n--limit 1\n\n{latest}\n\nRUN\n\n{said(capsys, job, SLOW)}")
+
+
+def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from routing.schemas import RUNS as SCHEMA
+
+    listed = json.loads(said(capsys, job, "--format", "json", "--limit", "2"))
+    assert listed == {
+        "runs": [
+            {
+                "run_id": EMPTY,
+                "mode": "full",
+                "started_at": "2026-01-05T12:00:00.250000+00:00",
+                "seconds": 0.0,
+                "rows_read": 0,
+                "rows_resolved": 0,
+                "rows_rejected": 0,
+                "outcome_counts": {},
+                "release": "unknown",
+            },
+            {
+                "run_id": SLOW,
+                "mode": "full",
+                "started_at": "2026-01-05T11:00:00+00:00",
+                "seconds": 3600.0,
+                "rows_read": 2000,
+                "rows_resolved": 1990,
+                "rows_rejected": 10,
+                "outcome_counts": {"SENT": 995, "DELIVERED": 995},
+                "release": "0.1.0",
+            },
+        ],
+        "more": True,
+    }
+    one = json.loads(said(capsys, job, "4c1d0", "--format", "json"))
+    assert list(one) == [*SCHEMA.names, "seconds", "slow_stages"]
+    assert one["run_id"] == FULL
+    assert one["finished_at"] == "2026-01-05T10:00:12+00:00"
+    assert json.loads(one["settings"]) == SETTINGS
+    assert one["slow_stages"] == [
+        {"stage": "keys", "seconds": 6.0, "share": 0.5},
+        {"stage": "resolved_routes", "seconds": 3.0, "share": 0.25},
+        {"stage": "read", "seconds": 1.5, "share": 0.125},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("4c1d", rf"sbroute: '4c1d' is the beginning of 2 runs: '{SLOW}'; '{FULL}' \(write more of the id\)"),
+        (
+            "9b00d3d2",
+            rf"sbroute: no run '9b00d3d2' is recorded in 'FOLDER/out/runs' \(the nearest are '{EMPTY}'\)",
+        ),
+        ("zz", rf"sbroute: no run 'zz' .* \(the nearest are '{EMPTY}', '{SLOW}', '{FULL}'\)"),
+        ("%", r"sbroute: no run '%' .*"),
+        ("4c1d'\" or 1=1 --\n`\x1b[31m", r"""sbroute: no run '4c1d\\'" or 1=1 --\\n`\\x1b\[31m' .*"""),
+    ],
+)
+def test_a_run_that_is_not_there(asked: str, text: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert re.fullmatch(text, said(capsys, job, f"{asked}", status=2))
+
+
+def test_a_table_that_is_not_there(
+    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, configured(tmp_path), status=2) == (
+        "sbroute: output.runs: there is no Delta table at 'FOLDER/out/runs' (sbroute resolve makes it)"
+    )
+
+
+def test_tables_of_a_newer_release(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may have columns that this release does not know: the release is told, not the columns."""
+    from pyspark.sql import functions as F
+
+    from routing.schemas import RUNS as SCHEMA
+
+    frame = frame_of(spark, [*RUNS, {**RUNS[0], "release": "99.10.1"}, {**RUNS[0], "release": "99.9"}], SCHEMA)
+    store(frame.withColumn("column_of_tomorrow", F.lit(1)), tmp_path / "out" / "runs")
+    assert re.fullmatch(
+        r"sbroute: output.runs: 'FOLDER/out/runs' was written by release '99.10.1', this is \S+"
+        r" \(install that release or a newer one, or name other outputs\)",
+        said(capsys, configured(tmp_path), status=2),
+    )
+    with pytest.raises(OutputError, match=r"release '99.10.1'"):
+        check_release(frame, "there")
+    check_release(frame.where("release < '9'"), "there")
+
+
+def test_in_a_notebook(spark: SparkSession) -> None:
+    """Frames in, frames out; no table is needed."""
+    from routing.schemas import RUNS as SCHEMA
+
+    frame = frame_of(spark, RUNS, SCHEMA)
+    assert [row["run_id"] for row in rows_of(runs.listed(frame))] == [EMPTY, SLOW, FULL]
+    [row] = rows_of(runs.found(frame, EMPTY, "there"))
+    # A run of no time has no shares.
+    assert row["slow_stages"] == [{"stage": "read", "seconds": 0.0, "share": None}]

@@ -1,0 +1,256 @@
+"""No secret in a configuration: refused by name or by value, and told without it."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing import cli
+from routing.config import load
+from routing.config.secrets import holds_secret, names_secret, without_secrets
+from routing.errors import ConfigError
+from tests.unit.test_config import WHOLE
+
+VALUE = "Hunter2-hunter2"
+SECRET_NAMES = [
+    "password",
+    "PASSWORD",
+    "db_password",
+    "sqlPassword",
+    "pwd",
+    "secret",
+    "token",
+    "accessToken",
+    "sas",
+    "account_key",
+    "AccountKey",
+    "api-key",
+    "private_key",
+    "connectionString",
+    "connection_string",
+    "credentials",
+    "spark.hadoop.fs.s3a.access.key",
+    "spark.hadoop.fs.s3a.secret.key",
+    "spark.hadoop.fs.s3a.session.token",
+    "spark.hadoop.fs.s3a.encryption.key",
+    "spark.hadoop.fs.s3a.bucket.estate.secret.key",
+    "spark.hadoop.fs.azure.account.key.acct.dfs.core.windows.net",
+    "fs.azure.account.key.acct.dfs.core.windows.net",
+    "spark.hadoop.fs.azure.account.oauth2.client.secret.acct.dfs.core.windows.net",
+    "spark.hadoop.fs.azure.sas.estate.acct.blob.core.windows.net",
+    "spark.hadoop.fs.azure.sas.fixed.token.acct.dfs.core.windows.net",
+    "spark.hadoop.google.cloud.auth.service.account.private.key",
+    "spark.hadoop.fs.gs.auth.client.secret",
+    "spark.hadoop.javax.jdo.option.ConnectionPassword",
+    "spark.ssl.keyStorePassword",
+    "spark.ssl.keyPassword",
+    "spark.authenticate.secret",
+    "spark.databricks.token",
+]
+HARMLESS_NAMES = [
+    "routes",
+    "broadcast_limit",
+    "missing_route_namespace",
+    "suppress",
+    "spark.driver.memory",
+    "spark.sql.shuffle.partitions",
+    "spark.hadoop.fs.s3a.aws.credentials.provider",
+    "spark.hadoop.fs.s3a.assumed.role.credentials.provider",
+    "spark.hadoop.hadoop.security.credential.provider.path",
+    "spark.hadoop.fs.s3a.endpoint",
+    "spark.hadoop.fs.azure.account.auth.type.acct.dfs.core.windows.net",
+    "spark.hadoop.fs.azure.account.oauth.provider.type.acct.dfs.core.windows.net",
+    "spark.hadoop.fs.azure.sas.token.provider.type.acct.dfs.core.windows.net",
+    "spark.hadoop.fs.azure.account.oauth2.client.id",
+    "spark.hadoop.google.cloud.auth.service.account.json.keyfile",
+    "spark.kerberos.keytab",
+    "spark.kerberos.principal",
+    "spark.ssl.keyStore",
+    "spark.authenticate",
+    "spark.authenticate.secret.file",
+    "spark.authenticate.secretBitLength",
+    "spark.security.credentials.hive.enabled",
+    "spark.sql.redaction.string.regex",
+    "spark.sql.parquet.columnarReaderBatchSize",
+]
+SECRET_VALUES = [
+    "s3a://AKIDEXAMPLE:wJalrXUtn@estate/routes",
+    "jdbc:sqlserver://srv;user=sa;password=Hunter2-hunter2",
+    "https://user:Hunter2-hunter2@host/x",
+    "https://ghs_token@host/x",
+    "wasbs://c@acct.blob.core.windows.net/x?sv=2024&sig=Hunter2-hunter2",
+    "https://b.s3.amazonaws.com/x?X-Amz-Algorithm=A&X-Amz-Signature=Hunter2",
+    "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=Hunter2==",
+    "Endpoint=sb://x/;SharedAccessKey=Hunter2",
+    "-Xmx1g -Djavax.net.ssl.trustStorePassword=Hunter2",
+    "AKIAIOSFODNN7EXAMPLE",
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "dapi0123456789abcdef0123456789abcdef",
+]
+HARMLESS_VALUES = [
+    "data/routes",
+    "s3a://estate/routes",
+    "abfss://estate@acct.dfs.core.windows.net/routes",
+    "gs://estate/a=1/token=none/routes",
+    "tcp://host.example:4022",
+    "main.broker.routes",
+    "C:\\data\\routes",
+    "a:b@c",
+    "it's 50% off; or = not",
+    "-XX:+UseSerialGC -Dderby.system.home=/tmp/x",
+    "(?i)secret|password|token",
+    "https://login.example/tenant/oauth2/token",
+    "urn:a=b",
+    "2026-01-05T12:00:00+02:00",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_a_name_of_a_secret(name: str) -> None:
+    assert names_secret(name)
+
+
+@pytest.mark.parametrize("name", HARMLESS_NAMES)
+def test_a_name_that_is_none(name: str) -> None:
+    assert not names_secret(name)
+
+
+@pytest.mark.parametrize("value", SECRET_VALUES)
+def test_a_value_with_a_secret(value: str) -> None:
+    assert holds_secret(value)
+
+
+@pytest.mark.parametrize("value", [*HARMLESS_VALUES, None, True, 7])
+def test_a_value_without(value: object) -> None:
+    assert not holds_secret(value)
+
+
+def told(values: Any, *overrides: str, file: str = "/conf/job.yaml") -> str:
+    """What a user sees of a refused configuration, the traceback of --verbose included."""
+    text = values if isinstance(values, str) else yaml.safe_dump(values, allow_unicode=True)
+    with pytest.raises(ConfigError) as caught:
+        load(file, overrides, text=text)
+    assert caught.value.exit_code == 2
+    shown = "".join(traceback.format_exception(caught.value))
+    assert VALUE not in shown
+    assert "unter2" not in shown
+    return str(caught.value)
+
+
+def test_keys_are_named_and_values_are_not() -> None:
+    """Other faults of the file wait: their texts show values."""
+    text = told(
+        {
+            **WHOLE,
+            "spark": {
+                "spark.hadoop.fs.s3a.secret.key": VALUE,
+                "spark.driver.extraJavaOptions": f"-Dx.password={VALUE}",
+                "spark.driver.memory": "1g",
+            },
+            "tables": {**WHOLE["tables"], "routes": f"s3a://key:{VALUE}@estate/routes"},
+            "resolve": {"dialog_hash": VALUE, "mode": VALUE},
+            "password": VALUE,
+            "lint": {"suppress": [{"object": "x", "api_key": VALUE}]},
+        }
+    )
+    assert text == (
+        "the configuration '/conf/job.yaml' holds what looks like 5 secrets: 'lint.suppress.api_key'; 'password';"
+        " 'spark.spark.driver.extraJavaOptions'; 'spark.spark.hadoop.fs.s3a.secret.key'; 'tables.routes' (take it"
+        " out, and change it where others may have read it; access comes from the platform: an instance role, a"
+        " credential provider, the environment, the cluster's secret scope)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        (f"spark.spark.hadoop.fs.s3a.secret.key={VALUE}", "--set 'spark.spark.hadoop.fs.s3a.secret.key'"),
+        (f"spark.spark.hadoop.fs.s3a.secret.key=[{VALUE}", "--set 'spark.spark.hadoop.fs.s3a.secret.key'"),
+        (f"spark={{spark.hadoop.fs.s3a.secret.key: {VALUE}}}", "--set 'spark'"),
+        (f"spark={{spark.hadoop.fs.s3a.secret.key: '{VALUE}", "--set 'spark'"),
+        (f"tables.routes=https://u:{VALUE}@h/x", "--set 'tables.routes'"),
+        (f"password:{VALUE}", "a key of --set"),
+        (f"https://u:{VALUE}@h/x", "a key of --set"),
+    ],
+)
+def test_set_is_held_to_the_same(override: str, named: str) -> None:
+    assert f"looks like 1 secret: {named} (" in told(WHOLE, override)
+
+
+def test_a_secret_in_the_key_itself() -> None:
+    text = told({**WHOLE, "spark": {f"https://u:{VALUE}@h/x": "y"}})
+    assert "1 secret: a key of spark (" in text
+
+
+def test_a_secret_in_the_name_of_the_file() -> None:
+    text = told(WHOLE, file=f"s3a://key:{VALUE}@estate/job.yaml")
+    assert text.startswith("the configuration '…' holds what looks like 1 secret: the address of the file itself")
+
+
+@pytest.mark.parametrize(
+    "line", [f"password: *{VALUE}", f"password: !{VALUE} x", f'password: "{VALUE}', f"password: {VALUE}: x"]
+)
+def test_broken_yaml_is_told_without_its_words(line: str) -> None:
+    assert "is not valid YAML" in told(f"tables: {{}}\n{line}\n")
+
+
+@pytest.mark.parametrize("text", ["resolve: {as_of: 2026-13-01}", "a: " + "[" * 1_000])
+def test_what_the_parser_cannot_take_is_a_fault_of_the_file(text: str) -> None:
+    assert "is not valid YAML" in told(text)
+    assert "is not valid YAML" in told(WHOLE, text.replace(": ", "=", 1).replace("{as_of: ", "").rstrip("}"))
+
+
+def test_aliases_that_lead_in_a_circle_or_fan_out() -> None:
+    assert "unknown key" in told("a: &a [*a]")
+    bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
+    assert "49 faults: unknown key 'a0'" in told(bomb)
+    assert "1 secret: 'b.token'" in told(bomb + f"b: {{token: {VALUE}, x: *a39}}\n")
+
+
+def test_the_command_prints_no_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump({**WHOLE, "spark": {"spark.ssl.keyPassword": VALUE}}), encoding="utf-8")
+    for command in ("resolve", "lint", "runs"):
+        assert cli.main([command, "--config", str(file), "--verbose"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "'spark.spark.ssl.keyPassword'" in err
+        assert VALUE not in err
+
+
+@given(st.text(), st.text())
+def test_any_text_is_judged(key: str, value: str) -> None:
+    names_secret(key)
+    holds_secret(value)
+    assert names_secret(f"{key}_password")
+    assert holds_secret(f"{value} password=x")
+
+
+def test_long_texts_are_judged_at_once() -> None:
+    for text in ("a" * 100_000, "a." * 50_000, "eyJ-" * 2_000, "a=" * 50_000, "a b" * 50_000):
+        assert not holds_secret(text)
+        assert not names_secret(text)
+
+
+def test_what_an_older_run_recorded_is_shown_without_it() -> None:
+    recorded = {
+        "spark": {"spark.hadoop.fs.s3a.secret.key": VALUE, "spark.driver.memory": "1g"},
+        "tables": {"routes": f"s3a://key:{VALUE}@estate/x", "messages": "/data/messages"},
+        "lint": {"suppress": [{"token": VALUE, "object": "x"}]},
+        "resolve": {"as_of": None},
+    }
+    shown = without_secrets(json.loads(json.dumps(recorded)))
+    assert shown == {
+        "spark": {"spark.hadoop.fs.s3a.secret.key": "…", "spark.driver.memory": "1g"},
+        "tables": {"routes": "…", "messages": "/data/messages"},
+        "lint": {"suppress": [{"token": "…", "object": "x"}]},
+        "resolve": {"as_of": None},
+    }
