@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo demo-import test test-rules test-matrix test-connect test-cluster test-s3 mutants bench check format lock wheel clean
+.PHONY: help setup java demo demo-import test test-rules test-matrix test-connect test-cluster test-s3 test-crash mutants bench bench-check check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -41,11 +41,24 @@ build/moto/.ready: tests/platforms/moto.lock
 	@build/moto/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --requirement $<
 	@touch $@
 
+test-crash: setup  ## kill and race runs, fill the disk, corrupt logs (SHORT=1 for a few minutes of it)
+	@$(WITH_JAVA) SBROUTE_CRASH=$(if $(SHORT),short,all) \
+		$(BIN)/python -m pytest tests/crash --durations=10 $(ARGS)
+
 mutants: setup  ## break each rule once, in a copy, and demand a red test (ARGS=NAME)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants $(ARGS)
 
-bench: setup  ## make benchmark tables and measure (ARGS='--messages 1000000'; minutes at the default size)
+bench: .venv/.bench  ## measure beside copy, naive PySpark, Polars, DuckDB (ARGS='--messages 1000000'; long at 10 million)
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.bench $(ARGS)
+
+bench-check: .venv/.bench  ## compare the ratios of a short measurement with the recorded baseline
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.check $(ARGS)
+
+# What only measurements need joins .venv when it is asked for; its pins for the rest are those of .venv.
+.venv/.bench: $(READY) benchmarks/bench.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
+		--requirement benchmarks/bench.lock
+	@touch $@
 
 check: setup  ## run the linters and the type checker
 	$(BIN)/ruff check

@@ -15,7 +15,7 @@ from routing.terms import MatchingStep, Outcome, Reason
 
 if TYPE_CHECKING:
     from routing.dialog_hash import register as register_dialog_hash
-    from routing.pipeline import Resolution, Run, read_run, resolve, run
+    from routing.pipeline import Resolution, Run, current_routes, read_run, resolve, run
 
 __all__ = [
     "Config",
@@ -27,6 +27,7 @@ __all__ = [
     "RoutingError",
     "Run",
     "StorageError",
+    "current_routes",
     "load_config",
     "read_run",
     "register_dialog_hash",
@@ -37,6 +38,7 @@ __all__ = [
 _NEEDS_SPARK = {
     "Resolution": "routing.pipeline",
     "Run": "routing.pipeline",
+    "current_routes": "routing.pipeline",
     "read_run": "routing.pipeline",
     "resolve": "routing.pipeline",
     "run": "routing.pipeline",

@@ -11,10 +11,11 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
-from routing.commands import demo, explain, import_, lint, resolve
+from routing.commands import demo, explain, import_, lint, resolve, runs
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -32,6 +33,7 @@ _ROOMS: dict[str, ModuleType] = {
     "demo": demo,
     "import": import_,
     "resolve": resolve,
+    "runs": runs,
     "explain": explain,
     "lint": lint,
 }
@@ -65,6 +67,10 @@ class Console:
         """Something that the command has to say besides; ``--quiet`` leaves out what is only information."""
         if self._quiet and level == "info":
             return
+        from routing.show import printable
+
+        # One line, whatever names of tables or files, or Java's own words, bring along.
+        text = printable(text)
         if self._json:
             moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
             text = json.dumps({"time": moment, "level": level, "message": text})
@@ -111,6 +117,10 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Console], int]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        # A character that a stream's encoding lacks is printed as its escape: no reason to fail after the work.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.version:

@@ -62,6 +62,20 @@ class ConfigError(ContractError):
         return cls(f"the configuration {quoted(file)} has {bounded(faults, 'fault')}")
 
     @classmethod
+    def secrets(cls, file: str, keys: Sequence[str]) -> ConfigError:
+        """Keys that look like secrets, or hold one; their values are not told."""
+        return cls(
+            f"the configuration {quoted(file)} holds what looks like {bounded(keys, 'secret')}",
+            "take it out, and change it where others may have read it; access comes from the platform: an instance"
+            " role, a credential provider, the environment, the cluster's secret scope",
+        )
+
+    @classmethod
+    def now_without_retries(cls) -> ConfigError:
+        """Only incremental mode tries messages again, at the time of the run."""
+        return cls("--now is for resolve.mode: incremental", "a full run judges all messages as of --as-of")
+
+    @classmethod
     def hanging_udf(cls, version: str, setting: str) -> ConfigError:
         """A Python UDF over a Delta scan would hang for ever on this Spark."""
         return cls(
@@ -100,6 +114,19 @@ class InputError(ContractError):
         )
 
     @classmethod
+    def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
+        """Something else than an append happened to the messages since the last run."""
+        return cls.full_run_needed(f"version {version} of {quoted(location)} is no append ({operation})")
+
+    @classmethod
+    def full_run_needed(cls, why: str) -> InputError:
+        """An incremental run cannot go on from the last run that counts."""
+        return cls(
+            f"tables.messages: {why}",
+            "run once with --set resolve.mode=full; the next incremental run goes on from there",
+        )
+
+    @classmethod
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
         """Columns are missing or have a type that is not accepted."""
         return cls(f"table {key} has {bounded(faults, 'column fault')}")
@@ -113,6 +140,23 @@ class InputError(ContractError):
         )
 
 
+class RunError(ContractError):
+    """A run that was asked for is not recorded, or not the only one that the text fits."""
+
+    @classmethod
+    def unknown(cls, asked: str, location: str, nearest: Sequence[str]) -> RunError:
+        """No run has this id or begins with it."""
+        others = [quoted(other) for other in nearest]
+        hint = f"the nearest are {', '.join(others)}" if others else "no run is recorded there"
+        return cls(f"no run {quoted(asked)} is recorded in {quoted(location)}", hint)
+
+    @classmethod
+    def ambiguous(cls, asked: str, found: Sequence[str], total: int) -> RunError:
+        """Several runs begin with this text."""
+        runs = bounded([quoted(run) for run in found], "run", total)
+        return cls(f"{quoted(asked)} is the beginning of {runs}", "write more of the id")
+
+
 class OutputError(ContractError):
     """An output location holds something else than the table it is meant for."""
 
@@ -123,6 +167,19 @@ class OutputError(ContractError):
             f"output.{key}: {quoted(location)} holds a table of another schema, {bounded(faults, 'difference')}",
             "name another location",
         )
+
+    @classmethod
+    def newer_release(cls, location: str, found: str, own: str) -> OutputError:
+        """A newer release has written there: what it means by its columns is not known here."""
+        return cls(
+            f"output.runs: {quoted(location)} was written by release {quoted(found)}, this is {own}",
+            "install that release or a newer one, or name other outputs",
+        )
+
+    @classmethod
+    def no_runs(cls, location: str) -> OutputError:
+        """There is no table of runs yet."""
+        return cls(f"output.runs: there is no Delta table at {quoted(location)}", "sbroute resolve makes it")
 
     @classmethod
     def not_a_table(cls, key: str, location: str) -> OutputError:
@@ -166,6 +223,32 @@ class StorageError(RoutingError):
         """Spark or the storage failed while the command was doing something."""
         return cls(f"the run failed while {doing}: {why}", "run again once the cause is gone")
 
+    @classmethod
+    def locked(cls, file: str, pid: str, run_id: str) -> StorageError:
+        """Another process is at work on the same tables."""
+        return cls(
+            f"another run is at work on these tables: run {quoted(run_id)}, process {quoted(pid)},"
+            f" holds {quoted(file)}",
+            "run again when it has ended",
+        )
+
+    @classmethod
+    def overtaken(cls, key: str, location: str) -> StorageError:
+        """Another run has written to the same tables meanwhile: this one must not count."""
+        return cls(
+            f"another run has written to output.{key} at {quoted(location)} meanwhile; this run does not count",
+            "run again: what this one wrote is taken back",
+        )
+
+    @classmethod
+    def not_restored(cls, key: str, location: str, version: int, why: str) -> StorageError:
+        """What an unfinished run left cannot be taken back."""
+        return cls(
+            f"output.{key} at {quoted(location)} holds rows of an unfinished run,"
+            f" and version {version} cannot be restored: {why}",
+            "run once with --set resolve.mode=full",
+        )
+
 
 class InternalError(RoutingError):
     """The run's own accounts do not agree, which is a fault of this program."""
@@ -180,6 +263,10 @@ class InternalError(RoutingError):
 
 def first_sentence(error: BaseException) -> str:
     """The first line of an error of Spark or Java, shortened: what a user can act on."""
-    text = str(error).strip() or type(error).__name__
-    line = text.splitlines()[0].strip()
+    lines = (str(error).strip() or type(error).__name__).splitlines()
+    line = lines[0].strip()
+    if line.startswith("An error occurred while calling"):
+        # py4j's own words say nothing; what went wrong is in the last cause.
+        causes = [text for text in lines if text.startswith((": ", "Caused by: "))]
+        line = causes[-1].removeprefix(": ").removeprefix("Caused by: ").strip() if causes else line
     return line[: 2 * _SHOWN_CHARACTERS] + ("…" if len(line) > 2 * _SHOWN_CHARACTERS else "")

@@ -1,25 +1,27 @@
-"""Read → validate → keys → plan → resolve → write → record: the only room that knows the order."""
+"""Read → validate → keys → plan → resolve → write → record: the only room that knows the order of a run."""
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing import schemas, tables
+from routing import history, incremental, ledger, pending, schemas, tables, writing
 from routing.compiling import Compiled, Options, check_rows, compiled, conformed, size_of_plan
-from routing.config import Config, Location, size_in_bytes
-from routing.errors import InputError, InternalError, RoutingError, StorageError, first_sentence
+from routing.config import Config, size_in_bytes
+from routing.errors import ConfigError, InputError, StorageError
 from routing.keeping import held
+from routing.ledger import LastRun
+from routing.locking import only_run
 from routing.release import release
-from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE, Outcome, Reason
+from routing.stages import Stages
+from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+from routing.writing import Target, Written
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,9 @@ def resolve(
     """
     frames = held(conformed(tables))
     check_rows(frames)
-    moment = as_of if as_of is None or as_of.tzinfo else as_of.replace(tzinfo=timezone.utc)
     options = Options(
         run_id=run_id or new_run_id(),
-        as_of=moment,
+        as_of=None if as_of is None else _utc(as_of),
         dialog_hash=dialog_hash,
         broadcast_limit=broadcast_limit,
         missing_route_namespace=missing_route_namespace,
@@ -88,14 +89,20 @@ def run(
     config: Config,
     *,
     run_id: str | None = None,
+    now: datetime | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Run:
     """The main job, from tables to tables (commands.md); ``progress`` is told of each stage.
 
     Every pass reads each input at the one version that the run records; outputs are committed in the order
-    requests, rejected, resolved, runs. Raises ContractError before anything is written, StorageError after.
+    requests, rejected, resolved, pending, runs. ``now`` (UTC where it has no zone; the clock if not given) is
+    the time at which incremental mode tries delayed messages again. Raises ContractError before anything is
+    written, StorageError after, and where another run is at work.
     """
     started = datetime.now(timezone.utc)
+    is_full = config.resolve.mode == "full"
+    if is_full and now is not None:
+        raise ConfigError.now_without_retries()
     options = Options(
         run_id=run_id or new_run_id(),
         as_of=config.resolve.as_of,
@@ -103,44 +110,121 @@ def run(
         broadcast_limit=config.resolve.broadcast_limit,
         missing_route_namespace=config.missing_route_namespace,
     )
-    clock = _Stages(progress)
-    with clock.stage("read"):
-        inputs = tables.snapshots(spark, config.tables)
-        for key, location in config.output.items():
-            tables.check_output(spark, key, location, schemas.OUTPUTS[key])
-        frames = held(conformed({key: snapshot.read(spark) for key, snapshot in inputs.items()}))
-    with clock.stage("validate"):
-        check_rows(frames)
-    with clock.stage("keys"):
-        job = compiled(spark, frames, options)
-    try:
-        with clock.stage("plan"):
-            _fit_plan(job)
-        written, counts = _write(job, config, clock)
-    finally:
-        job.release()
-    row = {
-        "run_id": options.run_id,
-        "mode": config.resolve.mode,
-        "started_at": started,
-        "finished_at": datetime.now(timezone.utc),
-        "as_of": options.as_of,
-        "now": None,
-        "input_versions": {key: snapshot.version for key, snapshot in inputs.items()},
-        "output_versions": written,
-        "rows_read": job.rows_read,
-        "rows_resolved": counts.resolved,
-        "rows_rejected": counts.rejected,
-        "outcome_counts": counts.outcomes,
-        "reason_counts": counts.reasons,
-        "dialog_hash": options.dialog_hash,
-        "settings": config.as_json(),
-        "stage_seconds": clock.seconds,
-        "release": release(),
+    clock = Stages(progress)
+    for key, location in config.output.items():
+        tables.check_writable(key, location)
+    with only_run(config.output["runs"], options.run_id):
+        with clock.stage("read"):
+            before = _versions(spark, config)
+            last = ledger.last_run(spark, config.output["runs"], options.run_id)
+            inputs = tables.snapshots(spark, config.tables)
+        work = _Work(spark, config, options, inputs, before, last, clock)
+        moment = None if is_full else _utc(now or started)
+        written = _full(work) if moment is None else _increment(work, moment)
+        row = {
+            "run_id": options.run_id,
+            "mode": config.resolve.mode,
+            "started_at": started,
+            "finished_at": _after(last),
+            "as_of": options.as_of,
+            "now": moment,
+            "input_versions": {key: snapshot.version for key, snapshot in inputs.items()},
+            "output_versions": dict(written.versions),
+            "rows_read": written.read,
+            "rows_resolved": written.resolved,
+            "rows_rejected": written.rejected,
+            "outcome_counts": dict(written.outcomes),
+            "reason_counts": dict(written.reasons),
+            "dialog_hash": options.dialog_hash,
+            "settings": config.as_json(),
+            "stage_seconds": clock.seconds,
+            "release": release(),
+        }
+        ledger.record(spark, config, row, last)
+        resolved, runs = config.output["resolved_routes"], config.output["runs"]
+        if moment is not None and resolved.is_name and runs.is_name:
+            try:
+                history.show_current_routes(spark, resolved, runs)
+            except StorageError as error:
+                # The run counts all the same.
+                work.notes.append(str(error))
+    return Run(row, tuple(work.notes))
+
+
+def _after(last: LastRun | None) -> datetime:
+    """The clock, but later than the run before: the order of runs must not depend on it."""
+    now = datetime.now(timezone.utc)
+    return now if last is None else max(now, last.finished_at + timedelta(microseconds=1))
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the parts of a run share; ``before`` are the versions of the output tables at its start."""
+
+    spark: SparkSession
+    config: Config
+    options: Options
+    inputs: Mapping[str, tables.Snapshot]
+    before: Mapping[str, int]
+    last: LastRun | None
+    clock: Stages
+    notes: list[str] = field(default_factory=list)
+
+    def checked(self, written: Written, before: Mapping[str, int]) -> Written:
+        """What was written, if nobody else wrote meanwhile."""
+        ledger.check_alone(self.spark, self.config, before, written.versions, self.options.run_id)
+        return written
+
+
+def _versions(spark: SparkSession, config: Config) -> dict[str, int]:
+    """The versions of the output tables that exist. Raises OutputError where something else stands there."""
+    found = {
+        key: tables.check_output(spark, key, location, schemas.OUTPUTS[key])
+        for key, location in config.output.items()
     }
-    frame = spark.createDataFrame([Row(**row)], schemas.RUNS)
-    tables.append(frame, "runs", config.output["runs"], options.run_id)
-    return Run(row, tuple(job.notes))
+    return {key: version for key, version in found.items() if version is not None}
+
+
+def _full(work: _Work) -> Written:
+    """Resolve every message, and replace the outputs."""
+    with work.clock.stage("read"):
+        frames = held(conformed({key: snapshot.read(work.spark) for key, snapshot in work.inputs.items()}))
+    with work.clock.stage("validate"):
+        check_rows(frames)
+    target = Target(work.config, work.options.run_id, work.before, work.clock)
+    return work.checked(_resolved(work, frames, lambda job: writing.full(job, target)), work.before)
+
+
+def _increment(work: _Work, now: datetime) -> Written:
+    """Resolve what is new and what is delayed, and add to the outputs."""
+    standing = None
+    with work.clock.stage("read"):
+        if work.last is not None:
+            ledger.check_succession(work.config, work.last)
+            standing, notes = ledger.recovered(work.spark, work.config, work.last, work.before)
+            work.notes.extend(notes)
+    before = {**work.before, **(standing or {})}
+    step = incremental.read(work.spark, work.config, work.inputs, work.last, standing or {}, now, work.clock)
+    with work.clock.stage("validate"):
+        check_rows(step.frames)
+    work.notes.extend(step.notes)
+    if step.is_idle and standing is not None:
+        return Written(standing)
+    target = Target(work.config, work.options.run_id, before, work.clock, standing)
+    return work.checked(_resolved(work, step.frames, lambda job: writing.increment(job, step, target)), before)
+
+
+def _resolved(work: _Work, frames: Mapping[str, DataFrame], commit: Callable[[Compiled], Written]) -> Written:
+    """Compile checked frames, and write what comes of it."""
+    with work.clock.stage("keys"):
+        job = compiled(work.spark, frames, work.options)
+    try:
+        with work.clock.stage("plan"):
+            _fit_plan(job)
+        return commit(job)
+    finally:
+        work.notes.extend(job.notes)
+        job.release()
 
 
 def _fit_plan(job: Compiled) -> None:
@@ -154,62 +238,8 @@ def _fit_plan(job: Compiled) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Counts:
-    resolved: int
-    rejected: int
-    outcomes: dict[str, int]
-    reasons: dict[str, int]
-
-
-def _write(job: Compiled, config: Config, clock: _Stages) -> tuple[dict[str, int], _Counts]:
-    """Commit the outputs in order; returns the versions written and the counts of the same passes."""
-    run_id, written = job.options.run_id, {}
-    opened = job.opened()
-    if opened is not None:
-        with clock.stage("requests"):
-            opened = job.keep(opened)
-    tallies: dict[str, Row] = {}
-    for key, rows, aggregates in (
-        ("new_route_requests", job.new_route_requests(opened), _tallies()[:1]),
-        ("rejected_messages", job.rejected(), _tallies()[:1]),
-        ("resolved_routes", job.resolved(opened), _tallies()),
-    ):
-        with clock.stage(key):
-            written[key], tallies[key] = _overwritten(rows, key, config.output[key], run_id, aggregates)
-    tally = tallies["resolved_routes"]
-    counts = _Counts(
-        resolved=int(tally["rows"]),
-        rejected=int(tallies["rejected_messages"]["rows"]),
-        outcomes={str(o): int(tally[f"outcome_{o}"]) for o in Outcome if tally[f"outcome_{o}"]},
-        reasons={str(r): int(tally[f"reason_{r}"]) for r in Reason if tally[f"reason_{r}"]},
-    )
-    decided = sum(counts.outcomes.values()), sum(counts.reasons.values())
-    if counts.resolved + counts.rejected != job.rows_read or decided != (counts.resolved, counts.resolved):
-        raise InternalError.counts(job.rows_read, min(decided), counts.rejected)
-    return written, counts
-
-
-def _overwritten(
-    rows: DataFrame, key: str, location: Location, run_id: str, tally: list[Column]
-) -> tuple[int, Row]:
-    """Replace an output table; returns its version and the tally of the rows, from the pass that writes them.
-
-    A catalog's command hides what its inner query observed, so there the tally is read from the new version.
-    """
-    if location.is_name:
-        version = tables.overwrite(rows, key, location, run_id)
-        return version, tables.Snapshot(location, version).read(rows.sparkSession).agg(*tally).collect()[0]
-    observed = Observation(f"{key}-{run_id}")
-    version = tables.overwrite(rows.observe(observed, *tally), key, location, run_id)
-    return version, Row(**observed.get)
-
-
-def _tallies() -> list[Column]:
-    """Aggregates that count rows, first all, then by outcome and by reason."""
-    by_outcome = [F.count(F.when(F.col("outcome") == str(o), 1)).alias(f"outcome_{o}") for o in Outcome]
-    by_reason = [F.count(F.when(F.col("reason") == str(r), 1)).alias(f"reason_{r}") for r in Reason]
-    return [F.count(F.lit(1)).alias("rows"), *by_outcome, *by_reason]
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
 def new_run_id() -> str:
@@ -217,38 +247,33 @@ def new_run_id() -> str:
     return str(uuid.uuid4())
 
 
-class _Stages:
-    """Seconds per stage; an error of Spark inside a stage becomes a StorageError that names it."""
-
-    def __init__(self, progress: Callable[[str], None]) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        begun = time.monotonic()
-        try:
-            yield
-        except RoutingError:
-            raise
-        except Exception as error:
-            raise StorageError.failed(f"in stage {name}", first_sentence(error)) from error
-        self.seconds[name] = round(time.monotonic() - begun, 3)
-        self._progress(f"{name}: {self.seconds[name]:.1f} s")
-
-
 def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
-    """One consistent set of outputs: the versions that a run wrote.
+    """One consistent set of outputs: what a run wrote, of the versions that it recorded.
 
     Raises InputError where no run of that id counts, or its versions have been vacuumed.
     """
     runs = tables.snapshots(spark, {"runs": config.output["runs"]})["runs"].read(spark)
-    found = runs.where(F.col("run_id") == run_id).select("output_versions").collect()
+    found = runs.where(F.col("run_id") == run_id).select("mode", "output_versions").collect()
     if not found:
         raise InputError(f"no run {run_id!r} is recorded in {config.output['runs']}", "look up its run_id there")
     versions = found[0]["output_versions"]
-    resolved, requested, rejected = (
-        tables.Snapshot(config.output[key], versions[key]).read(spark)
-        for key in ("resolved_routes", "new_route_requests", "rejected_messages")
-    )
+    names = ("resolved_routes", "new_route_requests", "rejected_messages")
+    frames = {key: tables.Snapshot(config.output[key], versions[key]).read(spark) for key in names}
+    if found[0]["mode"] != "full":
+        # An incremental run adds to what earlier runs wrote.
+        frames = {key: frame.where(F.col("run_id") == run_id) for key, frame in frames.items()}
+    resolved, requested, rejected = (frames[key] for key in names)
     return Resolution(resolved, requested, rejected)
+
+
+def current_routes(spark: SparkSession, config: Config) -> DataFrame:
+    """The last row of each message in ``resolved_routes``: rows of unfinished runs and earlier attempts left out.
+
+    Raises InputError where no run counts yet.
+    """
+    last = ledger.last_run(spark, config.output["runs"])
+    if last is None:
+        raise InputError(f"no run is recorded in {config.output['runs']}", "run sbroute resolve first")
+    location = config.output["resolved_routes"]
+    version = ledger.settled(spark, location, last.output_versions["resolved_routes"])
+    return pending.last_rows(tables.Snapshot(location, version).read(spark))

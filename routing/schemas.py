@@ -152,6 +152,15 @@ REJECTED_MESSAGES = StructType(
         StructField("run_id", _STRING, False),
     ]
 )
+PENDING_MESSAGES = StructType(
+    [
+        *MESSAGES,
+        StructField("attempt", _INT, False),
+        StructField("last_decided_at", _TIME, False),
+        StructField("last_reason", _STRING, False),
+        StructField("run_id", _STRING, False),
+    ]
+)
 RUNS = _table(
     ("run_id!", _STRING),
     ("mode!", _STRING),
@@ -189,4 +198,5 @@ OUTPUTS: dict[str, StructType] = {
     "new_route_requests": NEW_ROUTE_REQUESTS,
     "rejected_messages": REJECTED_MESSAGES,
     "runs": RUNS,
+    "pending_messages": PENDING_MESSAGES,
 }

@@ -10,12 +10,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import CharType, DataType, StringType, StructType, VarcharType
 
+from routing import commits
 from routing.config import Location
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
 
 # Statistics cost as much as the write itself on every column, nothing on the few that people filter by.
 _STATISTICS = {
-    "resolved_routes": "message_id,instance_name,outcome,decided_at",
+    # run_id: so that the rows of one run are found without reading those of the others.
+    "resolved_routes": "message_id,instance_name,outcome,decided_at,run_id",
     "rejected_messages": "message_id,instance_name",
 }
 
@@ -50,6 +52,9 @@ def current_version(spark: SparkSession, location: Location) -> int | None:
     """The newest version of the Delta table that stands there; None where there is none."""
     from pyspark.errors import AnalysisException
 
+    here = commits.newest_version(location)
+    if here is not None:
+        return here
     try:
         newest = spark.sql(f"DESCRIBE HISTORY {sql_name(location)} LIMIT 1").collect()
     except AnalysisException:
@@ -68,22 +73,30 @@ def snapshots(spark: SparkSession, tables: Mapping[str, Location]) -> dict[str, 
     return found
 
 
-def check_output(spark: SparkSession, key: str, location: Location, schema: StructType) -> None:
+def check_output(spark: SparkSession, key: str, location: Location, schema: StructType) -> int | None:
     """Refuse a location that holds anything but a table of this schema, before a run begins.
 
-    Raises OutputError.
+    Returns the table's version, None where there is no table yet. Raises OutputError.
     """
     version = current_version(spark, location)
     if version is not None:
         faults = _differences(Snapshot(location, version).read(spark).schema, schema)
         if faults:
             raise OutputError.other_schema(key, str(location), faults)
-        return
+        return version
     if location.is_name or "://" in location.text:
-        return
+        return None
     folder = Path(location.text)
     if folder.is_dir() and any(folder.iterdir()):
         raise OutputError.not_a_table(key, str(location))
+    return None
+
+
+def check_writable(key: str, location: Location) -> None:
+    """Refuse a local path where nothing can be written. Raises OutputError."""
+    if location.is_name or "://" in location.text:
+        return
+    folder = Path(location.text)
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
@@ -100,18 +113,28 @@ def _differences(found: StructType, wanted: StructType) -> list[str]:
     return faults + [f"column {name} is unknown" for name in types if name not in names]
 
 
-def overwrite(rows: DataFrame, key: str, location: Location, run_id: str) -> int:
-    """Replace a whole table in one commit; returns the version written. Raises StorageError."""
+def overwrite(rows: DataFrame, key: str, location: Location, run_id: str) -> int | None:
+    """Replace a whole table in one commit; returns the version written, None where nothing changes.
+
+    Raises StorageError.
+    """
     return _write(rows, key, location, run_id, "overwrite")
 
 
-def append(rows: DataFrame, key: str, location: Location, run_id: str) -> int:
-    """Add rows in one commit; returns the version written. Raises StorageError."""
-    return _write(rows, key, location, run_id, "append")
+def append(rows: DataFrame, key: str, location: Location, run_id: str, turn: int | None = None) -> int | None:
+    """Add rows in one commit; returns the version written, None where there are none. Raises StorageError.
+
+    With ``turn`` nothing is added where somebody has made a commit with this turn, or a later one.
+    """
+    return _write(rows, key, location, run_id, "append", turn)
 
 
-def _write(rows: DataFrame, key: str, location: Location, run_id: str, mode: str) -> int:
+def _write(
+    rows: DataFrame, key: str, location: Location, run_id: str, mode: str, turn: int | None = None
+) -> int | None:
     writer = rows.write.format("delta").mode(mode).option("userMetadata", run_id)
+    if turn is not None:
+        writer = writer.option("txnAppId", "sbroute").option("txnVersion", str(turn))
     writer = writer.option("compression", "zstd")
     if key in _STATISTICS:
         writer = writer.option("delta.dataSkippingStatsColumns", _STATISTICS[key])
@@ -125,14 +148,16 @@ def _write(rows: DataFrame, key: str, location: Location, run_id: str, mode: str
         raise StorageError.failed(f"writing output.{key} to {location}", first_sentence(error)) from error
 
 
-def _version_of(spark: SparkSession, location: Location, run_id: str) -> int:
+def _version_of(spark: SparkSession, location: Location, run_id: str) -> int | None:
     """The version that a run committed: another writer may have committed since.
 
-    Delta leaves out a commit that changes nothing (no rows over no rows); the newest version is right then.
+    None where there is none: Delta leaves out a commit that changes nothing (no rows over no rows).
     """
+    here = commits.written_by(location, run_id)
+    if here is not None:
+        return max(here, default=None)
     history = spark.sql(f"DESCRIBE HISTORY {sql_name(location)} LIMIT 20").collect()
-    mine = [int(row["version"]) for row in history if row["userMetadata"] == run_id]
-    return max(mine or [int(row["version"]) for row in history])
+    return max((int(row["version"]) for row in history if row["userMetadata"] == run_id), default=None)
 
 
 def create_if_missing(spark: SparkSession, key: str, location: Location, schema: StructType) -> None:

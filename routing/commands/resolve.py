@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from routing.commands.common import Console, Subparsers, add_config, load, plain, session
-from routing.errors import EXIT_DONE
+from routing.commands.common import Console, Subparsers, add_config, load, moment, plain, session
+from routing.errors import EXIT_DONE, ConfigError
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -19,16 +19,22 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     add_config(command)
     command.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
+    command.add_argument(
+        "--now", metavar="TIME", help="incremental mode: when delayed messages are tried again (the clock)"
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Resolve as configured, and print the row of ``runs``."""
     as_of = [] if options.as_of is None else [f"resolve.as_of={json.dumps(options.as_of)}"]
+    now = None if options.now is None else moment(options.now, "--now")
     settings = load(options, *as_of)
+    if now is not None and settings.resolve.mode != "incremental":
+        raise ConfigError.now_without_retries()
     spark = session(settings.spark, options)
     from routing import pipeline
 
-    done = pipeline.run(spark, settings, progress=console.progress)
+    done = pipeline.run(spark, settings, now=now, progress=console.progress)
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     if options.format == "json":

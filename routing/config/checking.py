@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from routing.config.keys import INPUTS, KEPT, OUTPUTS, SECTIONS
-from routing.config.model import Config, ResolveSettings
+from routing.config.model import MODES, Config, ResolveSettings
 from routing.config.values import Location, parse_time, size_in_bytes
 from routing.errors import quoted, unknown_key
 from routing.terms import MISSING_ROUTE_NAMESPACE
@@ -22,15 +22,16 @@ class Checker:
         """The checked configuration; only to be used where no fault was collected."""
         self._known(self._values, SECTIONS, "")
         tables = self._locations("tables", tuple(INPUTS), {k for k, v in INPUTS.items() if v})
-        outputs = self._locations("output", OUTPUTS, set(OUTPUTS))
+        outputs = self._locations("output", tuple(OUTPUTS), {k for k, v in OUTPUTS.items() if v})
         self._distinct(tables, outputs)
         routing = self._section("dynamic_routing", ("missing_route_namespace",))
-        resolve = self._section("resolve", tuple(ResolveSettings.__dataclass_fields__))
+        resolve = self._resolve(self._section("resolve", tuple(ResolveSettings.__dataclass_fields__)))
+        self._fits_mode(resolve, outputs)
         return Config(
             file=file,
             tables={key: where for key, where in tables.items() if key not in KEPT},
             output=outputs,
-            resolve=self._resolve(resolve),
+            resolve=resolve,
             missing_route_namespace=self._text(
                 routing, "dynamic_routing.missing_route_namespace", MISSING_ROUTE_NAMESPACE
             ),
@@ -92,11 +93,20 @@ class Checker:
         except ValueError as error:
             self._faults.append(f"resolve.broadcast_limit: {error}")
         return ResolveSettings(
-            mode=self._choice(section, "resolve.mode", ("full",)),
+            mode=self._choice(section, "resolve.mode", MODES),
             as_of=as_of,
             dialog_hash=self._choice(section, "resolve.dialog_hash", ("builtin", "udf")),
             broadcast_limit=limit,
         )
+
+    def _fits_mode(self, resolve: ResolveSettings, outputs: Mapping[str, Location]) -> None:
+        """What incremental mode needs, and what it has no use for."""
+        if resolve.mode != "incremental":
+            return
+        if resolve.as_of is not None:
+            self._faults.append("resolve.as_of cannot be used with resolve.mode: incremental")
+        if "pending_messages" not in outputs:
+            self._faults.append("output.pending_messages is missing, which resolve.mode: incremental needs")
 
     def _choice(self, section: Mapping[str, Any], key: str, choices: Sequence[str]) -> str:
         """One of a few words; the first is the default."""

@@ -10,6 +10,7 @@ import yaml
 
 from routing.config.checking import Checker
 from routing.config.model import Config
+from routing.config.secrets import refuse_secrets, without_content
 from routing.config.values import folder_of
 from routing.errors import ConfigError, first_sentence, quoted
 
@@ -21,7 +22,9 @@ def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> C
     read it (a URI). Raises ConfigError with every fault of the file.
     """
     values = _parse(file, _read(file) if text is None else text)
+    refuse_secrets(file, values, overrides)
     faults = [fault for override in overrides if (fault := _override(values, override))]
+    refuse_secrets(file, values)
     checked = Checker(values, folder_of(file), faults).config(file)
     if faults:
         raise ConfigError.faults(file, faults)
@@ -39,10 +42,12 @@ def _read(file: str) -> str:
 def _parse(file: str, text: str) -> dict[str, Any]:
     try:
         values = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
+    # A time of YAML's own that is none, and brackets a thousand deep, are no YAMLError.
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        why = getattr(error, "problem", None) or first_sentence(error)
-        raise ConfigError.broken_yaml(file, mark.line + 1 if mark else None, why) from error
+        why = without_content(getattr(error, "problem", None) or first_sentence(error))
+        # Not `from error`, which would show the line in a traceback.
+        raise ConfigError.broken_yaml(file, mark.line + 1 if mark else None, why) from None
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -72,7 +77,7 @@ def _override(values: dict[str, Any], override: str) -> str | None:
         return f"--set takes KEY=VALUE, not {quoted(override)}"
     try:
         value = yaml.safe_load(raw)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         return f"--set {key}: {quoted(raw)} is not valid YAML"
     section, dot, rest = key.partition(".")
     parts = [section, rest] if section == "spark" and dot else key.split(".")

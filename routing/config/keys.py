@@ -16,5 +16,13 @@ INPUTS = {
 KEPT = ("observed_routing", "imports")
 """Those of them that ``import`` keeps and ``resolve`` does not read."""
 
-OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
+OUTPUTS = {
+    "resolved_routes": True,
+    "new_route_requests": True,
+    "rejected_messages": True,
+    "runs": True,
+    "pending_messages": False,
+}
+"""The tables of section ``output``, each with whether it is required in every mode."""
+
 SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "spark")

@@ -11,6 +11,9 @@ from typing import Any
 from routing.config.values import Location
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
+MODES = ("full", "incremental")
+"""Every message, the outputs replaced as a whole; or what is new since the last run, and what is delayed."""
+
 
 @dataclass(frozen=True)
 class ResolveSettings:

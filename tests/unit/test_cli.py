@@ -18,7 +18,7 @@ from routing import cli
 from routing.errors import InputError, StorageError
 from tests.golden_texts import assert_golden
 
-COMMANDS = ("demo", "import", "resolve", "explain", "lint")
+COMMANDS = ("demo", "import", "resolve", "runs", "explain", "lint")
 WIDTH = "100"
 
 
@@ -103,6 +103,15 @@ def test_a_fault_of_the_configuration(tmp_path: Path, capsys: pytest.CaptureFixt
     out, err = capsys.readouterr()
     assert out == ""
     assert_golden("config_faults.txt", err.replace(str(tmp_path), "FOLDER"))
+
+
+def test_a_time_to_try_again_is_for_incremental_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Told before Spark is started."""
+    file = str(_configured(tmp_path))
+    assert cli.main(["resolve", "--config", file, "--now", "2026-01-05"]) == 2
+    assert "--now is for resolve.mode: incremental" in capsys.readouterr().err
+    assert cli.main(["resolve", "--config", file, "--now", "noon"]) == 2
+    assert "--now: 'noon' is no ISO 8601 time" in capsys.readouterr().err
 
 
 def test_a_missing_configuration(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,7 @@ def test_every_fault_is_told_at_once() -> None:
         "--set resolve.as_of: '[' is not valid YAML",
         "tables.services is missing",
         "output.runs is missing",
-        "resolve.mode must be full",
+        "resolve.mode must be full or incremental, not 'fast'",
         "resolve.as_of: 'yesterday' is no ISO 8601 time",
         "resolve.broadcast_limit: 'much' is no size",
         "resolve.dialog_hash must be text, not '7'",
@@ -252,3 +252,18 @@ def test_a_table_that_import_keeps_stands_by_itself() -> None:
     )
     assert "tables.imports has the location of tables.routes" in text
     assert "output.runs has the location of tables.observed_routing" in text
+
+
+def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
+    incremental = {**WHOLE, "resolve": {"mode": "incremental"}}
+    assert "output.pending_messages is missing, which resolve.mode: incremental needs" in faults(incremental)
+    config = loaded(incremental, "output.pending_messages=out/pending")
+    assert config.output["pending_messages"] == Location("/conf/out/pending")
+    assert "pending_messages" not in loaded(WHOLE).output
+
+
+def test_one_decision_time_is_not_for_incremental_mode() -> None:
+    text = faults(
+        {**WHOLE, "resolve": {"mode": "incremental", "as_of": "2026-01-05"}}, "output.pending_messages=out/pending"
+    )
+    assert text.endswith("has 1 fault: resolve.as_of cannot be used with resolve.mode: incremental")

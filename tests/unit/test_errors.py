@@ -17,16 +17,27 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.unreadable": ("job.yaml", "No such file or directory"),
     "ConfigError.broken_yaml": ("job.yaml", 3, "expected <block end>"),
     "ConfigError.faults": ("job.yaml", ["tables.routes is missing", "unknown key 'resolv'"]),
+    "ConfigError.secrets": ("job.yaml", ["'spark.spark.hadoop.fs.s3a.secret.key'", "'tables.routes'"]),
     "ConfigError.hanging_udf": ("4.2.0", "spark.sql.some.setting"),
+    "ConfigError.now_without_retries": (),
     "InputError.missing_table": ("routes", "/data/routes"),
     "InputError.wrong_columns": ("routes", _FAULTS),
     "InputError.faulty_rows": (["routes (hub, Sales, Far): address is missing"], 1),
+    "InputError.not_append_only": ("/data/messages", 7, "DELETE"),
+    "InputError.full_run_needed": ("files that were appended to '/data/messages' have been vacuumed",),
     "OutputError.other_schema": ("runs", "/out/runs", _FAULTS),
+    "RunError.unknown": ("4c1", "/out/runs", ["4c2f", "4c3a"]),
+    "RunError.ambiguous": ("4c", ["4c2f", "4c3a"], 2),
+    "OutputError.newer_release": ("/out/runs", "2.0.0", "0.1.0"),
+    "OutputError.no_runs": ("/out/runs",),
     "OutputError.not_a_table": ("runs", "/out/runs"),
     "OutputError.not_writable": ("runs", "/out/runs", "/out is no folder that can be written to"),
     "EnvironmentFault.no_java": ("no Java was found",),
     "EnvironmentFault.no_pyspark": ("pyspark",),
     "StorageError.failed": ("writing output.runs to /out/runs", "No space left on device"),
+    "StorageError.locked": ("/out/runs.lock", "4711", "nightly-17"),
+    "StorageError.overtaken": ("resolved_routes", "/out/resolved_routes"),
+    "StorageError.not_restored": ("resolved_routes", "/out/resolved_routes", 4, "a file is missing"),
     "InternalError.counts": (10, 8, 1),
 }
 
@@ -70,6 +81,7 @@ def test_exit_codes() -> None:
         "ContractError": 2,
         "ConfigError": 2,
         "InputError": 2,
+        "RunError": 2,
         "OutputError": 2,
         "EnvironmentFault": 2,
         "StorageError": 3,
@@ -99,3 +111,8 @@ def test_the_first_sentence_of_an_error_of_java() -> None:
     assert errors.first_sentence(ValueError("\n  first \nat org.apache")) == "first"
     assert errors.first_sentence(ValueError()) == "ValueError"
     assert len(errors.first_sentence(ValueError("x" * 10_000))) < 500
+    told = "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b"
+    assert errors.first_sentence(ValueError(told)) == "org.apache.spark.SparkException: Job aborted"
+    told += "\nCaused by: java.io.IOException: No space left on device\n\tat c.d\n\t... 3 more"
+    assert errors.first_sentence(ValueError(told)) == "java.io.IOException: No space left on device"
+    assert errors.first_sentence(ValueError("An error occurred while calling o1.x")).endswith("calling o1.x")

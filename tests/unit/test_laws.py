@@ -15,7 +15,8 @@ RULE_ROOMS = {
     f"{name}.py" for name in ("choosing", "configuration", "conform", "dialog_hash", "intervals", "keys")
 }
 RULE_ROOMS |= {
-    f"{name}.py" for name in ("locating", "matching", "plan", "requests", "resolving", "text", "validate")
+    f"{name}.py"
+    for name in ("locating", "matching", "pending", "plan", "requests", "resolving", "text", "validate")
 }
 _JVM = {"rdd", "sparkContext", "_jvm", "_jdf", "_sc", "_jsparkSession", "SparkContext"}
 _UDFS = {"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "registerJavaFunction"}
@@ -105,7 +106,7 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "cache": (_is_cache, ()),
     "print": (_is_print, ("cli.py",)),
     "Python UDFs": (_is_udf, ("dialog_hash.py",)),
-    "reading tables": (_is_read, ("tables.py",)),
+    "reading tables": (_is_read, ("appended.py", "tables.py")),
     "writing tables": (_is_write, ("tables.py",)),
     "building a session": (_is_builder, ("session.py",)),
 }

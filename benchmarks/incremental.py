@@ -1,0 +1,110 @@
+"""What an incremental run costs: runs of 1 %, 10 % and 100 % new rows over a stored table.
+
+    python -m benchmarks.incremental --messages 30000000
+
+Makes the tables, lets a first run take all messages, then appends and resolves each share in turn, each over
+what the runs before left. Prints seconds and stages as a table, or as JSON with ``--json``. Everything is made
+in a folder of its own, which is left behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from rich.console import Console
+
+import routing
+from benchmarks.data import Shape, tables
+from routing import show
+from routing.session import start
+
+_INPUTS = ("instances", "databases", "services", "routes", "messages")
+_OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "pending_messages")
+_OF_TEN_THOUSAND = 10_000
+
+
+def main() -> int:
+    """Make the tables, measure, print."""
+    options = _options()
+    shape = Shape(**{f.name: getattr(options, f.name) for f in fields(Shape)})
+    folder = Path(options.folder or tempfile.mkdtemp(prefix="sbroute-incremental-")).absolute()
+    spark = start({"spark.master": options.master, "spark.driver.memory": options.memory})
+    config = _made(spark, folder, shape)
+    rows = [_measured(spark, config, "first run", shape.messages)]
+    messages = tables(spark, shape)["messages"]()
+    for number, share in enumerate(options.shares):
+        new = _share_of(messages, share, number)
+        new.write.format("delta").mode("append").option("compression", "zstd").save(config.tables["messages"].text)
+        rows.append(_measured(spark, config, f"{share:.0%} new", shape.messages))
+    if options.json:
+        sys.stdout.write(json.dumps({"shape": vars(shape), "folder": str(folder), "rows": rows}) + "\n")
+        return 0
+    columns = ("run", "messages", "seconds", "duplicates", "without duplicates", "keys", "write", "pending")
+    lines = [tuple(row[name] for name in columns) for row in rows]
+    Console(highlight=False).print(show.table(f"Incremental runs in {folder}", columns, lines, columns[1:]))
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.incremental", description=__doc__)
+    for field in fields(Shape):
+        parser.add_argument(
+            f"--{field.name}", type=type(field.default), default=field.default, help="(%(default)s)"
+        )
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.1, 1.0], help="new rows (%(default)s)")
+    parser.add_argument("--folder", help="where the tables are made (a new temporary folder)")
+    parser.add_argument("--memory", default="4g", help="heap of the Java process (%(default)s)")
+    parser.add_argument("--master", default="local[2]", help="Spark master (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser.parse_args()
+
+
+def _made(spark: SparkSession, folder: Path, shape: Shape) -> routing.Config:
+    """The input tables, and an incremental configuration for them."""
+    keys = [*_INPUTS, *(["dialogs"] if shape.dialogs else [])]
+    frames = tables(spark, shape)
+    for key in keys:
+        frames[key]().write.format("delta").option("compression", "zstd").save(str(folder / key))
+    lines = ["tables:", *(f"  {key}: {key}" for key in keys), "output:"]
+    lines += [*(f"  {key}: out/{key}" for key in _OUTPUTS), "resolve:", "  mode: incremental"]
+    file = folder / "incremental.yaml"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return routing.load_config(str(file))
+
+
+def _share_of(messages: DataFrame, share: float, number: int) -> DataFrame:
+    """A share of the messages under ids that are new."""
+    chosen = F.pmod(F.xxhash64("message_id"), F.lit(_OF_TEN_THOUSAND)) < int(share * _OF_TEN_THOUSAND)
+    new_id = F.concat("message_id", F.lit(f"+{number}"))
+    return messages.where(chosen).withColumn("message_id", new_id)
+
+
+def _measured(spark: SparkSession, config: routing.Config, name: str, stored: int) -> dict[str, Any]:
+    row = routing.run(spark, config).row
+    stages = row["stage_seconds"]
+    seconds = (row["finished_at"] - row["started_at"]).total_seconds()
+    doubles = stages.get("duplicates", 0.0)
+    return {
+        "run": name,
+        "stored at first": stored,
+        "messages": row["rows_read"],
+        "seconds": round(seconds, 1),
+        "duplicates": round(doubles, 1),
+        "without duplicates": round(seconds - doubles, 1),
+        "keys": stages.get("keys", 0.0),
+        "write": stages.get("resolved_routes", 0.0),
+        "pending": round(stages.get("pending", 0.0) + stages.get("pending_messages", 0.0), 1),
+        "stage_seconds": stages,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""DUPLICATE_MESSAGE_ID: message rows whose (instance_name, message_id) is stored already, or stands twice.
+
+The one check of a run that grows with what is stored: it reads two columns of `resolved_routes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from routing import text, validate
+from routing.keeping import keep_few
+from routing.schemas import MESSAGES
+from routing.terms import Rejection
+
+KEY = ["instance_name", "message_id"]
+# A key in memory, roughly.
+KEY_BYTES = 150
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Messages without doubles, and the doubles as read with their reasons (None where there are none)."""
+
+    messages: DataFrame
+    duplicates: DataFrame | None
+    count: int
+
+
+def checked(
+    messages: DataFrame, stored: DataFrame | None, tables: Mapping[str, DataFrame], *, broadcast: bool
+) -> Checked:
+    """Of each key the row that counts, and every row that cannot be judged anyway.
+
+    ``messages`` are new rows, conformed; ``stored`` the rows of earlier runs, None where there are none;
+    ``tables`` the conformed inputs. Of doubles within ``messages`` the smallest by enqueue_time,
+    conversation_id, is_initiator and message_sequence_number counts, among those without another fault.
+    ``broadcast``: the new keys fit into a broadcast.
+    """
+    doubled = keep_few(_doubled(messages, stored, broadcast=broadcast))
+    if not doubled.count():
+        return Checked(messages, None, 0)
+    judged = keep_few(_judged(messages, doubled, tables))
+    is_duplicate = F.col("is_duplicate")
+    others = messages.join(F.broadcast(doubled.select(*KEY)), KEY, how="left_anti")
+    counting = judged.where(~is_duplicate).select(*MESSAGES.names)
+    duplicates = judged.where(is_duplicate).select(
+        *MESSAGES.names,
+        F.concat("reasons", F.array(F.lit(str(Rejection.DUPLICATE_MESSAGE_ID)))).alias("reasons"),
+    )
+    return Checked(others.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
+
+
+def _doubled(messages: DataFrame, stored: DataFrame | None, *, broadcast: bool) -> DataFrame:
+    """The keys that are stored already or stand twice: instance_name, message_id, is_stored; distinct."""
+    new = messages.select(*KEY).where("instance_name IS NOT NULL AND message_id IS NOT NULL")
+    twice = new.groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
+    found = twice.select(*KEY, F.lit(False).alias("is_stored"))
+    if stored is not None:
+        side = F.broadcast(new) if broadcast else new.hint("shuffle_hash")
+        hits = stored.select(*KEY).join(side, KEY, how="left_semi").select(*KEY, F.lit(True).alias("is_stored"))
+        found = found.unionByName(hits)
+    return found.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored"))
+
+
+def _judged(messages: DataFrame, doubled: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of doubled keys with their other faults (reasons), and is_duplicate."""
+    database = text.empty_as_null(F.col("database_name"))
+    instances = tables["instances"].select("instance_name", F.lit(True).alias("instance_is_known"))
+    databases = tables["databases"].select(
+        "instance_name", F.col("name").alias("sending_database"), F.lit(True).alias("database_is_known")
+    )
+    # All three have one row a key, so the joins keep the number of messages.
+    rows = (
+        messages.withColumn("sending_database", database)
+        .join(F.broadcast(doubled), KEY, how="inner")
+        .join(F.broadcast(instances), ["instance_name"], how="left")
+        .join(F.broadcast(databases), ["instance_name", "sending_database"], how="left")
+    )
+    codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
+    faulty = F.size("reasons") > 0
+    same_key = Window.partitionBy(*KEY)
+    place = F.row_number().over(same_key.orderBy(faulty, *_order()))
+    any_sound = F.bool_or(~faulty).over(same_key)
+    counts = ~faulty & ~F.col("is_stored") & (F.col("place") == 1)
+    return (
+        rows.withColumn("reasons", F.array_compact(F.array(*codes)))
+        .withColumns({"place": place, "any_sound": any_sound})
+        .withColumn("is_duplicate", (F.col("is_stored") | F.col("any_sound")) & ~counts)
+    )
+
+
+def _order() -> list[Column]:
+    """By what the contract names, then by everything else, so that the order is total."""
+    named = ["enqueue_time", "conversation_id", "is_initiator", "message_sequence_number"]
+    rest = [name for name in MESSAGES.names if name not in named]
+    columns = {name: F.col(name) for name in [*named, *rest]}
+    columns["conversation_id"] = F.lower("conversation_id")
+    return list(columns.values())

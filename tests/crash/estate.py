@@ -1,0 +1,165 @@
+"""The estate that crashing runs work on, and what one clean run leaves of it.
+
+`before` is the state after a first run, with new messages appended; each test copies it, has runs killed there,
+and compares what the next run leaves with what a single run left.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.frames import frame_of, rows_of
+from tests.stored import OUTPUTS, conversation, message, small_estate, store, store_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing import Config
+
+ROOT = Path(__file__).parents[2]
+WRITTEN = ("new_route_requests", "rejected_messages", "resolved_routes", "pending_messages")
+NOW = datetime(2026, 1, 5, 14, tzinfo=timezone.utc)
+# A request of its own, one more message, a doubled id, a row to be rejected, and a reply that is delayed.
+NEW = [
+    message(11, "//far"),
+    message(12, "//elsewhere-too"),
+    message(1, "//stock"),
+    message(13, "//far", conversation_id="no guid"),
+    message(14, "//nowhere", enqueue_time="2026-01-05T12:30:00Z"),
+]
+# What a single run makes of these and of m4, which the first run left delayed.
+OUTCOMES = {
+    ("m11", 1): "MIRROR_ADDRESS",
+    ("m12", 1): "ROUTE_REQUESTED",
+    ("m14", 1): "NO_ROUTE",
+    ("m4", 2): "NO_ROUTE",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A folder with tables and a configuration of its own."""
+
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        """The configuration file, whose paths are relative."""
+        return self.folder / "job.yaml"
+
+    def config(self) -> Config:
+        """The configuration, loaded."""
+        import routing
+
+        return routing.load_config(str(self.file))
+
+
+def write_config(folder: Path) -> Case:
+    """An incremental configuration of all tables in a folder."""
+    keys = [*OUTPUTS, "pending_messages"]
+    content = {
+        "tables": {key.name: f"in/{key.name}" for key in sorted((folder / "in").iterdir())},
+        "output": {key: f"out/{key}" for key in keys},
+        "resolve": {"mode": "incremental"},
+    }
+    (folder / "job.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    return Case(folder)
+
+
+def before(spark: SparkSession, folder: Path) -> Case:
+    """The estate after a first run, with messages appended since."""
+    import routing
+    from routing.schemas import MESSAGES
+
+    tables = small_estate()
+    # m4 waits in a dialog that ends long after.
+    tables["dialogs"].append(
+        {
+            "instance_name": "hub",
+            "database_name": "Sales",
+            "conversation_id": conversation(4),
+            "is_initiator": True,
+            "lifetime": "2026-02-01T00:00:00Z",
+        }
+    )
+    store_estate(spark, tables, folder / "in")
+    case = write_config(folder)
+    routing.run(spark, case.config(), run_id="first", now=NOW.replace(hour=13))
+    store(frame_of(spark, NEW, MESSAGES).coalesce(1), folder / "in" / "messages", mode="append")
+    return case
+
+
+def copied(case: Case, folder: Path) -> Case:
+    """The same tables in another folder."""
+    shutil.copytree(case.folder, folder)
+    return Case(folder)
+
+
+def command(case: Case) -> list[str]:
+    """``sbroute resolve``, as a scheduler starts it."""
+    line = ["resolve", "--config", str(case.file), "--format", "json", "--now", NOW.isoformat()]
+    return [sys.executable, "-m", "routing", *line]
+
+
+def environment(point: str | None = None) -> dict[str, str]:
+    """The environment of a run, which is killed at a fault point."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("SBROUTE_FAULT", "SPARK_REMOTE")}
+    kept["PYTHONPATH"] = str(ROOT)
+    return kept if point is None else {**kept, "SBROUTE_FAULT": point}
+
+
+def started(case: Case, point: str | None = None) -> subprocess.Popen[str]:
+    """A run in a process of its own."""
+    return subprocess.Popen(
+        command(case),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=environment(point),
+        # A process group of its own, so that a kill reaches its Java process too.
+        start_new_session=True,
+    )
+
+
+def ended(process: subprocess.Popen[str], seconds: float = 400) -> tuple[int, str]:
+    """The exit status and standard error of a run; what it started ends with it."""
+    try:
+        _, err = process.communicate(timeout=seconds)
+    finally:
+        end_group(process)
+    return process.returncode, err
+
+
+def end_group(process: subprocess.Popen[str]) -> None:
+    """Kill -9 a run and its Java process."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def state(spark: SparkSession, case: Case) -> dict[str, list[dict[str, Any]]]:
+    """The output tables without what differs from run to run."""
+    tables = {}
+    for key in WRITTEN:
+        rows = rows_of(spark.read.format("delta").load(str(case.folder / "out" / key)))
+        plain = [{**row, "run_id": "first" if row["run_id"] == "first" else "later"} for row in rows]
+        tables[key] = sorted(plain, key=repr)
+    return tables
+
+
+def run_ids(spark: SparkSession, case: Case) -> list[str]:
+    """The runs that count, the first one first."""
+    runs = spark.read.format("delta").load(str(case.folder / "out" / "runs"))
+    return [row["run_id"] for row in runs.orderBy("finished_at").select("run_id").collect()]

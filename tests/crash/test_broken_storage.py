@@ -1,0 +1,88 @@
+"""A full disk, a corrupted log, a missing file: exit code 3, one sentence, and the tables as they were."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing import cli
+from tests.crash.estate import NOW, Case, before, copied, run_ids
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return before(spark, tmp_path_factory.mktemp("broken") / "case")
+
+
+def _fails(case: Case, capsys: pytest.CaptureFixture[str]) -> str:
+    """Run the command, which must end with 3 and say one sentence."""
+    assert cli.main(["resolve", "--config", str(case.file), "--quiet", "--now", NOW.isoformat()]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("sbroute: the run failed while ")
+    assert err.count("\n") == 1
+    return err
+
+
+def _newest_log(table: Path) -> Path:
+    return max((table / "_delta_log").glob("*.json"))
+
+
+@pytest.mark.parametrize("table", ["out/resolved_routes", "out/runs", "in/messages"])
+def test_a_corrupted_log(
+    spark: SparkSession, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str
+) -> None:
+    broken = copied(case, tmp_path / "case")
+    log = _newest_log(broken.folder / table)
+    log.write_text(log.read_text(encoding="utf-8")[:100] + "\n{", encoding="utf-8")
+    # A checksum file would only say the same in other words.
+    for checksum in log.parent.glob(f".{log.name}.crc"):
+        checksum.unlink()
+    _fails(broken, capsys)
+    if table != "out/runs":
+        assert run_ids(spark, broken) == ["first"]
+
+
+def test_a_missing_file(
+    spark: SparkSession, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the new messages, which no maintenance has replaced."""
+    broken = copied(case, tmp_path / "case")
+    newest = max((broken.folder / "in" / "messages").glob("*.parquet"), key=lambda file: file.stat().st_mtime)
+    newest.unlink()
+    _fails(broken, capsys)
+    assert run_ids(spark, broken) == ["first"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of one megabyte; only root may mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=False)
+    if mounted.returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk(
+    spark: SparkSession, case: Case, small_disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = copied(case, small_disk / "case")
+    free = shutil.disk_usage(small_disk).free
+    (small_disk / "ballast").write_bytes(b"x" * max(free - 20_000, 0))
+    err = _fails(full, capsys)
+    assert "space" in err, err
+    assert run_ids(spark, full) == ["first"]
+    (small_disk / "ballast").unlink()
+    assert cli.main(["resolve", "--config", str(full.file), "--quiet", "--now", NOW.isoformat()]) == 0
+    assert len(run_ids(spark, full)) == 2

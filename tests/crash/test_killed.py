@@ -1,0 +1,130 @@
+"""Runs killed at every commit and at random times: the next one leaves what one clean run would."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.crash.estate import NOW, OUTCOMES, Case, before, copied, ended, run_ids, started, state
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# .ci/run has eight minutes for all of this.
+SHORT = os.environ.get("SBROUTE_CRASH") == "short"
+POINTS = [
+    "before new_route_requests",
+    "after new_route_requests",
+    "after rejected_messages",
+    "after resolved_routes",
+    # What the run before left is being taken back.
+    "restored resolved_routes",
+    "after pending_messages",
+    "before runs",
+]
+SHORT_POINTS = ["after resolved_routes", "before runs"]
+RANDOM_KILLS = int(os.environ.get("SBROUTE_CRASH_KILLS", "0" if SHORT else "5"))
+SEED = int(os.environ.get("SBROUTE_CRASH_SEED", "20260105"))
+KILLED = -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return before(spark, tmp_path_factory.mktemp("crash") / "case")
+
+
+@pytest.fixture(scope="module")
+def clean(spark: SparkSession, case: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What a single run leaves."""
+    import routing
+
+    single = copied(case, tmp_path_factory.mktemp("clean") / "case")
+    routing.run(spark, single.config(), now=NOW)
+    left = state(spark, single)
+    later = [row for row in left["resolved_routes"] if row["run_id"] == "later"]
+    assert {(row["message_id"], row["attempt"]): row["reason"] for row in later} == OUTCOMES
+    return dict(left)
+
+
+def test_killed_at_every_commit(spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path) -> None:
+    """One after the other, so that each run finds what a killed one left; at the end two start at once."""
+    again = copied(case, tmp_path / "case")
+    for point in SHORT_POINTS if SHORT else POINTS:
+        status, err = ended(started(again, point))
+        assert status == KILLED, f"{point}: {status} {err}"
+        assert run_ids(spark, again) == ["first"], point
+    _race(again)
+    assert len(run_ids(spark, again)) == 2
+    assert state(spark, again) == clean
+    assert not (again.folder / "out" / "runs.lock").exists()
+
+
+def _race(case: Case) -> None:
+    """Two runs at once: one is done, the other says so."""
+    both = [started(case), started(case)]
+    done = [ended(process) for process in both]
+    told = dict(done)
+    assert sorted(told) == [0, 3], done
+    assert "another run is at work on these tables" in told[3]
+    assert len([line for line in told[3].splitlines() if line.startswith("sbroute: ")]) == 1
+
+
+def test_killed_when_it_counts(spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path) -> None:
+    if SHORT:
+        pytest.skip("a long test: make test-crash")
+    again = copied(case, tmp_path / "case")
+    status, err = ended(started(again, "after runs"))
+    assert status == KILLED, err
+    assert len(run_ids(spark, again)) == 2
+    assert state(spark, again) == clean
+
+
+def test_killed_at_random_times(spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path) -> None:
+    if not RANDOM_KILLS:
+        pytest.skip("a long test: make test-crash")
+    again = copied(case, tmp_path / "case")
+    chance = random.Random(SEED)
+    for number in range(RANDOM_KILLS):
+        process = started(again)
+        time.sleep(chance.uniform(8, 60))
+        # Every other time the Java process outlives its driver for a moment, as it does in the world.
+        os.kill(process.pid, signal.SIGKILL) if number % 2 else os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        if len(run_ids(spark, again)) == 2:
+            # It was done before: another run would try the delayed messages once more.
+            break
+    else:
+        status, err = ended(started(again))
+        assert status == 0, err
+    assert state(spark, again) == clean
+
+
+def test_two_runs_at_once_without_a_lock(
+    spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on an object store: one run ends while another is about to be recorded, which then must not count."""
+    import routing
+    from routing import ledger, locking
+    from routing.errors import StorageError
+
+    again = copied(case, tmp_path / "case")
+    monkeypatch.setattr(locking, "lock_file", lambda runs: None)
+    record = ledger.record
+
+    def after_another(*arguments: object) -> None:
+        monkeypatch.setattr(ledger, "record", record)
+        routing.run(spark, again.config(), run_id="winner", now=NOW)
+        record(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ledger, "record", after_another)
+    with pytest.raises(StorageError, match=r"another run has written to output\.runs") as caught:
+        routing.run(spark, again.config(), run_id="loser", now=NOW)
+    assert caught.value.exit_code == 3
+    assert run_ids(spark, again) == ["first", "winner"]
+    assert state(spark, again) == clean

@@ -1,0 +1,327 @@
+"""Incremental runs over one set of tables: what is new, tried again, left by a failed run, and full again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing import ledger
+from routing.errors import InputError, StorageError
+from tests.frames import frame_of, rows_of
+from tests.stored import OUTPUTS, SALES, STOCK, config_of, conversation, message, route, store, store_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing import Config
+
+Table = list[dict[str, Any]]
+ASK = "SQL/ServiceBroker/BrokerConfiguration"
+
+
+def _at(hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 1, 5, hour, minute, tzinfo=timezone.utc)
+
+
+def _time(text: str) -> str:
+    return f"2026-01-05T{text}:00Z"
+
+
+ROUTES = [
+    route("Stock", "//stock", "LOCAL"),
+    route("Far", "//far", "TCP://far.example:4022"),
+    route("Ask", ASK, "LOCAL", lifetime=_time("14:30")),
+    # //late has no route until 14:30.
+    route("Late", "//late", "TCP://late.example:4022", valid_from=_time("14:30")),
+]
+ESTATE = {
+    "instances": [{"instance_name": "hub"}],
+    "databases": [
+        {"instance_name": "hub", "name": "Sales", "service_broker_guid": SALES},
+        {"instance_name": "hub", "name": "Stock", "service_broker_guid": STOCK},
+    ],
+    "services": [{"instance_name": "hub", "database_name": "Stock", "name": "//stock"}],
+    "routes": ROUTES,
+    "dialogs": [
+        {
+            "instance_name": "hub",
+            "database_name": "Sales",
+            "conversation_id": conversation(5),
+            "is_initiator": True,
+            "lifetime": _time("14:15"),
+        }
+    ],
+    "messages": [
+        message(1, "//stock"),
+        message(2, "//far"),
+        message(3, "//late", observed_at=_time("12:30")),
+        message(4, "//late", enqueue_time=_time("12:45")),
+        message(5, "//never"),
+        message(6, "//late", database_name=None),
+        # Of these three the second is first by its sequence number; the faulty one does not compete.
+        message(7, "//far", message_sequence_number=9),
+        message(7, "//stock", message_sequence_number=8, conversation_id=conversation(7)),
+        message(7, "//stock", message_sequence_number=1, database_name="Nowhere"),
+        message(8, "//far", conversation_id="no guid"),
+    ],
+}
+SECOND = [
+    message(9, "//late", enqueue_time=_time("13:30")),
+    # Stored already: once delivered, once delayed, once faulty besides. A rejected one may come again.
+    message(1, "//far"),
+    message(3, "//far"),
+    message(2, "//far", conversation_id="no guid"),
+    message(8, "//far"),
+]
+
+
+def _config(folder: Path, *overrides: str) -> Config:
+    return config_of(
+        folder / "in",
+        folder / "out",
+        f"output.pending_messages={folder / 'out' / 'pending_messages'}",
+        "resolve.mode=incremental",
+        *overrides,
+    )
+
+
+def _append(spark: SparkSession, folder: Path, rows: Table) -> None:
+    from routing.schemas import MESSAGES
+
+    store(frame_of(spark, rows, MESSAGES).coalesce(1), folder / "in" / "messages", mode="append")
+
+
+def _tables(spark: SparkSession, config: Config) -> dict[str, Table]:
+    """The output tables as anybody reads them."""
+    keys = [*OUTPUTS, "pending_messages"]
+    return {key: rows_of(spark.read.format("delta").load(config.output[key].text)) for key in keys}
+
+
+@dataclass
+class Story:
+    """What five runs left, each looked at when it had ended."""
+
+    config: Config
+    first: dict[str, Table]
+    failed: dict[str, Table]
+    second: dict[str, Table]
+    third: dict[str, Table]
+    current: Table
+    notes: tuple[str, ...]
+    rows: list[dict[str, Any]]
+
+
+class _Killed(Exception):
+    """Stands for a kill -9; tests/crash has the real one."""
+
+
+def _killed(*_: Any) -> None:
+    raise _Killed
+
+
+@pytest.fixture(scope="module")
+def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    folder = tmp_path_factory.mktemp("story")
+    store_estate(spark, ESTATE, folder / "in")
+    config = _config(folder)
+    runs = [routing.run(spark, config, run_id="first", now=_at(13))]
+    first = _tables(spark, config)
+    _append(spark, folder, SECOND)
+    # Rewrites all files, and adds no row.
+    spark.sql(f"OPTIMIZE delta.`{folder / 'in' / 'messages'}`")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "record", _killed)
+        with pytest.raises(_Killed):
+            routing.run(spark, config, run_id="killed", now=_at(13, 45))
+    failed = _tables(spark, config)
+    assert {row["message_id"]: row["attempt"] for row in rows_of(routing.current_routes(spark, config))} == (
+        dict.fromkeys(["m1", "m2", "m3", "m4", "m5", "m6", "m7"], 1)
+    )
+    runs.append(routing.run(spark, config, run_id="second", now=_at(14)))
+    second = _tables(spark, config)
+    runs.append(routing.run(spark, config, run_id="third", now=_at(15)))
+    third = _tables(spark, config)
+    current = rows_of(routing.current_routes(spark, config))
+    return Story(config, first, failed, second, third, current, runs[1].notes, [run.row for run in runs])
+
+
+def _decided(rows: Table, run_id: str) -> dict[tuple[str, int], tuple[Any, ...]]:
+    """By message and attempt: when, what became of it, and through which route."""
+    return {
+        (row["message_id"], row["attempt"]): (row["decided_at"], row["outcome"], row["reason"], row["route_name"])
+        for row in rows
+        if row["run_id"] == run_id
+    }
+
+
+FIRST = {
+    ("m1", 1): (_at(12), "DELIVERED", "LOCAL_SERVICE", "Stock"),
+    ("m2", 1): (_at(12), "SENT", "NETWORK_ADDRESS", "Far"),
+    # The first to ask for //late by time of decision is m4's elder.
+    ("m3", 1): (_at(12, 30), "DELAYED", "ROUTE_REQUESTED", None),
+    ("m4", 1): (_at(12, 45), "DELAYED", "NO_ROUTE", None),
+    ("m5", 1): (_at(12), "DELAYED", "ROUTE_REQUESTED", None),
+    ("m6", 1): (_at(12), "DELAYED", "NO_ROUTE", None),
+    ("m7", 1): (_at(12), "DELIVERED", "LOCAL_SERVICE", "Stock"),
+}
+
+
+def _reasons(rows: Table, run_id: str) -> list[tuple[Any, ...]]:
+    return sorted(
+        (row["message_id"], row["message_sequence_number"], tuple(row["reasons"]))
+        for row in rows
+        if row["run_id"] == run_id
+    )
+
+
+def _pending(rows: Table) -> dict[str, tuple[Any, ...]]:
+    return {
+        row["message_id"]: (row["attempt"], row["last_decided_at"], row["last_reason"], row["run_id"])
+        for row in rows
+    }
+
+
+def test_the_first_run_takes_every_message(story: Story) -> None:
+    assert _decided(story.first["resolved_routes"], "first") == FIRST
+    assert len(story.first["resolved_routes"]) == len(FIRST)
+    assert _reasons(story.first["rejected_messages"], "first") == [
+        ("m7", 1, ("UNKNOWN_DATABASE", "DUPLICATE_MESSAGE_ID")),
+        ("m7", 9, ("DUPLICATE_MESSAGE_ID",)),
+        ("m8", 8, ("CONVERSATION_ID_NOT_A_GUID",)),
+    ]
+    # The sender of m6, which came over the network, tries again itself.
+    assert _pending(story.first["pending_messages"]) == {
+        "m3": (1, _at(12, 30), "ROUTE_REQUESTED", "first"),
+        "m4": (1, _at(12, 45), "NO_ROUTE", "first"),
+        "m5": (1, _at(12), "ROUTE_REQUESTED", "first"),
+    }
+    waiting = next(row for row in story.first["pending_messages"] if row["message_id"] == "m3")
+    assert (waiting["observed_at"], waiting["conversation_id"]) == (_at(12, 30), conversation(3))
+
+
+def test_a_run_that_was_killed_left_rows_that_do_not_count(story: Story) -> None:
+    assert {row["run_id"] for row in story.failed["resolved_routes"]} == {"first", "killed"}
+    assert {row["run_id"] for row in story.failed["runs"]} == {"first"}
+
+
+def test_the_next_run_takes_them_back(story: Story) -> None:
+    for key in ("resolved_routes", "rejected_messages", "new_route_requests", "pending_messages"):
+        assert "killed" not in {row["run_id"] for row in story.second[key]}, key
+    assert any("output.resolved_routes held rows of an unfinished run" in note for note in story.notes)
+
+
+def test_the_second_run_takes_what_is_new_and_tries_again_what_is_delayed(story: Story) -> None:
+    rows = story.second["resolved_routes"]
+    assert _decided(rows, "first") == FIRST
+    assert _decided(rows, "second") == {
+        ("m8", 1): (_at(12), "SENT", "NETWORK_ADDRESS", "Far"),
+        # m3's request of the first run is on record.
+        ("m9", 1): (_at(13, 30), "DELAYED", "NO_ROUTE", None),
+        ("m3", 2): (_at(14), "DELAYED", "NO_ROUTE", None),
+        ("m4", 2): (_at(14), "DELAYED", "NO_ROUTE", None),
+        ("m5", 2): (_at(14), "DELAYED", "NO_ROUTE", None),
+    }
+    assert _reasons(story.second["rejected_messages"], "second") == [
+        ("m1", 1, ("DUPLICATE_MESSAGE_ID",)),
+        ("m2", 2, ("CONVERSATION_ID_NOT_A_GUID", "DUPLICATE_MESSAGE_ID")),
+        ("m3", 3, ("DUPLICATE_MESSAGE_ID",)),
+    ]
+    assert _pending(story.second["pending_messages"]) == {
+        "m3": (2, _at(14), "NO_ROUTE", "second"),
+        "m4": (2, _at(14), "NO_ROUTE", "second"),
+        "m5": (2, _at(14), "NO_ROUTE", "second"),
+        "m9": (1, _at(13, 30), "NO_ROUTE", "second"),
+    }
+
+
+def test_the_third_run_ends_what_was_delayed(story: Story) -> None:
+    assert _decided(story.third["resolved_routes"], "third") == {
+        ("m3", 3): (_at(15), "SENT", "NETWORK_ADDRESS", "Late"),
+        ("m4", 3): (_at(15), "SENT", "NETWORK_ADDRESS", "Late"),
+        ("m5", 3): (_at(15), "DROPPED", "DIALOG_EXPIRED", None),
+        ("m9", 2): (_at(15), "SENT", "NETWORK_ADDRESS", "Late"),
+    }
+    assert story.third["pending_messages"] == []
+
+
+def test_requests_are_opened_once(story: Story) -> None:
+    asked = sorted((row["message_id"], row["requested_at"]) for row in story.third["new_route_requests"])
+    assert asked == [("m3", _at(12, 30)), ("m5", _at(12))]
+
+
+def test_current_routes_has_the_last_row_of_each_message(story: Story) -> None:
+    last = {row["message_id"]: (row["attempt"], row["outcome"]) for row in story.current}
+    assert len(story.current) == len(last) == 9
+    assert last == {
+        "m1": (1, "DELIVERED"),
+        "m2": (1, "SENT"),
+        "m3": (3, "SENT"),
+        "m4": (3, "SENT"),
+        "m5": (3, "DROPPED"),
+        "m6": (1, "DELAYED"),
+        "m7": (1, "DELIVERED"),
+        "m8": (1, "SENT"),
+        "m9": (2, "SENT"),
+    }
+
+
+def test_the_rows_of_runs(story: Story) -> None:
+    names = ("run_id", "mode", "now", "rows_read", "rows_resolved", "rows_rejected")
+    assert [tuple(row[name] for name in names) for row in story.rows] == [
+        ("first", "incremental", _at(13), 10, 7, 3),
+        # Five new rows and three that are tried again.
+        ("second", "incremental", _at(14), 8, 5, 3),
+        ("third", "incremental", _at(15), 4, 4, 0),
+    ]
+    assert {"new messages", "duplicates"} <= set(story.rows[1]["stage_seconds"])
+    assert [row["input_versions"]["messages"] for row in story.rows] == [0, 2, 2]
+    assert [row["finished_at"] for row in story.rows] == sorted(row["finished_at"] for row in story.rows)
+
+
+def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, story: Story) -> None:
+    second = routing.read_run(spark, story.config, "second")
+    assert _decided(rows_of(second.resolved_routes), "second") == _decided(
+        story.second["resolved_routes"], "second"
+    )
+    assert {row["run_id"] for row in rows_of(second.rejected_messages)} == {"second"}
+
+
+def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path) -> None:
+    """A full run gives the rows of attempt 1, and incremental runs go on from it; a DELETE asks for another."""
+    estate = {**ESTATE, "messages": [*ESTATE["messages"], *SECOND]}
+    store_estate(spark, estate, tmp_path / "in")
+    config = _config(tmp_path)
+    routing.run(spark, _config(tmp_path, "resolve.mode=full"), run_id="full")
+    from_full = rows_of(spark.read.format("delta").load(config.output["resolved_routes"].text))
+    # A full run does not look for doubled ids; the others are as they were at their first attempt.
+    singles = {key: row for key, row in _decided(from_full, "full").items() if key[0] in ("m4", "m5", "m6", "m9")}
+    assert singles == {
+        **{key: FIRST[key] for key in FIRST if key[0] in ("m4", "m5", "m6")},
+        ("m9", 1): (_at(13, 30), "DELAYED", "NO_ROUTE", None),
+    }
+    after = routing.run(spark, config, run_id="after", now=_at(14))
+    left = _tables(spark, config)
+    assert after.row["rows_read"] == 4
+    assert {key: row[1:3] for key, row in _decided(left["resolved_routes"], "after").items()} == {
+        (name, 2): ("DELAYED", "NO_ROUTE") for name in ("m3", "m4", "m5", "m9")
+    }
+    assert set(_pending(left["pending_messages"])) == {"m3", "m4", "m5", "m9"}
+    spark.sql(f"DELETE FROM delta.`{config.tables['messages'].text}` WHERE message_id = 'm2'")
+    with pytest.raises(InputError, match=r"version 1 of '.*messages' is no append \(DELETE\)") as caught:
+        routing.run(spark, config, now=_at(15, 30))
+    assert caught.value.exit_code == 2
+    assert _tables(spark, config) == left
+
+
+def test_a_second_run_at_the_same_time_is_refused(spark: SparkSession, story: Story) -> None:
+    from routing.locking import only_run
+
+    with only_run(story.config.output["runs"], "other"), pytest.raises(StorageError) as caught:
+        routing.run(spark, story.config)
+    assert caught.value.exit_code == 3
+    assert "another run is at work on these tables: run 'other'" in str(caught.value)

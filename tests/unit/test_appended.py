@@ -1,0 +1,74 @@
+"""What Delta's log may say between two incremental runs, and how it writes paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from routing.appended import _absolute, _escaped, check_appends
+from routing.errors import InputError
+
+
+def _commit(version: int, operation: str) -> dict[str, Any]:
+    return {"version": version, "operation": operation, "add": None, "remove": None}
+
+
+def _file(version: int, action: str, *, data: bool, hides: bool = False) -> dict[str, Any]:
+    vector = {"storageType": "u"} if hides else None
+    told = {"path": "a.parquet", "dataChange": data, "deletionVector": vector}
+    return {"version": version, "operation": None, "add": None, "remove": None, action: told}
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [_commit(1, "WRITE"), _file(1, "add", data=True)],
+        # A MERGE that found nothing to change only adds.
+        [_commit(1, "MERGE"), _file(1, "add", data=True)],
+        [_commit(1, "OPTIMIZE"), _file(1, "add", data=False), _file(1, "remove", data=False)],
+        [_commit(1, "REORG"), _file(1, "add", data=False, hides=True)],
+        [_commit(1, "VACUUM START"), _commit(2, "VACUUM END"), _commit(3, "SET TBLPROPERTIES")],
+        [],
+    ],
+)
+def test_appends_and_maintenance(log: list[dict[str, Any]]) -> None:
+    check_appends(log, "/data/messages")
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ([_commit(4, "DELETE"), _file(4, "remove", data=True)], r"version 4 .* is no append \(DELETE\)"),
+        ([_commit(4, "DELETE"), _file(4, "add", data=True, hides=True)], r"\(DELETE\)"),
+        (
+            [_commit(5, "UPDATE"), _file(5, "remove", data=True), _commit(4, "WRITE"), _file(4, "add", data=True)],
+            r"version 5 .*\(UPDATE\)",
+        ),
+        ([_commit(6, "WRITE"), _file(6, "add", data=True), _file(6, "remove", data=True)], r"\(WRITE\)"),
+        ([_commit(7, "RESTORE"), _file(7, "add", data=True)], r"\(RESTORE\)"),
+        ([_file(8, "remove", data=True)], r"\(unknown operation\)"),
+    ],
+)
+def test_everything_else(log: list[dict[str, Any]], told: str) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        check_appends(log, "/data/messages")
+    assert caught.value.exit_code == 2
+    assert "run once with --set resolve.mode=full" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "file"),
+    [
+        ("part-0.parquet", "/data/x y/part-0.parquet"),
+        ("day=a%20b/part-0.parquet", "/data/x y/day=a b/part-0.parquet"),
+        ("/elsewhere/a%25.parquet", "/elsewhere/a%.parquet"),
+        ("s3a://bucket/a.parquet", "s3a://bucket/a.parquet"),
+    ],
+)
+def test_paths_of_the_log(path: str, file: str) -> None:
+    assert _absolute("/data/x y", path) == file
+
+
+def test_a_path_is_no_pattern() -> None:
+    assert _escaped("/a[1]/{b}*?.parquet") == r"/a\[1\]/\{b\}\*\?.parquet"
