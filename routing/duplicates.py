@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing import text, validate
 from routing.keeping import keep_few
+from routing.pending import KEY, order_of_doubles
 from routing.schemas import MESSAGES
 from routing.terms import Rejection
 
-KEY = ["instance_name", "message_id"]
 # A key in memory, roughly.
 KEY_BYTES = 150
 
@@ -83,7 +83,7 @@ def _judged(messages: DataFrame, doubled: DataFrame, tables: Mapping[str, DataFr
     codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
     faulty = F.size("reasons") > 0
     same_key = Window.partitionBy(*KEY)
-    place = F.row_number().over(same_key.orderBy(faulty, *_order()))
+    place = F.row_number().over(same_key.orderBy(faulty, *order_of_doubles()))
     any_sound = F.bool_or(~faulty).over(same_key)
     counts = ~faulty & ~F.col("is_stored") & (F.col("place") == 1)
     return (
@@ -91,12 +91,3 @@ def _judged(messages: DataFrame, doubled: DataFrame, tables: Mapping[str, DataFr
         .withColumns({"place": place, "any_sound": any_sound})
         .withColumn("is_duplicate", (F.col("is_stored") | F.col("any_sound")) & ~counts)
     )
-
-
-def _order() -> list[Column]:
-    """By what the contract names, then by everything else, so that the order is total."""
-    named = ["enqueue_time", "conversation_id", "is_initiator", "message_sequence_number"]
-    rest = [name for name in MESSAGES.names if name not in named]
-    columns = {name: F.col(name) for name in [*named, *rest]}
-    columns["conversation_id"] = F.lower("conversation_id")
-    return list(columns.values())

@@ -19,9 +19,8 @@ from pyspark.sql import functions as F
 
 from routing import faultpoints, history, schemas, tables
 from routing.config import Config, Location
-from routing.errors import InputError, OutputError, StorageError
-from routing.release import release
-from routing.releases import newer_than
+from routing.errors import InputError, StorageError
+from routing.releases import refuse_newer
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,7 @@ def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> 
         )
         .collect()[0]
     )
-    newer = newer_than(release(), told["releases"])
-    if newer is not None:
-        raise OutputError.newer_release(str(runs), newer, release())
+    refuse_newer(told["releases"], str(runs))
     if told["is_known"]:
         raise InputError(f"run {run_id!r} is recorded already in {runs}", "give the next run an id of its own")
     if told["last"] is None:

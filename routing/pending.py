@@ -79,12 +79,19 @@ def after_full_run(messages: DataFrame, resolved: DataFrame, *, broadcast: bool)
     own = {**{name: F.col(name) for name in _SAME_ROW}, "conversation_id": F.lower("conversation_id")}
     same_row = [own[name].eqNullSafe(F.col(f"resolved_{name}")) for name in _SAME_ROW]
     condition = reduce(Column.__and__, same_key + same_row)
-    order = [*(own[name] for name in _ORDER), *(F.col(name) for name in MESSAGES.names if name not in _ORDER)]
-    first = F.row_number().over(Window.partitionBy(*KEY).orderBy(*order))
+    first = F.row_number().over(Window.partitionBy(*KEY).orderBy(*order_of_doubles()))
     rows = messages.select(*MESSAGES.names).join(side, condition, how="inner").withColumn("place", first)
     return rows.where("place = 1").select(
         *(F.col(f.name).cast(f.dataType).alias(f.name) for f in PENDING_MESSAGES)
     )
+
+
+def order_of_doubles() -> list[Column]:
+    """By what the contract names, then by everything else, so that the order is total."""
+    rest = [name for name in MESSAGES.names if name not in _ORDER]
+    columns = {name: F.col(name) for name in [*_ORDER, *rest]}
+    columns["conversation_id"] = F.lower("conversation_id")
+    return list(columns.values())
 
 
 def last_rows(resolved: DataFrame) -> DataFrame:

@@ -35,8 +35,7 @@ def found(runs: DataFrame, asked: str, location: str) -> DataFrame:
     # An argument that is no text in the terminal's encoding has halves of surrogates, which Spark cannot take.
     asked = asked.encode("utf-8", "replace").decode("utf-8")
     fits = F.startswith(F.col("run_id"), F.lit(asked))
-    rows = _newest_first(runs.where(fits)).select("run_id").limit(_LOOKED_THROUGH).collect()
-    ids = list(dict.fromkeys(str(row["run_id"]) for row in rows))
+    ids = _newest_ids(runs.where(fits))
     if not ids or not asked:
         raise RunError.unknown(asked, location, _nearest(runs, asked))
     if len(ids) > 1 and asked not in ids:
@@ -51,6 +50,12 @@ def found(runs: DataFrame, asked: str, location: str) -> DataFrame:
 
 def _newest_first(runs: DataFrame) -> DataFrame:
     return runs.orderBy(F.desc("started_at"), F.desc("run_id"))
+
+
+def _newest_ids(runs: DataFrame) -> list[str]:
+    """The ids of the newest runs, as many as are looked through, newest first."""
+    rows = _newest_first(runs).select("run_id").limit(_LOOKED_THROUGH).collect()
+    return list(dict.fromkeys(str(row["run_id"]) for row in rows))
 
 
 def _seconds() -> Column:
@@ -76,8 +81,7 @@ def _slow_stages() -> Column:
 
 def _nearest(runs: DataFrame, asked: str) -> list[str]:
     """The ids that are spelled most alike, of the newest runs; the newest where none is alike."""
-    rows = _newest_first(runs).select("run_id").limit(_LOOKED_THROUGH).collect()
-    ids = list(dict.fromkeys(str(row["run_id"]) for row in rows))
+    ids = _newest_ids(runs)
     # What was typed may be the beginning of an id.
     beginnings: dict[str, str] = {}
     for run_id in ids:

@@ -107,11 +107,14 @@ def _list(rows: list[dict[str, Any]], are_more: bool, options: argparse.Namespac
 
 
 def _line(row: Row) -> tuple[Any, ...]:
-    counts = sorted(row["outcome_counts"].items(), key=lambda item: (-item[1], item[0]))
-    outcomes = ", ".join(f"{name} {count:,}" for name, count in counts)
+    outcomes = ", ".join(f"{name} {count:,}" for name, count in _largest_first(row["outcome_counts"]))
     when, seconds = _time(row["started_at"]), f"{row['seconds']:,.1f}"
     read = (row["rows_read"], row["rows_resolved"], row["rows_rejected"])
     return (row["run_id"], row["mode"], when, seconds, *read, outcomes)
+
+
+def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _show(row: Row, console: Console) -> None:
@@ -120,7 +123,7 @@ def _show(row: Row, console: Console) -> None:
     console.result(show.table("Run", ("", "value"), [(name, _value(row[name])) for name in _HEAD]))
     for title, column in (("Outcomes", "outcome"), ("Reasons", "reason")):
         console.result("")
-        counts = sorted(row[f"{column}_counts"].items(), key=lambda item: (-item[1], item[0]))
+        counts = _largest_first(row[f"{column}_counts"])
         lines = [(name, count, _share(count / (row["rows_resolved"] or 1))) for name, count in counts]
         console.result(show.table(title, (column, "messages", "share"), lines, ("messages", "share")))
     stages = [(s["stage"], f"{s['seconds']:,.1f}", _share(s["share"])) for s in row["slow_stages"]]
