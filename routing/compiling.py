@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -84,15 +84,22 @@ class Compiled:
         prepared = routing_keys.prepared(self.messages, self.options.as_of)
         return routing_keys.in_scope(prepared, self.settings) if self.uses.transport else prepared
 
+    def in_dialog(self, messages: DataFrame) -> DataFrame:
+        """Messages with what their dialogs say of them."""
+        dialogs = self.dialogs
+        if dialogs is None:
+            return routing_keys.in_dialog(messages, None)
+        return routing_keys.in_dialog(messages, dialogs.rows, broadcast=dialogs.fit)
+
     def keyed(self, valid: DataFrame) -> DataFrame:
         """Valid messages, bound and keyed."""
-        dialogs = self.dialogs
-        bound = (
-            routing_keys.bound(valid, None)
-            if dialogs is None
-            else routing_keys.bound(valid, dialogs.rows, broadcast=dialogs.fit)
-        )
+        bound = routing_keys.bound(self.in_dialog(valid))
         return routing_keys.keyed(bound, self.settings, transport=self.uses.transport)
+
+    def counted(self) -> DataFrame:
+        """The distinct keys of all messages, with how many have them (see `keys.counted`)."""
+        messages = self.in_dialog(routing_keys.cleaned(self.messages, self.options.as_of))
+        return routing_keys.counted(messages, self.settings, transport=self.uses.transport)
 
     def keep(self, small: DataFrame) -> DataFrame:
         """Have a small frame that several passes read computed once.
@@ -211,8 +218,7 @@ def prepare(
 def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Options) -> Compiled:
     """Compile conformed and checked frames: one pass over the messages for their keys.
 
-    The pass is a hash aggregate whose result is bounded by the configuration; it also counts the messages
-    read and those to be rejected.
+    The pass is a hash aggregate; it also counts the messages read and those to be rejected.
     """
     if options.dialog_hash == "udf":
         session.check_udf(spark)
@@ -221,20 +227,14 @@ def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Opti
     settings, uses = prepare(frames, kept)
     dialogs = _sized_dialogs(settings.dialogs, size_in_bytes(options.broadcast_limit), notes)
     job = Compiled(frames["messages"], settings, uses, dialogs, options, notes=notes, kept=kept)
-    counted = Observation(f"read-{options.run_id}")
-    observed = job.checked().observe(
-        counted,
-        F.count(F.lit(1)).alias("rows"),
-        F.count(F.when(~F.col("is_valid"), 1)).alias("rejected"),
-    )
-    keys = job.keep(job.keyed(observed.where("is_valid")).select(*routing_keys.KEY).distinct())
-    job.key_count = keys.count()
-    if job.key_count:
-        job.rows_read, job.rows_rejected = int(counted.get["rows"]), int(counted.get["rejected"])
-    else:
-        # Of a pass that Spark found to be empty beforehand nothing is observed; no key means no valid message.
-        job.rows_read = job.rows_rejected = frames["messages"].count()
+    keys = job.keep(job.counted())
+    is_key = F.col("valid") > 0
+    sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
+    total = keys.agg(*sums, F.count_if(is_key).alias("keys")).collect()[0]
+    job.rows_read, job.key_count = int(total["rows"] or 0), int(total["keys"])
+    job.rows_rejected = job.rows_read - int(total["valid"] or 0)
     job.may_reject = job.rows_rejected > 0
+    keys = keys.where(is_key).select(*routing_keys.KEY)
     job.plan = job.keep(routing_plan(keys, settings, uses))
     return job
 

@@ -19,6 +19,9 @@ from routing.terms import BLANKS, ZERO_GUID
 
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 
+# What of a message its key is made of, but for its dialog.
+_READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
+
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
 KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(4)
 # key_kind = is_initiator + 2 * service class + 8 * (the broker id is one that nothing names).
@@ -26,21 +29,33 @@ _SERVICE_FACTOR, _OTHER_BROKER = 2, 8
 _GUID_LENGTH = 36
 
 
-def prepared(messages: DataFrame, as_of: datetime | None) -> DataFrame:
-    """Conformed messages with what the rules read of them; narrow.
+def cleaned(messages: DataFrame, as_of: datetime | None) -> DataFrame:
+    """Conformed messages with decided_at (`t` of the rule book); database_name and conversation_id are cleaned.
 
-    Adds decided_at (`t` of the rule book), key_database and named_broker, and cleans database_name and
-    conversation_id. Every row is kept.
+    Narrow; every row is kept.
     """
     waited = F.coalesce("observed_at", "enqueue_time")
-    cleaned = messages.withColumns(
+    return messages.withColumns(
         {
             "database_name": text.empty_as_null(F.col("database_name")),
             "decided_at": waited if as_of is None else F.lit(as_of),
             "conversation_id": text.conversation_id(F.col("conversation_id")),
         }
-    ).withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
-    return _with_named_broker(cleaned)
+    )
+
+
+def prepared(messages: DataFrame, as_of: datetime | None) -> DataFrame:
+    """Conformed messages with what the rules read of them; narrow.
+
+    Those of `cleaned`, with key_database and named_broker. Every row is kept.
+    """
+    return _named(cleaned(messages, as_of))
+
+
+def _named(messages: DataFrame) -> DataFrame:
+    return _with_named_broker(
+        messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
+    )
 
 
 def _with_named_broker(messages: DataFrame) -> DataFrame:
@@ -89,38 +104,65 @@ def in_scope(messages: DataFrame, settings: Configuration) -> DataFrame:
     return looked_up(messages, F.broadcast(scopes), ["instance_name", "key_database"])
 
 
-def is_valid() -> Column:
-    """Whether no rejection code applies to a message of `in_scope` (validate.message_faults names them)."""
+def is_well_formed() -> Column:
+    """Whether a message of `cleaned` has all that it needs, whatever its instance and database."""
     texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
     values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
     hops = F.coalesce(F.col("hops_remaining").between(*validate.INT_RANGE), F.lit(True))
-    known = F.col("own_addresses").isNotNull()
-    return F.coalesce(known & texts & values & hops & text.is_guid(F.col("conversation_id")), F.lit(False))
+    return F.coalesce(texts & values & hops & text.is_guid(F.col("conversation_id")), F.lit(False))
 
 
-def bound(messages: DataFrame, dialogs: DataFrame | None, *, broadcast: bool = True) -> DataFrame:
-    """Prepared messages with the broker instance they are bound to (section 0).
+def is_valid() -> Column:
+    """Whether no rejection code applies to a message of `in_scope` (validate.message_faults names them)."""
+    return F.col("own_addresses").isNotNull() & is_well_formed()
 
-    Adds bound_broker (null while open) and is_expired. A dialog has one row of an end in a database, checked
-    by validation, so the join keeps the number of messages.
+
+def in_dialog(messages: DataFrame, dialogs: DataFrame | None, *, broadcast: bool = True) -> DataFrame:
+    """Cleaned messages with dialog_broker, the broker instance that their dialog binds them to, and is_expired.
+
+    A dialog has one row of an end in a database, checked by validation, so the join keeps the number of messages.
     """
-    own = F.col("named_broker")
     if dialogs is None:
-        return messages.withColumns({"bound_broker": own, "is_expired": F.lit(False)})
+        return messages.withColumns({"dialog_broker": F.lit(None).cast("string"), "is_expired": F.lit(False)})
     on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
     marked = F.broadcast(dialogs) if broadcast else dialogs.hint("shuffle_hash")
     t = F.col("decided_at")
     acknowledged = F.when(F.col("acknowledged_at") <= t, F.col("acknowledged_broker"))
     return looked_up(messages, marked, on).withColumns(
         {
-            "bound_broker": F.coalesce(own, acknowledged, F.col("far_broker")),
+            "dialog_broker": F.coalesce(acknowledged, F.col("far_broker")),
             "is_expired": F.coalesce(F.col("dialog_lifetime") <= t, F.lit(False)),
         }
     )
 
 
+def bound(messages: DataFrame) -> DataFrame:
+    """Prepared messages of `in_dialog` with bound_broker, the broker instance they are bound to (section 0).
+
+    Null while open.
+    """
+    return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
+
+
+def counted(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
+    """The distinct keys of all messages of `in_dialog`, with rows (how many have it) and valid (may be resolved).
+
+    Messages that cannot be resolved count under a key of nulls. They are grouped first by what their key is
+    made of, as read, so that each lookup is made once for a group; the groups are as many as the
+    configuration's keys, and the names and ids that nothing names.
+    """
+    groups = messages.groupBy(*_READ, "dialog_broker").agg(
+        F.count(F.lit(1)).alias("rows"), F.count(F.when(is_well_formed(), 1)).alias("valid")
+    )
+    known = in_scope(_named(groups), settings)
+    valid = F.when(F.col("own_addresses").isNotNull(), F.col("valid")).otherwise(0)
+    marked = keyed(bound(known.withColumn("valid", valid)), settings, transport=transport)
+    key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in KEY]
+    return marked.select(*key, "rows", "valid").groupBy(*KEY).agg(*(F.sum(n).alias(n) for n in ("rows", "valid")))
+
+
 def keyed(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
-    """Bound messages with the columns of `KEY`.
+    """Messages of `bound` with the columns of `KEY`.
 
     ``transport``: a route may read its address from a service name, so that the names are looked into;
     own_addresses (`in_scope`) are needed then.

@@ -109,7 +109,8 @@ def _keyed(job: compiling.Compiled) -> DataFrame:
     rows = None
     if job.dialogs is not None:
         rows = job.dialogs.rows.withColumn("far_broker", F.lit(None).cast("string"))
-    bound = routing_keys.bound(valid, rows, broadcast=job.dialogs is None or job.dialogs.fit)
+    broadcast = job.dialogs is None or job.dialogs.fit
+    bound = routing_keys.bound(routing_keys.in_dialog(valid, rows, broadcast=broadcast))
     acknowledged = bound.select("question", F.col("bound_broker").alias("acknowledged"))
     # question numbers the questions, so the join keeps their number.
     return job.keyed(valid).join(F.broadcast(acknowledged), "question", how="left")
