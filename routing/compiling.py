@@ -18,7 +18,7 @@ from routing import keeping, requests, resolving, session, validate
 from routing import keys as routing_keys
 from routing.config import size_in_bytes
 from routing.configuration import Configuration, Features, configuration, features
-from routing.conform import conform
+from routing.conform import conform, in_shape
 from routing.dialog_hash import IMPLEMENTATIONS
 from routing.errors import InputError
 from routing.plan import routing_plan
@@ -176,7 +176,7 @@ class Compiled:
 
 
 def _no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
-    return spark.range(0).select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in schema))
+    return in_shape(spark.range(0), schema, {name: F.lit(None) for name in schema.names})
 
 
 def conformed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -47,6 +49,15 @@ def conform(frame: DataFrame, key: str) -> DataFrame:
             )
             for field in schema
         )
+    )
+
+
+def in_shape(rows: DataFrame, shape: StructType, values: Mapping[str, Column] | None = None) -> DataFrame:
+    """Rows in the columns and types of a schema; ``values`` are the columns that are not simply there by name."""
+    given = values or {}
+    # Types as text: pyspark hands over any other form of them by way of JSON and the session, five calls for one.
+    return rows.select(
+        *(given.get(f.name, F.col(f.name)).cast(f.dataType.simpleString()).alias(f.name) for f in shape)
     )
 
 

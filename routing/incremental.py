@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from routing import duplicates, pending
 from routing.appended import Appended, appended
 from routing.config import Config, size_in_bytes
-from routing.conform import conform
+from routing.conform import conform, in_shape
 from routing.keeping import held, held_together, keep_few
 from routing.ledger import LastRun
 from routing.schemas import MESSAGES, ROUTE_REQUESTS
@@ -166,7 +166,7 @@ def rejected(sound: DataFrame, step: Increment, run_id: str) -> DataFrame:
     if step.duplicates is None:
         return rows
     doubles = step.duplicates.withColumn("run_id", F.lit(run_id))
-    return rows.unionByName(doubles.select(*(F.col(f.name).cast(f.dataType).alias(f.name) for f in rows.schema)))
+    return rows.unionByName(in_shape(doubles, rows.schema))
 
 
 def still_pending(step: Increment, resolved: DataFrame, run_id: str, count: int, config: Config) -> DataFrame:

@@ -8,6 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from routing.conform import in_shape
 from routing.schemas import MESSAGES, PENDING_MESSAGES
 from routing.terms import Outcome
 
@@ -59,7 +60,7 @@ def pending_messages(messages: DataFrame, resolved: DataFrame, run_id: str, *, b
     )
     side = F.broadcast(delayed) if broadcast else delayed.hint("shuffle_hash")
     rows = messages.select(*MESSAGES.names).join(side, KEY, how="inner").withColumn("run_id", F.lit(run_id))
-    return rows.select(*(F.col(f.name).cast(f.dataType).alias(f.name) for f in PENDING_MESSAGES))
+    return in_shape(rows, PENDING_MESSAGES)
 
 
 def after_full_run(messages: DataFrame, resolved: DataFrame, *, broadcast: bool) -> DataFrame:
@@ -81,9 +82,7 @@ def after_full_run(messages: DataFrame, resolved: DataFrame, *, broadcast: bool)
     condition = reduce(Column.__and__, same_key + same_row)
     first = F.row_number().over(Window.partitionBy(*KEY).orderBy(*order_of_doubles()))
     rows = messages.select(*MESSAGES.names).join(side, condition, how="inner").withColumn("place", first)
-    return rows.where("place = 1").select(
-        *(F.col(f.name).cast(f.dataType).alias(f.name) for f in PENDING_MESSAGES)
-    )
+    return in_shape(rows.where("place = 1"), PENDING_MESSAGES)
 
 
 def order_of_doubles() -> list[Column]:

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from routing import text, validate
 from routing.configuration import Configuration
+from routing.conform import in_shape
 from routing.dialog_hash import DialogHash
 from routing.keys import KEY, looked_up
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
@@ -94,9 +95,7 @@ def resolved_routes(
             values["broker_instance"]
         )
     values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(run_id), "attempt": attempt}
-    return messages.select(
-        *(values.get(f.name, F.col(f.name)).cast(f.dataType).alias(f.name) for f in RESOLVED_ROUTES)
-    )
+    return in_shape(messages, RESOLVED_ROUTES, values)
 
 
 def _unless_asking(values: dict[str, Column]) -> dict[str, Column]:
@@ -136,9 +135,5 @@ def rejected_messages(messages: DataFrame, settings: Configuration, run_id: str)
     )
     codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
     reasons = F.array_compact(F.array(*codes))
-    values = {"reasons": F.col("reasons"), "run_id": F.lit(run_id)}
-    return (
-        known.withColumn("reasons", reasons)
-        .where(F.size("reasons") > 0)
-        .select(*(values.get(f.name, F.col(f.name)).cast(f.dataType).alias(f.name) for f in REJECTED_MESSAGES))
-    )
+    faulty = known.withColumn("reasons", reasons).where(F.size("reasons") > 0)
+    return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(run_id)})

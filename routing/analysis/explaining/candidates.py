@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing import intervals, matching
-from routing.analysis.explaining.lines import REST, SHOWN, STEP, line
+from routing.analysis.explaining.lines import REST, SHOWN, STEP, Line
 from routing.terms import BLANKS, MatchingStep
 
 # What a route's line finds, in the order in which a step lists them.
@@ -67,7 +67,7 @@ def is_live(live_from: Column, live_to: Column, t: Column) -> Column:
     return F.size(intervals.in_force(route, t, t + F.expr("INTERVAL '0.000001' SECOND"))) > 0
 
 
-def route_lines(searches: DataFrame, routes: DataFrame) -> DataFrame:
+def route_lines(line: Line, searches: DataFrame, routes: DataFrame) -> DataFrame:
     """question and line for every route near the message, and for how many others there are.
 
     ``searches``: question, search, instance_name, scope, service, broker (null while open), t, winner (the

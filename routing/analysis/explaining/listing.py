@@ -7,12 +7,12 @@ from pyspark.sql import functions as F
 
 from routing import locating
 from routing.analysis.explaining import candidates
-from routing.analysis.explaining.lines import LOCATION, SHOWN, STEP, line, part
+from routing.analysis.explaining.lines import LOCATION, SHOWN, STEP, Line, part
 from routing.analysis.explaining.searches import Search, searches
 from routing.terms import MatchingStep
 
 
-def holder_lines(traced: DataFrame, search: Search) -> DataFrame:
+def holder_lines(line: Line, traced: DataFrame, search: Search) -> DataFrame:
     """The databases that hold the service, and whether each could be the destination; at most `SHOWN`."""
     holder, destination = F.col("holder"), search.leg["destination"]
     has_id = F.size(locating.holders_of(F.array(holder), search.known)) > 0
@@ -60,7 +60,7 @@ def searched(traced: DataFrame, search: Search) -> DataFrame:
     )
 
 
-def id_lines(possible: DataFrame, traced: DataFrame) -> DataFrame:
+def id_lines(line: Line, possible: DataFrame, traced: DataFrame) -> DataFrame:
     """What becomes of the message for each broker id that step 3 may pick; at most `SHOWN` others."""
     balanced = int(MatchingStep.BALANCED)
     first, again = searches()
@@ -104,7 +104,7 @@ def id_lines(possible: DataFrame, traced: DataFrame) -> DataFrame:
     return shown.unionByName(rest)
 
 
-def request_lines(traced: DataFrame, search: Search, requests: DataFrame) -> DataFrame:
+def request_lines(line: Line, traced: DataFrame, search: Search, requests: DataFrame) -> DataFrame:
     """The newest requests for the service in this scope, where step 4 was reached; not the message's own."""
     asked = traced.where(search.searches & search.leg["asks"]).select(
         "question",

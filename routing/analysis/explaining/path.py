@@ -22,8 +22,9 @@ from routing.analysis.explaining.lines import (
     TIER,
     TRANSPORT,
     VERDICT,
+    Line,
     exploded,
-    line,
+    line_maker,
     ordered,
     part,
 )
@@ -40,23 +41,24 @@ def steps(judged: Judged, *, is_as_of: bool) -> DataFrame:
     with_verdict = traced.join(F.broadcast(verdict), "question", how="left")
     # Without own addresses nothing comes back.
     told = searches() if judged.job.uses.own_addresses else searches()[:1]
-    fixed = _message_lines(is_as_of=is_as_of)
+    line = line_maker()
+    fixed = _message_lines(line, is_as_of=is_as_of)
     for search in told:
-        fixed += _search_lines(search)
+        fixed += _search_lines(line, search)
     parts = [
         exploded(with_verdict, fixed),
-        _verdict_lines(judged.verdicts),
-        listing.id_lines(judged.possible, traced),
+        _verdict_lines(line, judged.verdicts),
+        listing.id_lines(line, judged.possible, traced),
     ]
     for search in told:
-        routes = candidates.route_lines(listing.searched(traced, search), judged.job.settings.routes)
-        parts += [routes, listing.holder_lines(traced, search)]
+        routes = candidates.route_lines(line, listing.searched(traced, search), judged.job.settings.routes)
+        parts += [routes, listing.holder_lines(line, traced, search)]
         if judged.requests is not None:
-            parts.append(listing.request_lines(traced, search, judged.requests))
+            parts.append(listing.request_lines(line, traced, search, judged.requests))
     return ordered(parts)
 
 
-def _message_lines(*, is_as_of: bool) -> list[Column]:
+def _message_lines(line: Line, *, is_as_of: bool) -> list[Column]:
     """What the message brings (section 0)."""
     bound, own, acknowledged = F.col("bound_broker"), F.col("named_broker"), F.col("acknowledged")
     moment = (
@@ -106,14 +108,14 @@ def _message_lines(*, is_as_of: bool) -> list[Column]:
     ]
 
 
-def _search_lines(search: Search) -> list[Column]:
+def _search_lines(line: Line, search: Search) -> list[Column]:
     """One search: its scope, section 1, the broker's check, the steps, the tiers, the location, the transport."""
-    lines = [*_scope_lines(search), *_step_lines(search), *_tier_lines(search)]
-    lines += [_location_line(search), *_transport_lines(search)]
+    lines = [*_scope_lines(line, search), *_step_lines(line, search), *_tier_lines(line, search)]
+    lines += [_location_line(line, search), *_transport_lines(line, search)]
     return lines
 
 
-def _scope_lines(search: Search) -> list[Column]:
+def _scope_lines(line: Line, search: Search) -> list[Column]:
     leg, where = search.leg, part(search.number, SCOPE)
     first, _ = searches()
     origin = F.when(search.from_network, "ARRIVED").otherwise("SENT_HERE") if search.number == 1 else "CAME_BACK"
@@ -147,7 +149,7 @@ def _scope_lines(search: Search) -> list[Column]:
     ]
 
 
-def _step_lines(search: Search) -> list[Column]:
+def _step_lines(line: Line, search: Search) -> list[Column]:
     leg, stop = search.leg, search.stop
     lines = []
     for step in MatchingStep:
@@ -177,7 +179,7 @@ def _step_lines(search: Search) -> list[Column]:
     return lines
 
 
-def _tier_lines(search: Search) -> list[Column]:
+def _tier_lines(line: Line, search: Search) -> list[Column]:
     """The tiers that have routes, and which was used (section 3)."""
     leg, tier = search.leg, search.leg["tier"]
     lines = []
@@ -208,7 +210,7 @@ def _tier_lines(search: Search) -> list[Column]:
     return lines
 
 
-def _location_line(search: Search) -> Column:
+def _location_line(line: Line, search: Search) -> Column:
     leg = search.leg
     found = leg["destination"].isNotNull()
     return F.when(
@@ -227,7 +229,7 @@ def _location_line(search: Search) -> Column:
     )
 
 
-def _transport_lines(search: Search) -> list[Column]:
+def _transport_lines(line: Line, search: Search) -> list[Column]:
     """What an address meets: an own address, forwarding, the hops (section 3)."""
     leg, where = search.leg, part(search.number, TRANSPORT)
     is_sent = search.is_told & F.coalesce(leg["tier"] != Tier.LOCAL.value, F.lit(False))
@@ -258,7 +260,7 @@ def _transport_lines(search: Search) -> list[Column]:
     ]
 
 
-def _verdict_lines(verdicts: DataFrame) -> DataFrame:
+def _verdict_lines(line: Line, verdicts: DataFrame) -> DataFrame:
     decided = F.col("outcome").isNotNull()
     return verdicts.select(
         "question",

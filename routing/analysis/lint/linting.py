@@ -16,7 +16,7 @@ from routing.analysis.lint.catalogue import FINDINGS
 from routing.analysis.lint.estate import estate_of
 from routing.analysis.lint.finding import SHAPE
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
-from routing.conform import conform
+from routing.conform import conform, in_shape
 from routing.errors import InputError
 from routing.keeping import cached, keep
 from routing.schemas import OPTIONAL_INPUTS
@@ -112,7 +112,7 @@ def _judged(found: DataFrame, suppress: Sequence[Suppression]) -> DataFrame:
     )
     known = found.distinct().withColumn("facts", F.element_at(facts, F.col("code")))
     values = {"severity": F.col("facts.severity"), "advice": F.col("facts.advice")}
-    full = known.select(*(values.get(f.name, F.col(f.name)).cast(f.dataType).alias(f.name) for f in SHAPE))
+    full = in_shape(known, SHAPE, values)
     return full.withColumn("is_suppressed", _is_suppressed(suppress))
 
 
