@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from routing import faultpoints, history, schemas, tables
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError
-from routing.releases import refuse_newer
+from routing.releases import check_release, refuse_newer
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ FIRST_TURN = 1
 
 
 def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> LastRun | None:
-    """The last run that counts; None where there is none yet.
+    """The last run that counts; None where there is none yet, or ``runs`` is another kind of table.
 
     Raises OutputError where a newer release has written these tables, InputError where ``run_id``, which is to
     be the next, counts already.
@@ -54,18 +54,18 @@ def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> 
     version = tables.current_version(spark, runs)
     if version is None:
         return None
+    table = tables.Snapshot(runs, version).read(spark)
+    if tables.differences(table.schema, schemas.RUNS):
+        # A newer release may have other columns; whatever else this is, `tables.check_output` says it.
+        check_release(table, str(runs))
+        return None
     wanted = ("run_id", "mode", "input_versions", "output_versions", "outcome_counts", "settings")
     last = F.struct(*wanted, F.unix_micros("finished_at").alias("finished"))
-    told = (
-        tables.Snapshot(runs, version)
-        .read(spark)
-        .agg(
-            F.max_by(last, F.struct("finished_at", "run_id")).alias("last"),
-            F.collect_set("release").alias("releases"),
-            F.bool_or(F.col("run_id") == F.lit(run_id)).alias("is_known"),
-        )
-        .collect()[0]
-    )
+    told = table.agg(
+        F.max_by(last, F.struct("finished_at", "run_id")).alias("last"),
+        F.collect_set("release").alias("releases"),
+        F.bool_or(F.col("run_id") == F.lit(run_id)).alias("is_known"),
+    ).collect()[0]
     refuse_newer(told["releases"], str(runs))
     if told["is_known"]:
         raise InputError(f"run {run_id!r} is recorded already in {runs}", "give the next run an id of its own")

@@ -115,8 +115,9 @@ def run(
         tables.check_writable(key, location)
     with only_run(config.output["runs"], options.run_id):
         with clock.stage("read"):
-            before = _versions(spark, config)
+            # The release comes first: a newer one may have given any table another schema.
             last = ledger.last_run(spark, config.output["runs"], options.run_id)
+            before = _versions(spark, config)
             inputs = tables.snapshots(spark, config.tables)
         work = _Work(spark, config, options, inputs, before, last, clock)
         moment = None if is_full else _utc(now or started)

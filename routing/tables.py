@@ -80,7 +80,7 @@ def check_output(spark: SparkSession, key: str, location: Location, schema: Stru
     """
     version = current_version(spark, location)
     if version is not None:
-        faults = _differences(Snapshot(location, version).read(spark).schema, schema)
+        faults = differences(Snapshot(location, version).read(spark).schema, schema)
         if faults:
             raise OutputError.other_schema(key, str(location), faults)
         return version
@@ -102,7 +102,8 @@ def check_writable(key: str, location: Location) -> None:
         raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
 
 
-def _differences(found: StructType, wanted: StructType) -> list[str]:
+def differences(found: StructType, wanted: StructType) -> list[str]:
+    """What keeps a table of one schema from being one of another, a text each; empty where nothing does."""
     types = {field.name: field.dataType.simpleString() for field in found}
     names = {field.name for field in wanted}
     faults = [

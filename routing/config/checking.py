@@ -66,6 +66,8 @@ class Checker:
                     self._faults.append(f"{name}.{key} is missing")
             elif not isinstance(value, str) or not value.strip():
                 self._faults.append(f"{name}.{key} must be a path or a table name")
+            elif "\0" in value:
+                self._faults.append(f"{name}.{key} holds a null byte, which no path or table name can")
             else:
                 found[key] = Location.parse(value, self._folder)
         return found

@@ -34,6 +34,11 @@ def faults(values: Any, *overrides: str) -> str:
     return text
 
 
+def test_a_location_holds_no_null_byte() -> None:
+    values = {**WHOLE, "tables": {**WHOLE["tables"], "routes": "data/ro\0utes"}}
+    assert "tables.routes holds a null byte" in faults(values)
+
+
 def test_defaults() -> None:
     config = loaded(WHOLE)
     assert config.tables["routes"] == Location("/conf/data/routes")
