@@ -60,7 +60,8 @@ def _doubled(messages: DataFrame, stored: DataFrame | None, *, broadcast: bool) 
     twice = new.groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
     found = twice.select(*KEY, F.lit(False).alias("is_stored"))
     if stored is not None:
-        side = F.broadcast(new) if broadcast else new.hint("shuffle_hash")
+        # As many keys as these are no hash table of one task: a merge join sorts, and goes to disk where it must.
+        side = F.broadcast(new) if broadcast else new.hint("merge")
         hits = stored.select(*KEY).join(side, KEY, how="left_semi").select(*KEY, F.lit(True).alias("is_stored"))
         found = found.unionByName(hits)
     return found.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored"))

@@ -58,7 +58,7 @@ def pending_messages(messages: DataFrame, resolved: DataFrame, run_id: str, *, b
     delayed = resolved.where(is_pending()).select(
         *KEY, "attempt", F.col("decided_at").alias("last_decided_at"), F.col("reason").alias("last_reason")
     )
-    side = F.broadcast(delayed) if broadcast else delayed.hint("shuffle_hash")
+    side = F.broadcast(delayed) if broadcast else delayed.hint("merge")
     rows = messages.select(*MESSAGES.names).join(side, KEY, how="inner").withColumn("run_id", F.lit(run_id))
     return in_shape(rows, PENDING_MESSAGES)
 
@@ -75,7 +75,7 @@ def after_full_run(messages: DataFrame, resolved: DataFrame, *, broadcast: bool)
         F.col("reason").alias("last_reason"),
         "run_id",
     )
-    side = F.broadcast(delayed) if broadcast else delayed.hint("shuffle_hash")
+    side = F.broadcast(delayed) if broadcast else delayed.hint("merge")
     same_key = [F.col(name) == F.col(f"resolved_{name}") for name in KEY]
     own = {**{name: F.col(name) for name in _SAME_ROW}, "conversation_id": F.lower("conversation_id")}
     same_row = [own[name].eqNullSafe(F.col(f"resolved_{name}")) for name in _SAME_ROW]
