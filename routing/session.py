@@ -45,6 +45,9 @@ def _small_local_run() -> dict[str, str]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # A run compiles more than the hundred pieces of code that Spark remembers by default.
         "spark.sql.codegen.cache.maxEntries": "1000",
+        # Java leaves methods over 8,000 bytes uncompiled, and what Spark makes for the way of the messages may be
+        # longer: two million messages, one of them rejected, took 20 s, and 5 s with this.
+        "spark.driver.extraJavaOptions": "-XX:-DontCompileHugeMethods",
         # Names of hosts are not looked up: a laptop without a network resolves itself slowly or not at all.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
