@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from routing import faultpoints, incremental, tables
@@ -15,7 +14,7 @@ from routing.config import Config
 from routing.errors import InternalError
 from routing.incremental import Increment
 from routing.stages import Stages
-from routing.terms import Outcome
+from routing.terms import Outcome, Reason, Word
 
 
 @dataclass(frozen=True)
@@ -77,15 +76,14 @@ def full(job: Compiled, target: Target) -> Written:
     ):
         with target.clock.stage(key):
             versions[key], stored[key] = target.commit(key, rows, adds=False)
-    return _counted(
-        versions, stored["resolved_routes"], stored["rejected_messages"].count(), job.rows_read, target
-    )
+    resolved, rejected = stored["resolved_routes"], stored["rejected_messages"]
+    return _counted(versions, resolved, rejected, job.rows_read, target.clock)
 
 
 def increment(job: Compiled, step: Increment, target: Target) -> Written:
     """Commit the outputs of an incremental run. Raises StorageError, InternalError."""
     opened = _opened(job, target)
-    versions, rejected = dict(target.standing or {}), 0
+    versions, rejected = dict(target.standing or {}), None
     run_id, clock = target.run_id, target.clock
     # Where nothing is to be added, a table that stands there is left alone.
     if opened is not None or not target.adds:
@@ -95,12 +93,11 @@ def increment(job: Compiled, step: Increment, target: Target) -> Written:
     if job.rows_rejected or step.duplicate_count or not target.adds:
         with clock.stage("rejected_messages"):
             rows = incremental.rejected(job.rejected(), step, run_id)
-            versions["rejected_messages"], stored = target.commit("rejected_messages", rows, adds=target.adds)
-            rejected = stored.count()
+            versions["rejected_messages"], rejected = target.commit("rejected_messages", rows, adds=target.adds)
     with clock.stage("resolved_routes"):
         rows = job.resolved(opened, attempt=F.col("attempt"))
         versions["resolved_routes"], mine = target.commit("resolved_routes", rows, adds=target.adds)
-    done = _counted(versions, mine, rejected, job.rows_read + step.duplicate_count, target)
+    done = _counted(versions, mine, rejected, job.rows_read + step.duplicate_count, clock)
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
@@ -117,23 +114,32 @@ def _opened(job: Compiled, target: Target) -> DataFrame | None:
         return job.keep(opened)
 
 
-def _counted(versions: Mapping[str, int], stored: DataFrame, rejected: int, read: int, target: Target) -> Written:
-    """The counts of a run, which must agree. Raises InternalError.
+def _counted(
+    versions: Mapping[str, int], resolved: DataFrame, rejected: DataFrame | None, read: int, clock: Stages
+) -> Written:
+    """The counts of a run, which must agree. Raises StorageError, InternalError.
 
-    They are taken from the rows that were stored: two narrow columns, read in a fraction of the time that counting
-    the rows on their way takes.
+    ``resolved`` and ``rejected`` are the run's rows as they are stored, None where none were written: to read two
+    narrow columns takes a fraction of the time that counting the rows on their way takes.
     """
-    with target.clock.stage("counts"):
-        groups = stored.groupBy("outcome", "reason").agg(F.count(F.lit(1)).alias("rows")).collect()
-    outcomes = _sums([(row["outcome"], row["rows"]) for row in groups])
-    resolved = sum(outcomes.values())
-    if resolved + rejected != read:
-        raise InternalError.counts(read, resolved, rejected)
-    return Written(versions, read, resolved, rejected, outcomes, _sums([(r["reason"], r["rows"]) for r in groups]))
+    with clock.stage("counts"):
+        groups = resolved.groupBy("outcome", "reason").agg(F.count(F.lit(1)).alias("rows")).collect()
+        set_aside = 0 if rejected is None else rejected.count()
+    done = Written(
+        versions,
+        read,
+        sum(group["rows"] for group in groups),
+        set_aside,
+        _sums(groups, "outcome", Outcome),
+        _sums(groups, "reason", Reason),
+    )
+    decided = sum(done.outcomes.values()), sum(done.reasons.values())
+    if done.resolved + set_aside != read or decided != (done.resolved, done.resolved):
+        raise InternalError.counts(read, min(decided), set_aside)
+    return done
 
 
-def _sums(counts: list[tuple[str, int]]) -> dict[str, int]:
-    sums: Counter[str] = Counter()
-    for name, rows in counts:
-        sums[name] += rows
-    return dict(sorted(sums.items()))
+def _sums(groups: list[Row], column: str, words: Iterable[Word]) -> dict[str, int]:
+    """Rows by the words of a column; a value that is none of them counts nowhere."""
+    sums = {str(word): sum(group["rows"] for group in groups if group[column] == str(word)) for word in words}
+    return {word: rows for word, rows in sums.items() if rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -67,33 +67,25 @@ def part(search: int, section: int) -> int:
     return 10 * search + section
 
 
-class Line(Protocol):
-    """Makes one line as a struct; fields that are not given are null, plain values become literals.
+class Line:
+    """Makes lines; its nulls are made once, for most fields of most lines are null."""
 
-    ``where`` and ``rank`` order the lines (`ordered`), before their names.
-    """
+    def __init__(self) -> None:
+        self._nulls = {name: _field(name, None) for name in _FIELDS}
 
     def __call__(
         self, where: int | Column, item: str, finding: str | Column, *, rank: int | Column = 0, **values: Any
     ) -> Column:
-        """The line."""
+        """One line as a struct; fields that are not given are null, plain values become literals.
 
-
-def line_maker() -> Line:
-    """A maker of lines, whose nulls are made once: most fields of most lines are null."""
-    nulls = {name: _field(name, None) for name in _FIELDS}
-
-    def line(
-        where: int | Column, item: str, finding: str | Column, *, rank: int | Column = 0, **values: Any
-    ) -> Column:
+        ``where`` and ``rank`` order the lines (`ordered`), before their names.
+        """
         given = {"item": item, "finding": finding, **values}
         return F.struct(
             _column(where).cast("int").alias("part"),
             _column(rank).cast("int").alias("rank"),
-            *(_field(name, given[name]) if name in given else nulls[name] for name in _FIELDS),
+            *(_field(name, given[name]) if name in given else self._nulls[name] for name in _FIELDS),
         )
-
-    return line
 
 
 def _field(name: str, value: Any) -> Column:

@@ -24,7 +24,6 @@ from routing.analysis.explaining.lines import (
     VERDICT,
     Line,
     exploded,
-    line_maker,
     ordered,
     part,
 )
@@ -41,7 +40,7 @@ def steps(judged: Judged, *, is_as_of: bool) -> DataFrame:
     with_verdict = traced.join(F.broadcast(verdict), "question", how="left")
     # Without own addresses nothing comes back.
     told = searches() if judged.job.uses.own_addresses else searches()[:1]
-    line = line_maker()
+    line = Line()
     fixed = _message_lines(line, is_as_of=is_as_of)
     for search in told:
         fixed += _search_lines(line, search)
