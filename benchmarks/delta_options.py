@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from deltalake import WriterProperties
 
-CONFIGURATION = {"delta.dataSkippingStatsColumns": "message_id,instance_name,outcome,decided_at"}
+from routing.tables import STATISTICS
+
+CONFIGURATION = {"delta.dataSkippingStatsColumns": STATISTICS["resolved_routes"]}
 
 
 def properties() -> WriterProperties:
