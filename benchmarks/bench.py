@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import time
@@ -83,7 +84,7 @@ def main() -> int:
 
 def bench(shape: Shape, options: Options) -> Result:
     """Measure; raises Mismatch where two results are not the same."""
-    spark = start({"spark.master": options.master, "spark.driver.memory": options.memory})
+    spark = start(_settings(options))
     kept = stored(spark, shape, Path(options.folder).absolute())
     contenders, notes = _contenders(spark, kept, shape, options)
     try:
@@ -108,11 +109,22 @@ def bench(shape: Shape, options: Options) -> Result:
     )
 
 
+def _settings(options: Options) -> dict[str, str]:
+    """The session's settings; those of executors matter on a cluster only (docs/scaling.md)."""
+    return {
+        "spark.master": options.master,
+        "spark.driver.memory": options.memory,
+        "spark.executor.memory": options.memory,
+        "spark.executor.extraJavaOptions": "-XX:-DontCompileHugeMethods",
+    }
+
+
 def _contenders(
     spark: SparkSession, kept: Stored, shape: Shape, options: Options
 ) -> tuple[list[Contender], list[str]]:
     """Those wanted that can be had, resolve first; and a sentence for each that is left out."""
-    threads = int("".join(filter(str.isdigit, options.master)) or "2")
+    named = re.fullmatch(r"local\[(\d+)\]", options.master)
+    threads = int(named[1]) if named else 2
     notes: list[str] = []
     chosen: list[Contender] = [Resolve(RESOLVE, spark, kept, "builtin", options.broadcast_limit)]
     for name in (n for n in ALL if n in options.wanted and n != RESOLVE):

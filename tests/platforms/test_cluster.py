@@ -11,14 +11,15 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.frames import Tables, frame_of, rows_of
-from tests.platforms.processes import answer, end, free_port, running, until
+from tests.platforms.processes import end, running, until
+from tests.platforms.standalone import Standalone, home, standalone
 from tests.reference.estates import joined, random_estate
 from tests.reference.resolver import resolve as reference
 from tests.spark.test_random_estates import assert_same
@@ -39,19 +40,11 @@ DELTA = {
 
 @dataclass
 class Cluster:
-    """A master with its workers, and how a job is submitted to it."""
+    """A standalone cluster, and how a job is submitted to it: with a wheel, to a Python without this project."""
 
-    master: str
-    ui: str
-    folder: Path
+    standalone: Standalone
     python: Path
     wheel: Path
-    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    def alive(self) -> int:
-        """How many workers the master counts on."""
-        state = answer(f"{self.ui}/json/")
-        return int(json.loads(state)["aliveworkers"]) if state else 0
 
     def submit(self, *arguments: str) -> tuple[list[str], dict[str, str]]:
         """The command line and environment of one run of jobs/resolve.py."""
@@ -63,20 +56,13 @@ class Cluster:
             "spark.sql.shuffle.partitions": "4",
             "spark.ui.enabled": "false",
         }
-        command = [str(home() / "bin" / "spark-submit"), "--master", self.master]
+        command = [str(home() / "bin" / "spark-submit"), "--master", self.standalone.master]
         command += ["--packages", PACKAGE, "--py-files", str(self.wheel)]
         command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         command += [str(ROOT / "jobs" / "resolve.py"), *arguments]
         given = {**os.environ, "SPARK_HOME": str(home()), "PYSPARK_PYTHON": str(self.python)}
         given.pop("PYTHONPATH", None)
         return command, given
-
-
-def home() -> Path:
-    """Where the installed pyspark keeps its scripts and JARs."""
-    import pyspark
-
-    return Path(pyspark.__file__).parent
 
 
 def _python_without_the_project(folder: Path) -> Path:
@@ -101,31 +87,11 @@ def _wheel(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A master and two workers with one core each; ended with everything they started."""
+    """A master and two workers."""
     folder = tmp_path_factory.mktemp("cluster")
-    port, ui = free_port(), free_port()
-    master = f"spark://127.0.0.1:{port}"
-    python = _python_without_the_project(folder / "python")
-    found = Cluster(master, f"http://127.0.0.1:{ui}", folder, python, _wheel(folder / "wheel"))
-    start = str(home() / "bin" / "spark-class")
-    given = {**os.environ, "SPARK_HOME": str(home())}
-    line = [start, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
-    line += ["--port", str(port), "--webui-port", str(ui)]
-    log = folder / "master.log"
-    with running(line, log, given):
-        until(lambda: bool(answer(f"{found.ui}/json/")), "the master's answer", log)
-        with (
-            running(_worker(start, folder, "one", master), folder / "one.log", given) as one,
-            running(_worker(start, folder, "two", master), folder / "two.log", given) as two,
-        ):
-            found.workers += [one, two]
-            until(lambda: found.alive() == 2, "two workers alive", log)
-            yield found
-
-
-def _worker(start: str, folder: Path, name: str, master: str) -> list[str]:
-    line = [start, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "-c", "1", "-m", "1500m"]
-    return [*line, "--webui-port", str(free_port()), "--work-dir", str(folder / name), master]
+    python, wheel = _python_without_the_project(folder / "python"), _wheel(folder / "wheel")
+    with standalone(folder, workers=2) as found:
+        yield Cluster(found, python, wheel)
 
 
 @dataclass
@@ -195,13 +161,13 @@ def test_a_worker_dies_during_a_run(spark: SparkSession, cluster: Cluster, estat
     log = tmp_path / "driver.log"
     with running(command, log, given) as driver:
         until(lambda: '"message": "validate: ' in log.read_text(errors="replace"), "validation", log, 400)
-        victim = cluster.workers[0]
-        assert _executors(cluster, "one"), "worker one has an executor"
+        victim = cluster.standalone.workers[0]
+        assert _executors(cluster, "worker-0"), "worker 0 has an executor"
         end(victim, signal.SIGKILL)
         driver.wait(timeout=600)
     text = log.read_text(errors="replace")
     assert driver.returncode == 0, text[-3000:]
-    until(lambda: cluster.alive() == 1, "the master's notice of the loss", log)
+    until(lambda: cluster.standalone.alive() == 1, "the master's notice of the loss", log)
     estate.assert_resolved(spark, tmp_path / "out")
     notes: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.startswith('{"time"')]
     assert any(note["message"].startswith("resolved_routes: ") for note in notes)
@@ -209,4 +175,4 @@ def test_a_worker_dies_during_a_run(spark: SparkSession, cluster: Cluster, estat
 
 def _executors(cluster: Cluster, worker: str) -> list[Path]:
     """The folders of the executors that a worker has started."""
-    return [path for path in (cluster.folder / worker).glob("app-*/*") if path.is_dir()]
+    return [path for path in (cluster.standalone.folder / worker).glob("app-*/*") if path.is_dir()]

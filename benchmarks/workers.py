@@ -1,0 +1,56 @@
+"""What a second worker brings: `make bench` on standalone clusters of one and of two workers of one core each.
+
+    python -m benchmarks.workers --messages 3000000
+
+The driver runs beside the workers, so that a machine with two cores shows less than there is to gain. Prints what
+`resolve` and the copy of its result take on each, as a table. Everything else is said to `make bench`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from routing import show
+from tests.platforms.standalone import standalone
+
+_COLUMNS = ("workers", "resolve s", "keys s", "resolved_routes s", "copy s", "× copy")
+
+
+def main() -> int:
+    """Measure on one worker, then on two; print."""
+    rows = [_measured(workers, sys.argv[1:]) for workers in (1, 2)]
+    Console(highlight=False).print(show.table("Workers of one core each", _COLUMNS, rows, _COLUMNS))
+    return 0
+
+
+def _measured(workers: int, arguments: list[str]) -> tuple[str, ...]:
+    """The line of a cluster. A process of its own: a session keeps the cluster that it was started on."""
+    with (
+        tempfile.TemporaryDirectory(prefix="sbroute-workers-") as folder,
+        standalone(Path(folder), workers, memory="5g") as cluster,
+    ):
+        command = [sys.executable, "-m", "benchmarks.bench", "--master", cluster.master, "--only", "copy"]
+        command += ["--no-start-up", "--json", "--memory", "4g", *arguments]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    medians = {line["contender"]: line["median"] for line in found["contenders"]}
+    stages = found["stage_seconds"]
+    return (
+        str(workers),
+        f"{medians['resolve']:.1f}",
+        f"{stages['keys']:.1f}",
+        f"{stages['resolved_routes']:.1f}",
+        f"{medians['copy']:.1f}",
+        f"{found['ratios']['resolve / copy']:.2f}",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
