@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.check import BASELINE, LARGER_IS_WORSE, compare
-from benchmarks.report import lines, ratios
+from benchmarks.report import best_ratios, lines, ratios
 from benchmarks.rounds import Measured, Mismatch, measure
 from benchmarks.shape import Shape
 
@@ -104,7 +104,7 @@ def test_lines_and_ratios() -> None:
     times = {
         "resolve": Measured(30.0, (15.0, 16.0, 90.0)),
         "copy": Measured(20.0, (10.0, 9.0, 11.0)),
-        "naive": Measured(200.0, (130.0, 128.0, 120.0)),
+        "naive": Measured(200.0, (130.0, 128.0, 117.0)),
         "polars": Measured(12.0, (8.0,)),
     }
     found = lines(times, 1_000_000, {"resolve": 40.0}, {"polars": 3 * 2**30})
@@ -112,6 +112,7 @@ def test_lines_and_ratios() -> None:
     assert found[2].cells() == ("resolve", "16.0", "62,500", "1.60", "1.00", "40.0", "-")
     assert found[0].cells() == ("polars", "8.0", "125,000", "0.80", "0.50", "-", "3.00")
     assert ratios(found) == {"resolve / copy": 1.6, "naive / resolve": 8.0}
+    assert best_ratios(found) == {"resolve / copy": 1.667, "naive / resolve": 7.8}
     alone = lines({"resolve": times["resolve"]}, 1_000_000, {}, {})
     assert alone[0].cells()[3:5] == ("-", "1.00")
     assert ratios(alone) == {}
