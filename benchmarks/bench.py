@@ -28,7 +28,7 @@ from benchmarks.rounds import Mismatch, first_result, measure
 from benchmarks.shape import Shape
 from benchmarks.stored import Stored, stored
 from routing import show
-from routing.session import start
+from routing.session import JAVA_OPTIONS, start
 
 RESOLVE, UDF, COPY, NAIVE, POLARS, DUCKDB = "resolve", "resolve-udf", "copy", "naive", "polars", "duckdb"
 ALL = (RESOLVE, COPY, UDF, NAIVE, POLARS, DUCKDB)
@@ -115,7 +115,7 @@ def _settings(options: Options) -> dict[str, str]:
         "spark.master": options.master,
         "spark.driver.memory": options.memory,
         "spark.executor.memory": options.memory,
-        "spark.executor.extraJavaOptions": "-XX:-DontCompileHugeMethods",
+        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
     }
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from benchmarks.rounds import Measured
 
 COPY, RESOLVE, NAIVE = "copy", "resolve", "naive"
+_COMPARED = ((RESOLVE, COPY), (NAIVE, RESOLVE))
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,5 @@ def best_ratios(measured: Sequence[Line]) -> dict[str, float]:
 
 
 def _ratios(seconds: Mapping[str, float]) -> dict[str, float]:
-    found = {}
-    if COPY in seconds and RESOLVE in seconds:
-        found["resolve / copy"] = seconds[RESOLVE] / seconds[COPY]
-    if NAIVE in seconds and RESOLVE in seconds:
-        found["naive / resolve"] = seconds[NAIVE] / seconds[RESOLVE]
-    return {name: round(value, 3) for name, value in found.items()}
+    pairs = [(name, other) for name, other in _COMPARED if name in seconds and other in seconds]
+    return {f"{name} / {other}": round(seconds[name] / seconds[other], 3) for name, other in pairs}

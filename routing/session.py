@@ -25,6 +25,9 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 _LOCAL_CORES = 8
+# Java leaves methods over 8,000 bytes uncompiled, and what Spark makes for the way of the messages may be longer:
+# two million messages, one of them rejected, took 20 s, and 5 s with this.
+JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
 # What spark-submit, Spark Connect and Databricks leave in the environment of a process with a session.
 _PLATFORMS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
 # True by default on Spark 4.2.0, where a Python UDF over a Delta scan then hangs for ever (SPARK-58241).
@@ -45,9 +48,7 @@ def _small_local_run() -> dict[str, str]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # A run compiles more than the hundred pieces of code that Spark remembers by default.
         "spark.sql.codegen.cache.maxEntries": "1000",
-        # Java leaves methods over 8,000 bytes uncompiled, and what Spark makes for the way of the messages may be
-        # longer: two million messages, one of them rejected, took 20 s, and 5 s with this.
-        "spark.driver.extraJavaOptions": "-XX:-DontCompileHugeMethods",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         # Names of hosts are not looked up: a laptop without a network resolves itself slowly or not at all.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
