@@ -26,6 +26,8 @@ from routing.schemas import INPUTS, NEW_ROUTE_REQUESTS, OPTIONAL_INPUTS, REJECTE
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 _SHOWN_FINDINGS = 20
+# A configuration of up to this many routes is small: so are, nearly always, its keys and its plan.
+_FEW_ROUTES = 5_000
 # Rough sizes in memory: a row of the plan, a choice, an alternative route, a dialog.
 _PLAN_ROW, _CHOICE, _ALTERNATIVE, _DIALOG = 300, 250, 120, 350
 
@@ -42,6 +44,21 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Checked:
+    """Conformed frames without a fault, in the rules' view: what is known before any message is read.
+
+    routes, dialogs: how many rows there are; ending: how many dialogs have a lifetime.
+    """
+
+    frames: Mapping[str, DataFrame]
+    settings: Configuration
+    uses: Features
+    routes: int
+    dialogs: int
+    ending: int
+
+
+@dataclass(frozen=True)
 class Dialogs:
     """The dialogs that matter: whether they fit into a broadcast, and whether any of them ends."""
 
@@ -54,8 +71,8 @@ class Dialogs:
 class Compiled:
     """A run that is ready to be written: frames are lazy, counts are known.
 
-    ``may_reject`` is false once the key pass has found no message to reject. ``notes`` say where the run
-    departs from the plan's law (a join without broadcast).
+    ``may_reject`` is false once the key pass has found no message to reject. ``is_small`` says that what is kept
+    will be few rows. ``notes`` say where the run departs from the plan's law (a join without broadcast).
     """
 
     messages: DataFrame
@@ -68,9 +85,11 @@ class Compiled:
     rows_read: int = 0
     rows_rejected: int = 0
     may_reject: bool = True
+    is_small: bool = False
     broadcast_plan: bool = True
     notes: list[str] = field(default_factory=list)
     kept: list[DataFrame] = field(default_factory=list)
+    _chosen: DataFrame | None = field(default=None, init=False, repr=False)
 
     def checked(self) -> DataFrame:
         """Every message, prepared, with is_valid."""
@@ -104,9 +123,10 @@ class Compiled:
     def keep(self, small: DataFrame) -> DataFrame:
         """Have a small frame that several passes read computed once.
 
-        Kept in the session's block storage until `release`; a part that is lost is computed anew.
+        Few rows are carried by the driver; others are kept in the session's block storage until `release`, where a
+        part that is lost is computed anew.
         """
-        kept = keeping.keep(small)
+        kept = keeping.keep_few(small) if self.is_small else keeping.keep(small)
         self.kept.append(kept)
         return kept
 
@@ -118,14 +138,16 @@ class Compiled:
                 frame.unpersist()
 
     def chosen(self) -> DataFrame:
-        """Every valid message with its choice."""
-        return resolving.chosen(
-            self.keyed(self.valid()),
-            self.plan,
-            IMPLEMENTATIONS[self.options.dialog_hash],
-            versions=self.uses.versions,
-            broadcast=self.broadcast_plan,
-        )
+        """Every valid message with its choice; made once, for what is made of it is analysed with it each time."""
+        if self._chosen is None:
+            self._chosen = resolving.chosen(
+                self.keyed(self.valid()),
+                self.plan,
+                IMPLEMENTATIONS[self.options.dialog_hash],
+                versions=self.uses.versions,
+                broadcast=self.broadcast_plan,
+            )
+        return self._chosen
 
     def opened(self) -> DataFrame | None:
         """The messages that open a route request; None where no scope has a BrokerConfiguration route."""
@@ -196,37 +218,40 @@ def check_rows(frames: Mapping[str, DataFrame]) -> None:
         raise InputError.faulty_rows([f"{r.table_name} ({r.row_key}): {r.fault}" for r in shown], total)
 
 
-def prepare(
-    frames: Mapping[str, DataFrame], kept: list[DataFrame] | None = None
-) -> tuple[Configuration, Features]:
-    """The rules' view of conformed tables, and what it makes use of.
-
-    With ``kept``, what is read by several passes and too large to be rows of the driver is kept, and added to it.
-    """
+def checked(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Checked:
+    """Check conformed frames, and find out meanwhile what they make use of. Raises InputError as `check_rows`."""
     settings = configuration(frames)
-    row = features(settings).collect()[0].asDict()
-    if row.pop("routes") > keeping.HELD_ROWS and kept is not None:
+    # The faults come first: what else a faulty frame leads to is of no interest.
+    _, used, (dialogs, ending) = keeping.all_of(
+        spark,
+        lambda: check_rows(frames),
+        lambda: features(settings).collect()[0].asDict(),
+        lambda: _counted_dialogs(settings.dialogs),
+    )
+    routes = used.pop("routes")
+    return Checked(frames, settings, Features(**used), routes, dialogs, ending)
 
+
+def compiled(known: Checked, options: Options) -> Compiled:
+    """Compile checked frames: one pass over the messages for their keys.
+
+    The pass is a hash aggregate; it also counts the messages read and those to be rejected.
+    """
+    frames, settings, uses = known.frames, known.settings, known.uses
+    if options.dialog_hash == "udf":
+        session.check_udf(frames["messages"].sparkSession)
+    notes: list[str] = []
+    kept: list[DataFrame] = []
+    if known.routes > keeping.HELD_ROWS:
+        # What several passes read, and is too large to be rows of the driver.
         def keep(frame: DataFrame) -> DataFrame:
             kept.append(keeping.cached(frame))
             return kept[-1]
 
         settings = configuration(frames, keep)
-    return settings, Features(**row)
-
-
-def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Options) -> Compiled:
-    """Compile conformed and checked frames: one pass over the messages for their keys.
-
-    The pass is a hash aggregate; it also counts the messages read and those to be rejected.
-    """
-    if options.dialog_hash == "udf":
-        session.check_udf(spark)
-    notes: list[str] = []
-    kept: list[DataFrame] = []
-    settings, uses = prepare(frames, kept)
-    dialogs = _sized_dialogs(settings.dialogs, size_in_bytes(options.broadcast_limit), notes)
-    job = Compiled(frames["messages"], settings, uses, dialogs, options, notes=notes, kept=kept)
+    dialogs = _sized_dialogs(known, size_in_bytes(options.broadcast_limit), notes)
+    is_small = known.routes <= min(_FEW_ROUTES, keeping.HELD_ROWS)
+    job = Compiled(frames["messages"], settings, uses, dialogs, options, is_small=is_small, notes=notes, kept=kept)
     keys = job.keep(job.counted())
     is_key = F.col("valid") > 0
     sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
@@ -239,20 +264,25 @@ def compiled(spark: SparkSession, frames: Mapping[str, DataFrame], options: Opti
     return job
 
 
-def _sized_dialogs(dialogs: DataFrame | None, limit: int, notes: list[str]) -> Dialogs | None:
-    """The dialogs that matter, if there are any, and whether they can be broadcast."""
+def _counted_dialogs(dialogs: DataFrame | None) -> tuple[int, int]:
+    """How many dialogs there are, and how many of them have a lifetime."""
     if dialogs is None:
-        return None
+        return 0, 0
     counts = dialogs.agg(F.count(F.lit(1)).alias("rows"), F.count("dialog_lifetime").alias("ending")).collect()[0]
-    if not counts["rows"]:
+    return int(counts["rows"]), int(counts["ending"])
+
+
+def _sized_dialogs(known: Checked, limit: int, notes: list[str]) -> Dialogs | None:
+    """The dialogs that matter, if there are any, and whether they can be broadcast."""
+    if known.settings.dialogs is None or not known.dialogs:
         return None
-    fits = int(counts["rows"]) * _DIALOG <= limit
+    fits = known.dialogs * _DIALOG <= limit
     if not fits:
         notes.append(
-            f"{counts['rows']} dialogs are over broadcast_limit:"
+            f"{known.dialogs} dialogs are over broadcast_limit:"
             " messages are shuffled to join them (shuffled hash join)"
         )
-    return Dialogs(dialogs, fits, int(counts["ending"]) > 0)
+    return Dialogs(known.settings.dialogs, fits, known.ending > 0)
 
 
 def size_of_plan(plan: DataFrame) -> int:

@@ -5,7 +5,7 @@ Planning the scan of a small table, which each pass would do anew, takes longer 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from importlib.util import find_spec
@@ -13,7 +13,19 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from routing import session
 
@@ -59,7 +71,8 @@ def held(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 
     Messages and dialogs, which grow with the traffic, stay as they are.
     """
-    return {key: frame if key in ("messages", "dialogs") else held_frame(frame) for key, frame in frames.items()}
+    small = held_together({key: frame for key, frame in frames.items() if key not in ("messages", "dialogs")})
+    return {key: small.get(key, frame) for key, frame in frames.items()}
 
 
 def held_frame(frame: DataFrame) -> DataFrame:
@@ -98,6 +111,11 @@ def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> 
         return list(pool.map(inheritable_thread_target(spark)(work), items))
 
 
+def all_of(spark: SparkSession, *parts: Callable[[], Any]) -> list[Any]:
+    """What each of several functions returns, by `at_once`; of several errors the one of the first of them."""
+    return at_once(spark, lambda part: part(), parts)
+
+
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     """The rows of a small frame in its order, times aware and UTC whatever the zone of session and machine."""
     times = [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
@@ -116,6 +134,48 @@ def _moment(micros: int | None) -> datetime | None:
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
     """An Arrow table as a DataFrame; everything may be null, for Arrow refuses a null struct of other fields."""
     return spark.createDataFrame(rows, _nullable(schema))
+
+
+def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
+    """Rows of plain Python as a DataFrame of a schema; keys left out are null, times must be aware.
+
+    By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
+    workers, in every job that uses them.
+    """
+    tuples = [tuple(row.get(field.name) for field in schema) for row in rows]
+    if tuples and has_arrow():
+        import pyarrow
+
+        columns = zip(*tuples, strict=True)
+        arrays = [
+            pyarrow.array(_entries(column) if isinstance(f.dataType, MapType) else column, _arrow(f.dataType))
+            for column, f in zip(columns, schema, strict=True)
+        ]
+        return spark.createDataFrame(pyarrow.table(arrays, names=schema.names), schema)
+    return spark.createDataFrame(tuples, schema)
+
+
+def _entries(maps: Iterable[Mapping[Any, Any] | None]) -> list[list[tuple[Any, Any]] | None]:
+    """Maps as Arrow takes them."""
+    return [None if found is None else list(found.items()) for found in maps]
+
+
+def _arrow(kind: DataType) -> Any:
+    import pyarrow
+
+    if isinstance(kind, ArrayType):
+        return pyarrow.list_(_arrow(kind.elementType))
+    if isinstance(kind, MapType):
+        return pyarrow.map_(_arrow(kind.keyType), _arrow(kind.valueType))
+    types: dict[DataType, Any] = {
+        StringType(): pyarrow.string(),
+        BooleanType(): pyarrow.bool_(),
+        IntegerType(): pyarrow.int32(),
+        LongType(): pyarrow.int64(),
+        DoubleType(): pyarrow.float64(),
+        TimestampType(): pyarrow.timestamp("us", "UTC"),
+    }
+    return types[kind]
 
 
 def _nullable(kind: Any) -> Any:

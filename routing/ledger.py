@@ -14,10 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from routing import faultpoints, history, schemas, tables
+from routing import faultpoints, history, keeping, schemas, tables
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError
 from routing.releases import check_release, refuse_newer
@@ -144,7 +144,7 @@ def record(spark: SparkSession, config: Config, row: Mapping[str, Any], last: La
 
     Of several runs that went on from the same one only the first can: they all have the same turn.
     """
-    frame = spark.createDataFrame([Row(**row)], schemas.RUNS)
+    frame = keeping.frame_of(spark, [row], schemas.RUNS)
     turn = FIRST_TURN if last is None else last.turn
     faultpoints.reached("before runs")
     runs = config.output["runs"]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing import history, incremental, ledger, pending, schemas, tables, writing
-from routing.compiling import Compiled, Options, check_rows, compiled, conformed, size_of_plan
+from routing.compiling import Checked, Compiled, Options, checked, compiled, conformed, size_of_plan
 from routing.config import Config, size_in_bytes
 from routing.errors import ConfigError, InputError, StorageError
 from routing.keeping import held
@@ -67,8 +67,7 @@ def resolve(
     lazy; validation and the pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
-    frames = held(conformed(tables))
-    check_rows(frames)
+    known = checked(spark, held(conformed(tables)))
     options = Options(
         run_id=run_id or new_run_id(),
         as_of=None if as_of is None else _utc(as_of),
@@ -76,7 +75,7 @@ def resolve(
         broadcast_limit=broadcast_limit,
         missing_route_namespace=missing_route_namespace,
     )
-    job = compiled(spark, frames, options)
+    job = compiled(known, options)
     _fit_plan(job)
     opened = job.opened()
     if opened is not None:
@@ -191,9 +190,9 @@ def _full(work: _Work) -> Written:
     with work.clock.stage("read"):
         frames = held(conformed({key: snapshot.read(work.spark) for key, snapshot in work.inputs.items()}))
     with work.clock.stage("validate"):
-        check_rows(frames)
+        known = checked(work.spark, frames)
     target = Target(work.config, work.options.run_id, work.before, work.clock)
-    return work.checked(_resolved(work, frames, lambda job: writing.full(job, target)), work.before)
+    return work.checked(_resolved(work, known, lambda job: writing.full(job, target)), work.before)
 
 
 def _increment(work: _Work, now: datetime) -> Written:
@@ -207,18 +206,18 @@ def _increment(work: _Work, now: datetime) -> Written:
     before = {**work.before, **(standing or {})}
     step = incremental.read(work.spark, work.config, work.inputs, work.last, standing or {}, now, work.clock)
     with work.clock.stage("validate"):
-        check_rows(step.frames)
+        known = checked(work.spark, step.frames)
     work.notes.extend(step.notes)
     if step.is_idle and standing is not None:
         return Written(standing)
     target = Target(work.config, work.options.run_id, before, work.clock, standing)
-    return work.checked(_resolved(work, step.frames, lambda job: writing.increment(job, step, target)), before)
+    return work.checked(_resolved(work, known, lambda job: writing.increment(job, step, target)), before)
 
 
-def _resolved(work: _Work, frames: Mapping[str, DataFrame], commit: Callable[[Compiled], Written]) -> Written:
+def _resolved(work: _Work, known: Checked, commit: Callable[[Compiled], Written]) -> Written:
     """Compile checked frames, and write what comes of it."""
     with work.clock.stage("keys"):
-        job = compiled(work.spark, frames, work.options)
+        job = compiled(known, work.options)
     try:
         with work.clock.stage("plan"):
             _fit_plan(job)

@@ -13,6 +13,7 @@ from routing.compiling import Compiled
 from routing.config import Config
 from routing.errors import InternalError
 from routing.incremental import Increment
+from routing.keeping import all_of
 from routing.stages import Stages
 from routing.terms import Outcome, Reason, Word
 
@@ -122,9 +123,11 @@ def _counted(
     ``resolved`` and ``rejected`` are the run's rows as they are stored, None where none were written: to read two
     narrow columns takes a fraction of the time that counting the rows on their way takes.
     """
+    grouped = resolved.groupBy("outcome", "reason").agg(F.count(F.lit(1)).alias("rows"))
     with clock.stage("counts"):
-        groups = resolved.groupBy("outcome", "reason").agg(F.count(F.lit(1)).alias("rows")).collect()
-        set_aside = 0 if rejected is None else rejected.count()
+        groups, set_aside = all_of(
+            resolved.sparkSession, grouped.collect, lambda: 0 if rejected is None else rejected.count()
+        )
     done = Written(
         versions,
         read,

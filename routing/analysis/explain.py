@@ -18,7 +18,7 @@ from routing import text
 from routing.analysis.explaining import path
 from routing.analysis.explaining.asked import DESCRIBED_ID, Described, Question, QuestionError, Stored
 from routing.analysis.explaining.judging import MARKS, judged
-from routing.compiling import Compiled, Options, check_rows, conformed
+from routing.compiling import Compiled, Options, checked, conformed
 from routing.conform import conform
 from routing.keeping import held_together
 from routing.schemas import INPUTS, MESSAGES
@@ -100,15 +100,14 @@ def explained(
     (rule book, section 5); one that is questioned may stand among them. A message that `resolve` would reject has
     no rows. Raises InputError where a table breaks its contract.
     """
-    frames = conformed(tables)
-    check_rows(frames)
+    known = checked(questions.sparkSession, conformed(tables))
     columns = [F.col(name) for name in MARKS]
     asked = questions.select(*(F.col(name) for name in MESSAGES.names), *columns)
     moment = as_of if as_of is None or as_of.tzinfo else as_of.replace(tzinfo=timezone.utc)
     options = Options(
         run_id=RUN_ID, as_of=moment, dialog_hash=dialog_hash, broadcast_limit=DEFAULT_BROADCAST_LIMIT
     )
-    found = judged(frames, asked, options)
+    found = judged(known, asked, options)
     steps = path.steps(found, is_as_of=moment is not None)
     return Explanation(found.verdicts.orderBy("question"), steps, found.job)
 

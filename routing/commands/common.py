@@ -31,11 +31,13 @@ class Console(Protocol):
         """What the command is busy with."""
 
 
-def session(settings: Mapping[str, str], options: argparse.Namespace) -> SparkSession:
+def session(
+    settings: Mapping[str, str], options: argparse.Namespace, *, little_data: bool = False
+) -> SparkSession:
     """The Spark session of a command. Raises EnvironmentFault."""
     from routing.session import start
 
-    return start(dict(settings), verbose=options.verbose)
+    return start(dict(settings), verbose=options.verbose, little_data=little_data)
 
 
 def load(options: argparse.Namespace, *overrides: str) -> config.Config:

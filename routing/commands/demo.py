@@ -33,7 +33,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     build.claim(folder)
     settings = config.load(build.write_config(folder).file, options.overrides)
     console.progress("starting Spark")
-    spark = session(settings.spark, options)
+    spark = session(settings.spark, options, little_data=True)
     from routing import pipeline
 
     console.progress(f"writing the input tables to {folder / 'data'}")

@@ -55,19 +55,20 @@ def write_tables(spark: SparkSession, config: Config) -> dict[str, int]:
     """The input tables of the document estates and of the generated day; rows written per table."""
     from pyspark.sql.types import StructField, StructType
 
-    from routing import tables
+    from routing import keeping, tables
     from routing.schemas import INPUTS
 
     parts = [*(estate.tables for estate in document_estates()), generate_day()]
-    written = {}
-    for key, schema in INPUTS.items():
-        rows = [tuple(row.get(name) for name in schema.names) for part in parts for row in part.get(key, ())]
+    rows = {key: [row for part in parts for row in part.get(key, ())] for key in INPUTS}
+
+    def write(key: str) -> None:
         # Rejected messages are part of the day, so that required columns may be null here.
-        loose = StructType([StructField(f.name, f.dataType, True) for f in schema])
-        frame = spark.createDataFrame(rows, loose)
+        loose = StructType([StructField(f.name, f.dataType, True) for f in INPUTS[key]])
+        frame = keeping.frame_of(spark, rows[key], loose)
         tables.overwrite(frame.coalesce(1), key, Location(str(config.tables[key])), "demo")
-        written[key] = len(rows)
-    return written
+
+    keeping.at_once(spark, write, list(INPUTS))
+    return {key: len(found) for key, found in rows.items()}
 
 
 def document_lines(resolved: DataFrame) -> list[tuple[str, list[tuple[Any, ...]]]]:

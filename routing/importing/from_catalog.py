@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from routing import tables
+from routing import keeping, tables
 from routing.config import Config
 from routing.importing import conversing, order, storing
 from routing.importing.catalog import Export, covered_by
@@ -138,9 +138,9 @@ def _say_what_is_missing(covered: Covered, databases: Sequence[Row]) -> None:
 def _bring_dialogs(store: storing.Stored, covered: Covered, done: Imported) -> None:
     rows = covered.rows.get("dialogs", [])
     units = covered.units["conversation_endpoints"]
-    exported = storing.frame_of(store.spark, rows, storing.flagged_schema("dialogs")).drop(tables.REMOVE)
+    exported = keeping.frame_of(store.spark, rows, storing.flagged_schema("dialogs")).drop(tables.REMOVE)
     names = [{"instance_name": instance, "database_name": name} for instance, name in units]
-    covering = storing.frame_of(store.spark, names, StructType(INPUTS["services"].fields[:2]))
+    covering = keeping.frame_of(store.spark, names, StructType(INPUTS["services"].fields[:2]))
     changes = conversing.dialog_changes(exported, store.frame("dialogs"), covering)
     counts = conversing.kinds(changes)
     counts["unchanged"] = len(rows) - counts["added"] - counts["changed"]
@@ -163,7 +163,7 @@ def _bring_messages(store: storing.Stored, covered: Covered, done: Imported) -> 
     for key in ("messages", "observed_routing"):
         rows = covered.rows.get(key, [])
         schema = storing.SCHEMAS[key]
-        unknown = conversing.unknown_rows(storing.frame_of(store.spark, rows, schema), store.frame(key), key)
+        unknown = conversing.unknown_rows(keeping.frame_of(store.spark, rows, schema), store.frame(key), key)
         added = unknown.count() if rows else 0
         if added and not done.is_dry_run:
             tables.merge(unknown, key, store.locations[key], storing.ON[key], insert_only=True)

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import BooleanType, StructField, StructType
 
 from routing import keeping, tables
 from routing.config import Config, Location
@@ -51,7 +40,7 @@ class Stored:
         """A table as it stands; columns that it lacks are null."""
         schema = SCHEMAS[key]
         if key not in self.snapshots:
-            return frame_of(self.spark, [], schema)
+            return keeping.frame_of(self.spark, [], schema)
         read = self.snapshots[key].read(self.spark)
         lacking = [field for field in schema if field.name not in read.columns]
         nulls = {field.name: F.lit(None).cast(field.dataType) for field in lacking}
@@ -113,41 +102,12 @@ def put(store: Stored, key: str, changes: Changes) -> None:
     if changes:
         flagged = [{**row, tables.REMOVE: False} for row in changes.put]
         flagged += [{**row, tables.REMOVE: True} for row in changes.remove]
-        tables.merge(frame_of(store.spark, flagged, flagged_schema(key)), key, store.locations[key], ON[key])
+        tables.merge(
+            keeping.frame_of(store.spark, flagged, flagged_schema(key)), key, store.locations[key], ON[key]
+        )
 
 
 def flagged_schema(key: str) -> StructType:
     """A table's columns, all of which may be null, and the flag of rows to be removed."""
     flag = StructField(tables.REMOVE, BooleanType())
     return StructType([*(StructField(f.name, f.dataType) for f in SCHEMAS[key]), flag])
-
-
-def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
-    """Rows of plain Python as a DataFrame of a schema; keys left out are null, times must be aware.
-
-    By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
-    workers, in every job that uses them.
-    """
-    tuples = [tuple(row.get(field.name) for field in schema) for row in rows]
-    if tuples and keeping.has_arrow():
-        import pyarrow
-
-        columns = zip(*tuples, strict=True)
-        arrays = [pyarrow.array(c, _arrow(f.dataType)) for c, f in zip(columns, schema, strict=True)]
-        return spark.createDataFrame(pyarrow.table(arrays, names=schema.names), schema)
-    return spark.createDataFrame(tuples, schema)
-
-
-def _arrow(kind: DataType) -> Any:
-    import pyarrow
-
-    if isinstance(kind, ArrayType):
-        return pyarrow.list_(_arrow(kind.elementType))
-    types: dict[DataType, Any] = {
-        StringType(): pyarrow.string(),
-        BooleanType(): pyarrow.bool_(),
-        IntegerType(): pyarrow.int32(),
-        LongType(): pyarrow.int64(),
-        TimestampType(): pyarrow.timestamp("us", "UTC"),
-    }
-    return types[kind]

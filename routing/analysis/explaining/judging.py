@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -11,7 +10,7 @@ from pyspark.sql import functions as F
 from routing import compiling, requests, resolving
 from routing import keys as routing_keys
 from routing.dialog_hash import IMPLEMENTATIONS
-from routing.keeping import keep_few, keep_together
+from routing.keeping import keep_together
 from routing.plan import routing_plan
 from routing.schemas import RESOLVED_ROUTES
 from routing.terms import ZERO_GUID
@@ -43,29 +42,29 @@ class Judged:
 
 
 def judged(
-    frames: Mapping[str, DataFrame],
+    tables: compiling.Checked,
     questions: DataFrame,
     options: compiling.Options,
 ) -> Judged:
-    """Judge questions against conformed and checked tables.
+    """Judge questions against checked tables.
 
-    ``questions`` has the columns of messages and `MARKS`; the messages of ``frames`` are those that may ask
+    ``questions`` has the columns of messages and `MARKS`; the messages of ``tables`` are those that may ask
     for a route before them (rule book, section 5). A query has its price, however small, so there are few: the
     questions as the rules read them, the plan, the requests that messages open, and the choices.
     """
     known = questions.withColumn(
         "conversation_id", F.when(F.col("any_dialog"), ZERO_GUID).otherwise(F.col("conversation_id"))
     )
-    messages = known.unionByName(frames["messages"], allowMissingColumns=True)
-    job = _job({**frames, "messages": messages}, options)
-    keyed = _kept(job, _keyed(job))
+    messages = known.unionByName(tables.frames["messages"], allowMissingColumns=True)
+    job = _job(tables, messages, options)
+    keyed = job.keep(_keyed(job))
     # Other messages matter only where routes are asked for.
     asking = job.keyed(job.valid()) if job.uses.requests else keyed
     keys = asking.select(*routing_keys.KEY).distinct()
-    job.plan = _kept(job, routing_plan(keys, job.settings, job.uses, traced=True))
+    job.plan = job.keep(routing_plan(keys, job.settings, job.uses, traced=True))
     opened = job.opened()
     if opened is not None:
-        opened = _kept(job, opened)
+        opened = job.keep(opened)
     every = _every_choice(job, keyed)
     counted = every.groupBy("question").agg(F.count("*").alias("choices"))
     # question numbers the questions, so the join keeps their number.
@@ -84,20 +83,14 @@ def judged(
     )
 
 
-def _job(frames: Mapping[str, DataFrame], options: compiling.Options) -> compiling.Compiled:
+def _job(tables: compiling.Checked, messages: DataFrame, options: compiling.Options) -> compiling.Compiled:
     """The job of `compiling.compiled`, its plan still to be made; messages are few, so none are counted."""
-    settings, uses = compiling.prepare(frames)
+    settings, uses = tables.settings, tables.uses
     dialogs = None
     if settings.dialogs is not None:
         # Where messages may ask for routes all dialogs of the instance are here, else those of the questions.
         dialogs = compiling.Dialogs(settings.dialogs, fit=not uses.requests, end=True)
-    return compiling.Compiled(frames["messages"], settings, uses, dialogs, options)
-
-
-def _kept(job: compiling.Compiled, few: DataFrame) -> DataFrame:
-    """As `compiling.Compiled.keep`, by one query where rows are few."""
-    job.kept.append(keep_few(few))
-    return job.kept[-1]
+    return compiling.Compiled(messages, settings, uses, dialogs, options, is_small=True)
 
 
 def _keyed(job: compiling.Compiled) -> DataFrame:
