@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routing import jars
 from routing.errors import ConfigError, EnvironmentFault, first_sentence
 
 if TYPE_CHECKING:
@@ -102,15 +103,23 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
     builder = SparkSession.builder.appName("sbroute").config("spark.sql.session.timeZone", "UTC")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    if not any(key in settings for key in ("spark.jars", "spark.jars.packages")):
+    # Whoever names jars, or where Ivy finds them, is given what Ivy finds now.
+    asks_ivy = any(key.startswith("spark.jars") for key in settings)
+    known = [] if asks_ivy else jars.remembered()
+    if known:
+        builder = builder.config("spark.jars", ",".join(known))
+    elif not any(key in settings for key in ("spark.jars", "spark.jars.packages")):
         builder = configure_spark_with_delta_pip(builder)
     with tempfile.NamedTemporaryFile(prefix="sbroute-java-", suffix=".log", delete=False) as log:
         log_file = Path(log.name)
     try:
         with _java_messages_in(log_file if not verbose else None):
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
     except Exception as error:
         raise EnvironmentFault.no_java(_why_no_start(error, log_file)) from error
+    if not known and not asks_ivy:
+        jars.remember(session.sparkContext.getConf().get("spark.jars", "").split(","))
+    return session
 
 
 def _why_no_start(error: Exception, log: Path) -> str:
