@@ -214,11 +214,10 @@ def merge(
     added = f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
     clauses.append(f"WHEN NOT MATCHED {'' if insert_only else f'AND NOT s.{_quoted(REMOVE)} '}THEN {added}")
     view = f"sbroute_merge_{key}"
+    both = f"{sql_name(location)} AS t USING {_quoted(view)} AS s"
     try:
         rows.createOrReplaceTempView(view)
-        spark.sql(
-            f"MERGE INTO {sql_name(location)} AS t USING {view} AS s ON {' AND '.join(same)} {' '.join(clauses)}"
-        ).collect()
+        spark.sql(f"MERGE INTO {both} ON {' AND '.join(same)} {' '.join(clauses)}").collect()
     except Exception as error:
         raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
     finally:

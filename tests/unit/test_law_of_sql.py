@@ -26,8 +26,6 @@ _CONDITIONS = {"where", "filter"}
 # A Delta reader or a session; `show.table` is something else.
 _TABLES = re.compile(r"(spark|reader|.*\.read(\.format\(.*\))?)")
 _NUMBERS = {"int", "len"}
-# tables.merge names its view after the configuration's key, of which routing.config.keys has the whole list.
-_KNOWN = {("tables.py", "key")}
 
 Bindings = dict[str, ast.expr]
 
@@ -35,8 +33,7 @@ Bindings = dict[str, ast.expr]
 class _Scope:
     """What the names of one function may be."""
 
-    def __init__(self, function: ast.AST, file: str) -> None:
-        self._file = file
+    def __init__(self, function: ast.AST) -> None:
         self._bound: dict[str, list[ast.expr]] = {}
         self._numbers: set[str] = set()
         self._given: set[str] = set()
@@ -98,7 +95,7 @@ class _Scope:
     def _is_safe_name(self, name: str, inner: Bindings, above: frozenset[str]) -> bool:
         if name in inner:
             return self.is_safe(inner[name], {n: v for n, v in inner.items() if n != name}, above)
-        if name.isupper() or name in self._numbers or (self._file, name) in _KNOWN:
+        if name.isupper() or name in self._numbers:
             return True
         values = [] if name in above or name in self._given else self._bound.get(name, [])
         return bool(values) and all(self.is_safe(value, None, above | {name}) for value in values)
@@ -135,13 +132,13 @@ def _has_text(node: ast.expr) -> bool:
     )
 
 
-def breaches(source: str, file: str = "room.py") -> list[str]:
+def breaches(source: str) -> list[str]:
     tree = ast.parse(source)
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     inner = {id(text) for function in functions for text in _texts(function)}
     found = []
     for scope in (*functions, tree):
-        known = _Scope(scope, file)
+        known = _Scope(scope)
         texts = [t for t in _texts(scope) if scope is not tree or id(t) not in inner]
         found += [f"line {t.lineno}: {ast.unparse(t)}" for t in texts if not known.is_safe(t)]
     return found
@@ -151,7 +148,7 @@ def test_every_text_of_sql_is_put_together_safely() -> None:
     rooms = {path: path.read_text(encoding="utf-8") for path in sorted(HOUSE.rglob("*.py"))}
     seen = sum(len(list(_texts(ast.parse(source)))) for source in rooms.values())
     assert seen >= 8
-    found = {path.name: breaches(source, path.name) for path, source in rooms.items()}
+    found = {path.name: breaches(source) for path, source in rooms.items()}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
