@@ -118,7 +118,7 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
     except Exception as error:
         raise EnvironmentFault.no_java(_why_no_start(error, log_file)) from error
     if not known and not asks_ivy:
-        jars.remember(session.sparkContext.getConf().get("spark.jars", "").split(","))
+        jars.remember((session.conf.get("spark.jars", "") or "").split(","))
     return session
 
 

@@ -61,13 +61,13 @@ def write_tables(spark: SparkSession, config: Config) -> dict[str, int]:
     parts = [*(estate.tables for estate in document_estates()), generate_day()]
     rows = {key: [row for part in parts for row in part.get(key, ())] for key in INPUTS}
 
-    def write(key: str) -> None:
+    def store(key: str) -> None:
         # Rejected messages are part of the day, so that required columns may be null here.
         loose = StructType([StructField(f.name, f.dataType, True) for f in INPUTS[key]])
         frame = keeping.frame_of(spark, rows[key], loose)
         tables.overwrite(frame.coalesce(1), key, Location(str(config.tables[key])), "demo")
 
-    keeping.at_once(spark, write, list(INPUTS))
+    keeping.at_once(spark, store, list(INPUTS))
     return {key: len(found) for key, found in rows.items()}
 
 

@@ -43,13 +43,10 @@ class _Builder:
 
     def getOrCreate(self) -> Any:  # noqa: N802 - Spark's name.
         named = {"spark.jars": ",".join(self.ivys)} if "spark.jars.packages" in self.settings else {}
-        conf = {**self.settings, **named}
+        told = {**self.settings, **named}
 
         class _Session:
-            class sparkContext:  # noqa: N801 - Spark's name.
-                @staticmethod
-                def getConf() -> dict[str, str]:  # noqa: N802 - Spark's name.
-                    return conf
+            conf = told
 
         return _Session
 
