@@ -45,17 +45,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Checked:
-    """Conformed frames without a fault, in the rules' view: what is known before any message is read.
-
-    routes, dialogs: how many rows there are; ending: how many dialogs have a lifetime.
-    """
+    """Conformed frames without a fault, in the rules' view; ``routes`` is how many routes there are."""
 
     frames: Mapping[str, DataFrame]
     settings: Configuration
     uses: Features
     routes: int
-    dialogs: int
-    ending: int
 
 
 @dataclass(frozen=True)
@@ -218,18 +213,17 @@ def check_rows(frames: Mapping[str, DataFrame]) -> None:
         raise InputError.faulty_rows([f"{r.table_name} ({r.row_key}): {r.fault}" for r in shown], total)
 
 
-def checked(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Checked:
+def checked(frames: Mapping[str, DataFrame]) -> Checked:
     """Check conformed frames, and find out meanwhile what they make use of. Raises InputError as `check_rows`."""
     settings = configuration(frames)
     # The faults come first: what else a faulty frame leads to is of no interest.
-    _, used, (dialogs, ending) = keeping.all_of(
-        spark,
+    _, used = keeping.all_of(
+        frames["messages"].sparkSession,
         lambda: check_rows(frames),
         lambda: features(settings).collect()[0].asDict(),
-        lambda: _counted_dialogs(settings.dialogs),
     )
     routes = used.pop("routes")
-    return Checked(frames, settings, Features(**used), routes, dialogs, ending)
+    return Checked(frames, settings, Features(**used), routes)
 
 
 def compiled(known: Checked, options: Options) -> Compiled:
@@ -249,7 +243,7 @@ def compiled(known: Checked, options: Options) -> Compiled:
             return kept[-1]
 
         settings = configuration(frames, keep)
-    dialogs = _sized_dialogs(known, size_in_bytes(options.broadcast_limit), notes)
+    dialogs = _sized_dialogs(settings.dialogs, size_in_bytes(options.broadcast_limit), notes)
     is_small = known.routes <= min(_FEW_ROUTES, keeping.HELD_ROWS)
     job = Compiled(frames["messages"], settings, uses, dialogs, options, is_small=is_small, notes=notes, kept=kept)
     keys = job.keep(job.counted())
@@ -264,25 +258,20 @@ def compiled(known: Checked, options: Options) -> Compiled:
     return job
 
 
-def _counted_dialogs(dialogs: DataFrame | None) -> tuple[int, int]:
-    """How many dialogs there are, and how many of them have a lifetime."""
-    if dialogs is None:
-        return 0, 0
-    counts = dialogs.agg(F.count(F.lit(1)).alias("rows"), F.count("dialog_lifetime").alias("ending")).collect()[0]
-    return int(counts["rows"]), int(counts["ending"])
-
-
-def _sized_dialogs(known: Checked, limit: int, notes: list[str]) -> Dialogs | None:
+def _sized_dialogs(dialogs: DataFrame | None, limit: int, notes: list[str]) -> Dialogs | None:
     """The dialogs that matter, if there are any, and whether they can be broadcast."""
-    if known.settings.dialogs is None or not known.dialogs:
+    if dialogs is None:
         return None
-    fits = known.dialogs * _DIALOG <= limit
+    counts = dialogs.agg(F.count(F.lit(1)).alias("rows"), F.count("dialog_lifetime").alias("ending")).collect()[0]
+    if not counts["rows"]:
+        return None
+    fits = int(counts["rows"]) * _DIALOG <= limit
     if not fits:
         notes.append(
-            f"{known.dialogs} dialogs are over broadcast_limit:"
+            f"{counts['rows']} dialogs are over broadcast_limit:"
             " messages are shuffled to join them (shuffled hash join)"
         )
-    return Dialogs(known.settings.dialogs, fits, known.ending > 0)
+    return Dialogs(dialogs, fits, int(counts["ending"]) > 0)
 
 
 def size_of_plan(plan: DataFrame) -> int:

@@ -133,7 +133,7 @@ def _moment(micros: int | None) -> datetime | None:
 
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
     """An Arrow table as a DataFrame; everything may be null, for Arrow refuses a null struct of other fields."""
-    return spark.createDataFrame(rows, _nullable(schema))
+    return spark.createDataFrame(rows, nullable(schema))
 
 
 def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
@@ -178,12 +178,12 @@ def _arrow(kind: DataType) -> Any:
     return types[kind]
 
 
-def _nullable(kind: Any) -> Any:
+def nullable(kind: Any) -> Any:
     """A type in which every field and element may be null."""
     if isinstance(kind, StructType):
-        return StructType([StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in kind])
+        return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in kind])
     if isinstance(kind, ArrayType):
-        return ArrayType(_nullable(kind.elementType), True)
+        return ArrayType(nullable(kind.elementType), True)
     return kind
 
 

@@ -67,7 +67,7 @@ def resolve(
     lazy; validation and the pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
-    known = checked(spark, held(conformed(tables)))
+    known = checked(held(conformed(tables)))
     options = Options(
         run_id=run_id or new_run_id(),
         as_of=None if as_of is None else _utc(as_of),
@@ -190,7 +190,7 @@ def _full(work: _Work) -> Written:
     with work.clock.stage("read"):
         frames = held(conformed({key: snapshot.read(work.spark) for key, snapshot in work.inputs.items()}))
     with work.clock.stage("validate"):
-        known = checked(work.spark, frames)
+        known = checked(frames)
     target = Target(work.config, work.options.run_id, work.before, work.clock)
     return work.checked(_resolved(work, known, lambda job: writing.full(job, target)), work.before)
 
@@ -206,7 +206,7 @@ def _increment(work: _Work, now: datetime) -> Written:
     before = {**work.before, **(standing or {})}
     step = incremental.read(work.spark, work.config, work.inputs, work.last, standing or {}, now, work.clock)
     with work.clock.stage("validate"):
-        known = checked(work.spark, step.frames)
+        known = checked(step.frames)
     work.notes.extend(step.notes)
     if step.is_idle and standing is not None:
         return Written(standing)

@@ -31,10 +31,10 @@ _LOCAL_CORES = 8
 JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
 # For a session that sees little data: what Java's second compiler makes, and the code that Spark generates for
 # each query, take longer to be made than they ever run. The demo takes a quarter less time so.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _FOR_LITTLE_DATA = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **INTERPRETED,
 }
 # What spark-submit, Spark Connect and Databricks leave in the environment of a process with a session.
 _PLATFORMS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")

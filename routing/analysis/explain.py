@@ -100,7 +100,7 @@ def explained(
     (rule book, section 5); one that is questioned may stand among them. A message that `resolve` would reject has
     no rows. Raises InputError where a table breaks its contract.
     """
-    known = checked(questions.sparkSession, conformed(tables))
+    known = checked(conformed(tables))
     columns = [F.col(name) for name in MARKS]
     asked = questions.select(*(F.col(name) for name in MESSAGES.names), *columns)
     moment = as_of if as_of is None or as_of.tzinfo else as_of.replace(tzinfo=timezone.utc)

@@ -53,8 +53,6 @@ def write_config(folder: Path) -> Config:
 
 def write_tables(spark: SparkSession, config: Config) -> dict[str, int]:
     """The input tables of the document estates and of the generated day; rows written per table."""
-    from pyspark.sql.types import StructField, StructType
-
     from routing import keeping, tables
     from routing.schemas import INPUTS
 
@@ -63,8 +61,7 @@ def write_tables(spark: SparkSession, config: Config) -> dict[str, int]:
 
     def store(key: str) -> None:
         # Rejected messages are part of the day, so that required columns may be null here.
-        loose = StructType([StructField(f.name, f.dataType, True) for f in INPUTS[key]])
-        frame = keeping.frame_of(spark, rows[key], loose)
+        frame = keeping.frame_of(spark, rows[key], keeping.nullable(INPUTS[key]))
         tables.overwrite(frame.coalesce(1), key, Location(str(config.tables[key])), "demo")
 
     keeping.at_once(spark, store, list(INPUTS))

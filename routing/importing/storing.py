@@ -110,4 +110,4 @@ def put(store: Stored, key: str, changes: Changes) -> None:
 def flagged_schema(key: str) -> StructType:
     """A table's columns, all of which may be null, and the flag of rows to be removed."""
     flag = StructField(tables.REMOVE, BooleanType())
-    return StructType([*(StructField(f.name, f.dataType) for f in SCHEMAS[key]), flag])
+    return StructType([*keeping.nullable(SCHEMAS[key]), flag])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Modules of many small queries about a few rows: Spark interprets these, for the code that it would generate and
 # compile for each takes longer than all that it does. What resolves messages is tested as it runs, generated.
-INTERPRETED = (
+OF_FEW_ROWS = (
     *("test_demo", "test_explain", "test_explain_command", "test_explain_random", "test_import"),
     *("test_incremental", "test_keeping", "test_lint", "test_lint_command", "test_runs", "test_runs_command"),
 )
@@ -27,9 +27,9 @@ INTERPRETED = (
 @pytest.fixture(autouse=True, scope="module")
 def _interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     """Have the queries of some modules interpreted."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    if request.module.__name__.rpartition(".")[2] not in INTERPRETED:
-        settings = {}
+    from routing.session import INTERPRETED
+
+    settings = INTERPRETED if request.module.__name__.rpartition(".")[2] in OF_FEW_ROWS else {}
     for key, value in settings.items():
         spark.conf.set(key, value)
     yield
