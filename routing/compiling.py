@@ -26,8 +26,6 @@ from routing.schemas import INPUTS, NEW_ROUTE_REQUESTS, OPTIONAL_INPUTS, REJECTE
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 _SHOWN_FINDINGS = 20
-# A configuration of up to this many routes is small: so are, nearly always, its keys and its plan.
-_FEW_ROUTES = 5_000
 # Rough sizes in memory: a row of the plan, a choice, an alternative route, a dialog.
 _PLAN_ROW, _CHOICE, _ALTERNATIVE, _DIALOG = 300, 250, 120, 350
 
@@ -66,8 +64,8 @@ class Dialogs:
 class Compiled:
     """A run that is ready to be written: frames are lazy, counts are known.
 
-    ``may_reject`` is false once the key pass has found no message to reject. ``is_small`` says that what is kept
-    will be few rows. ``notes`` say where the run departs from the plan's law (a join without broadcast).
+    ``may_reject`` is false once the key pass has found no message to reject. ``keeper`` has what several passes
+    read. ``notes`` say where the run departs from the plan's law (a join without broadcast).
     """
 
     messages: DataFrame
@@ -75,15 +73,14 @@ class Compiled:
     uses: Features
     dialogs: Dialogs | None
     options: Options
+    keeper: keeping.Keeper
     plan: DataFrame = field(init=False)
     key_count: int = 0
     rows_read: int = 0
     rows_rejected: int = 0
     may_reject: bool = True
-    is_small: bool = False
     broadcast_plan: bool = True
     notes: list[str] = field(default_factory=list)
-    kept: list[DataFrame] = field(default_factory=list)
     _chosen: DataFrame | None = field(default=None, init=False, repr=False)
 
     def checked(self) -> DataFrame:
@@ -114,23 +111,6 @@ class Compiled:
         """The distinct keys of all messages, with how many have them (see `keys.counted`)."""
         messages = self.in_dialog(routing_keys.cleaned(self.messages, self.options.as_of))
         return routing_keys.counted(messages, self.settings, transport=self.uses.transport)
-
-    def keep(self, small: DataFrame) -> DataFrame:
-        """Have a small frame that several passes read computed once.
-
-        Few rows are carried by the driver; others are kept in the session's block storage until `release`, where a
-        part that is lost is computed anew.
-        """
-        kept = keeping.keep_few(small) if self.is_small else keeping.keep(small)
-        self.kept.append(kept)
-        return kept
-
-    def release(self) -> None:
-        """Let go of everything that was kept."""
-        while self.kept:
-            frame = self.kept.pop()
-            if not session.is_connect(frame.sparkSession):
-                frame.unpersist()
 
     def chosen(self) -> DataFrame:
         """Every valid message with its choice; made once, for what is made of it is analysed with it each time."""
@@ -218,7 +198,7 @@ def checked(frames: Mapping[str, DataFrame]) -> Checked:
     settings = configuration(frames)
     # The faults come first: what else a faulty frame leads to is of no interest.
     _, used = keeping.all_of(
-        frames["messages"].sparkSession,
+        frames["routes"].sparkSession,
         lambda: check_rows(frames),
         lambda: features(settings).collect()[0].asDict(),
     )
@@ -226,27 +206,22 @@ def checked(frames: Mapping[str, DataFrame]) -> Checked:
     return Checked(frames, settings, Features(**used), routes)
 
 
-def compiled(known: Checked, options: Options) -> Compiled:
+def compiled(known: Checked, options: Options, keeper: keeping.Keeper) -> Compiled:
     """Compile checked frames: one pass over the messages for their keys.
 
-    The pass is a hash aggregate; it also counts the messages read and those to be rejected.
+    The pass is a hash aggregate; it also counts the messages read and those to be rejected. What ``keeper`` is
+    given here must stay until the frames of the job have been read.
     """
     frames, settings, uses = known.frames, known.settings, known.uses
     if options.dialog_hash == "udf":
         session.check_udf(frames["messages"].sparkSession)
     notes: list[str] = []
-    kept: list[DataFrame] = []
     if known.routes > keeping.HELD_ROWS:
         # What several passes read, and is too large to be rows of the driver.
-        def keep(frame: DataFrame) -> DataFrame:
-            kept.append(keeping.cached(frame))
-            return kept[-1]
-
-        settings = configuration(frames, keep)
+        settings = configuration(frames, keeper.cached)
     dialogs = _sized_dialogs(settings.dialogs, size_in_bytes(options.broadcast_limit), notes)
-    is_small = known.routes <= min(_FEW_ROUTES, keeping.HELD_ROWS)
-    job = Compiled(frames["messages"], settings, uses, dialogs, options, is_small=is_small, notes=notes, kept=kept)
-    keys = job.keep(job.counted())
+    job = Compiled(frames["messages"], settings, uses, dialogs, options, keeper, notes=notes)
+    keys = keeper.keep(job.counted())
     is_key = F.col("valid") > 0
     sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
     total = keys.agg(*sums, F.count_if(is_key).alias("keys")).collect()[0]
@@ -254,7 +229,7 @@ def compiled(known: Checked, options: Options) -> Compiled:
     job.rows_rejected = job.rows_read - int(total["valid"] or 0)
     job.may_reject = job.rows_rejected > 0
     keys = keys.where(is_key).select(*routing_keys.KEY)
-    job.plan = job.keep(routing_plan(keys, settings, uses))
+    job.plan = keeper.keep(routing_plan(keys, settings, uses))
     return job
 
 

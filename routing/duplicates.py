@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing import text, validate
-from routing.keeping import keep_few
+from routing.keeping import Keeper
 from routing.pending import KEY, order_of_doubles
 from routing.schemas import MESSAGES
 from routing.terms import Rejection
@@ -31,19 +31,24 @@ class Checked:
 
 
 def checked(
-    messages: DataFrame, stored: DataFrame | None, tables: Mapping[str, DataFrame], *, broadcast: bool
+    messages: DataFrame,
+    stored: DataFrame | None,
+    tables: Mapping[str, DataFrame],
+    keeper: Keeper,
+    *,
+    broadcast: bool,
 ) -> Checked:
     """Of each key the row that counts, and every row that cannot be judged anyway.
 
     ``messages`` are new rows, conformed; ``stored`` the rows of earlier runs, None where there are none;
     ``tables`` the conformed inputs. Of doubles within ``messages`` the smallest by enqueue_time,
     conversation_id, is_initiator and message_sequence_number counts, among those without another fault.
-    ``broadcast``: the new keys fit into a broadcast.
+    ``broadcast``: the new keys fit into a broadcast. What ``keeper`` is given must stay until both are written.
     """
-    doubled = keep_few(_doubled(messages, stored, broadcast=broadcast))
+    doubled = keeper.keep(_doubled(messages, stored, broadcast=broadcast))
     if not doubled.count():
         return Checked(messages, None, 0)
-    judged = keep_few(_judged(messages, doubled, tables))
+    judged = keeper.keep(_judged(messages, doubled, tables))
     is_duplicate = F.col("is_duplicate")
     others = messages.join(F.broadcast(doubled.select(*KEY)), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)

@@ -16,7 +16,7 @@ from routing import duplicates, pending
 from routing.appended import Appended, appended
 from routing.config import Config, size_in_bytes
 from routing.conform import conform, in_shape
-from routing.keeping import held, held_together, keep_few
+from routing.keeping import Keeper, held, held_frame, held_together
 from routing.ledger import LastRun
 from routing.schemas import MESSAGES, ROUTE_REQUESTS
 from routing.stages import Stages
@@ -32,9 +32,10 @@ _PENDING_BYTES = 500
 class Increment:
     """What is new, and what is tried again.
 
-    frames: the conformed inputs, their messages with a column ``attempt``. as_read: these messages as they came
-    in. tried_again: rows of ``pending_messages``, None where there are none. duplicates: rows to be rejected
-    with their reasons, None where there are none. on_record: the keys of stored route requests, or None.
+    frames: the conformed inputs, their messages with a column ``attempt`` (no messages where ``is_idle``: there is
+    nothing to do). as_read: these messages as they came in. tried_again: rows of ``pending_messages``, None where
+    there are none. duplicates: rows to be rejected with their reasons, None where there are none. on_record: the
+    keys of stored route requests, or None.
     """
 
     frames: Mapping[str, DataFrame]
@@ -47,20 +48,38 @@ class Increment:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Stored:
+    """What the runs so far left: the last that counts, and the versions of the output tables by key."""
+
+    config: Config
+    last: LastRun | None
+    versions: Mapping[str, int]
+
+    def read(self, spark: SparkSession, key: str) -> DataFrame:
+        """An output table as the runs so far left it."""
+        return Snapshot(self.config.output[key], self.versions[key]).read(spark)
+
+    @property
+    def limit(self) -> int:
+        """The bytes that may be broadcast."""
+        return size_in_bytes(self.config.resolve.broadcast_limit)
+
+
 def read(
     spark: SparkSession,
-    config: Config,
     inputs: Mapping[str, Snapshot],
-    last: LastRun | None,
-    outputs: Mapping[str, int],
+    stored: Stored,
     now: datetime,
     clock: Stages,
+    keeper: Keeper,
 ) -> Increment:
     """The frames of an incremental run.
 
-    ``outputs`` are the versions of the output tables that hold what the runs so far left. Raises InputError
-    where the messages that are new cannot be told, or an input has wrong columns.
+    What ``keeper`` is given here must stay until the run has ended. Raises InputError where the messages that are
+    new cannot be told, or an input has wrong columns.
     """
+    last = stored.last
     with clock.stage("read"):
         others = {key: found.read(spark) for key, found in inputs.items() if key != "messages"}
         frames = held({key: conform(frame, key) for key, frame in others.items()})
@@ -70,15 +89,13 @@ def read(
     again, requests = None, None
     if last is not None:
         with clock.stage("pending"):
-            again, requests = _left(spark, config, inputs["messages"], last, outputs)
+            again, requests = _left(spark, inputs["messages"], last, stored, keeper)
     step = Increment(frames, messages, again, is_idle=new.count == 0 and again is None)
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
-        stored = None
-        if last is not None:
-            stored = Snapshot(config.output["resolved_routes"], outputs["resolved_routes"]).read(spark)
-        step = _without_duplicates(step, stored, new.count, size_in_bytes(config.resolve.broadcast_limit))
+        resolved = None if last is None else stored.read(spark, "resolved_routes")
+        step = _without_duplicates(step, resolved, new.count, stored.limit, keeper)
     step = _with_requests(step, requests)
     return _with_retries(step, now)
 
@@ -90,38 +107,38 @@ def _new(spark: SparkSession, messages: Snapshot, last: LastRun | None) -> Appen
 
 
 def _left(
-    spark: SparkSession, config: Config, messages: Snapshot, last: LastRun, outputs: Mapping[str, int]
+    spark: SparkSession, messages: Snapshot, last: LastRun, stored: Stored, keeper: Keeper
 ) -> tuple[DataFrame | None, DataFrame | None]:
     """What the runs so far left: the messages to be tried again, and the route requests; None for no rows."""
-    where = config.output
-    requests = Snapshot(where["new_route_requests"], outputs["new_route_requests"]).read(spark)
-    requests = requests.select(*_REQUEST_KEY)
+    requests = stored.read(spark, "new_route_requests").select(*_REQUEST_KEY)
     if "pending_messages" in last.output_versions:
-        again = Snapshot(where["pending_messages"], outputs["pending_messages"]).read(spark)
-        held = held_together({"again": again, "requests": requests})
-        again, requests = held["again"], held["requests"]
-    else:
-        requests = keep_few(requests)
-        count = last.outcome_counts.get(str(Outcome.DELAYED), 0)
-        if not count:
-            return None, _if_any(requests)
-        read = Snapshot(messages.location, last.input_versions["messages"]).read(spark)
-        resolved = Snapshot(where["resolved_routes"], outputs["resolved_routes"]).read(spark)
-        fits = count * _PENDING_BYTES <= size_in_bytes(config.resolve.broadcast_limit)
-        again = keep_few(pending.after_full_run(conform(read, "messages"), resolved, broadcast=fits))
-    return _if_any(again), _if_any(requests)
+        # Both are tables as they stand: where they are large nothing is gained by keeping them.
+        left = held_together({"again": stored.read(spark, "pending_messages"), "requests": requests})
+        return _if_any(left["again"]), _if_any(left["requests"])
+    requests = held_frame(requests)
+    count = last.outcome_counts.get(str(Outcome.DELAYED), 0)
+    if not count:
+        return None, _if_any(requests)
+    read = Snapshot(messages.location, last.input_versions["messages"]).read(spark)
+    fits = count * _PENDING_BYTES <= stored.limit
+    again = pending.after_full_run(
+        conform(read, "messages"), stored.read(spark, "resolved_routes"), broadcast=fits
+    )
+    return _if_any(keeper.keep(again)), _if_any(requests)
 
 
 def _if_any(frame: DataFrame) -> DataFrame | None:
     return frame if frame.limit(1).count() else None
 
 
-def _without_duplicates(step: Increment, stored: DataFrame | None, count: int | None, limit: int) -> Increment:
+def _without_duplicates(
+    step: Increment, stored: DataFrame | None, count: int | None, limit: int, keeper: Keeper
+) -> Increment:
     """The step without message rows whose id is stored already, or stands twice."""
     if count == 0:
         return step
     fits = count is not None and count * duplicates.KEY_BYTES <= limit
-    found = duplicates.checked(step.as_read, stored, step.frames, broadcast=fits)
+    found = duplicates.checked(step.as_read, stored, step.frames, keeper, broadcast=fits)
     notes = [*step.notes]
     if stored is not None and not fits:
         notes.append(

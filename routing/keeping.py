@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from importlib.util import find_spec
+from functools import cache
 from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -36,34 +36,61 @@ HELD_ROWS = 20_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def keep(small: DataFrame) -> DataFrame:
-    """A small frame that is computed once and read by several passes.
+class Keeper:
+    """Keeps frames that are read more than once, until `release`, or the end of a ``with`` block."""
 
-    On Spark Connect, where nothing can be cached, its rows go by way of the client.
-    """
-    spark = small.sparkSession
-    if session.is_connect(spark):
-        return spark.createDataFrame(small.collect(), small.schema)
-    kept = small.persist()
-    if kept.count() > HELD_ROWS or not has_arrow():
+    def __init__(self) -> None:
+        self.frames: list[DataFrame] = []
+        """What the session's block storage holds."""
+
+    def __enter__(self) -> Keeper:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def keep(self, small: DataFrame) -> DataFrame:
+        """A small frame, computed once, now: few rows are carried by the driver, others are kept in storage.
+
+        On Spark Connect, where nothing can be kept, its rows go by way of the client.
+        """
+        spark = small.sparkSession
+        if session.is_connect(spark):
+            if has_arrow():
+                return _as_rows(spark, small.toArrow(), small.schema)
+            return spark.createDataFrame(small.collect(), small.schema)
+        # Held rows are taken from the storage: to find out that there are too many must not mean to do it again.
+        kept = self.cached(small)
+        rows = held_frame(kept)
+        if rows is not kept:
+            self.frames.remove(kept)
+            kept.unpersist()
+        elif not has_arrow():
+            kept.count()
+        return rows
+
+    def keep_together(self, small: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """`keep` for several frames, all at once."""
+        if not small:
+            return {}
+        spark = next(iter(small.values())).sparkSession
+        return dict(zip(small, at_once(spark, self.keep, list(small.values())), strict=True))
+
+    def cached(self, frame: DataFrame) -> DataFrame:
+        """A frame that many parts of one pass read: kept in storage, filled by the first of them.
+
+        For tables that are too large to be rows of the driver. On Spark Connect the frame as it is.
+        """
+        if session.is_connect(frame.sparkSession):
+            return frame
+        kept = frame.persist()
+        self.frames.append(kept)
         return kept
-    rows = kept.toArrow()
-    kept.unpersist()
-    return _as_rows(spark, rows, small.schema)
 
-
-def cached(frame: DataFrame) -> DataFrame:
-    """A frame that many parts of one pass read: kept where Spark keeps its blocks, filled by the first of them.
-
-    For tables that are too large to be rows of the driver. On Spark Connect the frame as it is.
-    """
-    return frame if session.is_connect(frame.sparkSession) else frame.persist()
-
-
-def keep_few(few: DataFrame) -> DataFrame:
-    """`keep` for a frame that is nearly always small: one query where `keep` takes two, and no storage."""
-    rows = held_frame(few)
-    return keep(few) if rows is few else rows
+    def release(self) -> None:
+        """Let go of everything; the frames can still be read, at the price of computing them anew."""
+        while self.frames:
+            self.frames.pop().unpersist()
 
 
 def held(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
@@ -91,12 +118,6 @@ def held_together(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     return dict(zip(frames, at_once(spark, held_frame, list(frames.values())), strict=True))
 
 
-def keep_together(few: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """`keep_few` for several frames, all at once."""
-    rows = held_together(few)
-    return {key: keep(frame) if rows[key] is frame else rows[key] for key, frame in few.items()}
-
-
 def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """What a function makes of each item, in their order, all at the same time.
 
@@ -107,8 +128,10 @@ def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> 
         return [work(item) for item in items]
     from pyspark import inheritable_thread_target
 
+    # One for each item: what they inherit is a copy of this thread's properties, which two must not share.
+    threads = [inheritable_thread_target(spark)(work) for _ in items]
     with ThreadPoolExecutor(len(items)) as pool:
-        return list(pool.map(inheritable_thread_target(spark)(work), items))
+        return list(pool.map(lambda thread, item: thread(item), threads, items))
 
 
 def all_of(spark: SparkSession, *parts: Callable[[], Any]) -> list[Any]:
@@ -187,6 +210,20 @@ def nullable(kind: Any) -> Any:
     return kind
 
 
+@cache
 def has_arrow() -> bool:
-    """Whether rows can be taken and given back as they are: from pyspark 4.0, where pyarrow is installed."""
-    return hasattr(DataFrame, "toArrow") and find_spec("pyarrow") is not None
+    """Whether rows can be taken and given back as they are: from pyspark 4.0, with the pyarrow that it needs.
+
+    Platforms have brought `toArrow` to 3.5 as well, but not what goes with it.
+    """
+    from pyspark import __version__
+
+    if int(__version__.split(".")[0]) < 4:
+        return False
+    from pyspark.sql.pandas.utils import require_minimum_pyarrow_version
+
+    try:
+        require_minimum_pyarrow_version()
+    except ImportError:
+        return False
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -15,7 +16,7 @@ from routing import history, incremental, ledger, pending, schemas, tables, writ
 from routing.compiling import Checked, Compiled, Options, checked, compiled, conformed, size_of_plan
 from routing.config import Config, size_in_bytes
 from routing.errors import ConfigError, InputError, StorageError
-from routing.keeping import held
+from routing.keeping import Keeper, held
 from routing.ledger import LastRun
 from routing.locking import only_run
 from routing.release import release
@@ -34,12 +35,11 @@ class Resolution:
     resolved_routes: DataFrame
     new_route_requests: DataFrame
     rejected_messages: DataFrame
-    kept: tuple[DataFrame, ...] = ()
+    kept: Keeper = field(default_factory=Keeper)
 
     def unpersist(self) -> None:
         """Let go of what was kept for these frames; they can still be read, at the price of doing it again."""
-        for frame in self.kept:
-            frame.unpersist()
+        self.kept.release()
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,16 @@ def resolve(
         broadcast_limit=broadcast_limit,
         missing_route_namespace=missing_route_namespace,
     )
-    job = compiled(known, options)
-    _fit_plan(job)
-    opened = job.opened()
-    if opened is not None:
-        opened = job.keep(opened)
-    return Resolution(job.resolved(opened), job.new_route_requests(opened), job.rejected(), tuple(job.kept))
+    with ExitStack() as on_failure:
+        keeper = on_failure.enter_context(Keeper())
+        job = compiled(known, options, keeper)
+        _fit_plan(job)
+        opened = job.opened()
+        if opened is not None:
+            opened = keeper.keep(opened)
+        done = Resolution(job.resolved(opened), job.new_route_requests(opened), job.rejected(), keeper)
+        on_failure.pop_all()
+    return done
 
 
 def run(
@@ -112,13 +116,13 @@ def run(
     clock = Stages(progress)
     for key, location in config.output.items():
         tables.check_writable(key, location)
-    with only_run(config.output["runs"], options.run_id):
+    with only_run(config.output["runs"], options.run_id), Keeper() as keeper:
         with clock.stage("read"):
             # The release comes first: a newer one may have given any table another schema.
             last = ledger.last_run(spark, config.output["runs"], options.run_id)
             before = _versions(spark, config)
             inputs = tables.snapshots(spark, config.tables)
-        work = _Work(spark, config, options, inputs, before, last, clock)
+        work = _Work(spark, config, options, inputs, before, last, clock, keeper)
         moment = None if is_full else _utc(now or started)
         written = _full(work) if moment is None else _increment(work, moment)
         row = {
@@ -168,6 +172,7 @@ class _Work:
     before: Mapping[str, int]
     last: LastRun | None
     clock: Stages
+    keeper: Keeper
     notes: list[str] = field(default_factory=list)
 
     def checked(self, written: Written, before: Mapping[str, int]) -> Written:
@@ -204,7 +209,8 @@ def _increment(work: _Work, now: datetime) -> Written:
             standing, notes = ledger.recovered(work.spark, work.config, work.last, work.before)
             work.notes.extend(notes)
     before = {**work.before, **(standing or {})}
-    step = incremental.read(work.spark, work.config, work.inputs, work.last, standing or {}, now, work.clock)
+    stored = incremental.Stored(work.config, work.last, standing or {})
+    step = incremental.read(work.spark, work.inputs, stored, now, work.clock, work.keeper)
     with work.clock.stage("validate"):
         known = checked(step.frames)
     work.notes.extend(step.notes)
@@ -217,14 +223,13 @@ def _increment(work: _Work, now: datetime) -> Written:
 def _resolved(work: _Work, known: Checked, commit: Callable[[Compiled], Written]) -> Written:
     """Compile checked frames, and write what comes of it."""
     with work.clock.stage("keys"):
-        job = compiled(known, work.options)
+        job = compiled(known, work.options, work.keeper)
     try:
         with work.clock.stage("plan"):
             _fit_plan(job)
         return commit(job)
     finally:
         work.notes.extend(job.notes)
-        job.release()
 
 
 def _fit_plan(job: Compiled) -> None:

@@ -112,7 +112,7 @@ def _opened(job: Compiled, target: Target) -> DataFrame | None:
     if opened is None:
         return None
     with target.clock.stage("requests"):
-        return job.keep(opened)
+        return job.keeper.keep(opened)
 
 
 def _counted(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -20,7 +21,7 @@ from routing.analysis.explaining.asked import DESCRIBED_ID, Described, Question,
 from routing.analysis.explaining.judging import MARKS, judged
 from routing.compiling import Compiled, Options, checked, conformed
 from routing.conform import conform
-from routing.keeping import held_together
+from routing.keeping import Keeper, held_together
 from routing.schemas import INPUTS, MESSAGES
 from routing.terms import BROKER_CONFIGURATION_SERVICE, DEFAULT_BROADCAST_LIMIT
 
@@ -49,7 +50,7 @@ class Explanation:
 
     def unpersist(self) -> None:
         """Let go of what was kept for these frames."""
-        self.job.release()
+        self.job.keeper.release()
 
 
 def explain(
@@ -107,8 +108,10 @@ def explained(
     options = Options(
         run_id=RUN_ID, as_of=moment, dialog_hash=dialog_hash, broadcast_limit=DEFAULT_BROADCAST_LIMIT
     )
-    found = judged(known, asked, options)
-    steps = path.steps(found, is_as_of=moment is not None)
+    with ExitStack() as on_failure:
+        found = judged(known, asked, options, on_failure.enter_context(Keeper()))
+        steps = path.steps(found, is_as_of=moment is not None)
+        on_failure.pop_all()
     return Explanation(found.verdicts.orderBy("question"), steps, found.job)
 
 

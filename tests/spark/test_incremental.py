@@ -104,13 +104,14 @@ def _tables(spark: SparkSession, config: Config) -> dict[str, Table]:
 
 @dataclass
 class Story:
-    """What five runs left, each looked at when it had ended."""
+    """What the runs left, each looked at when it had ended."""
 
     config: Config
     first: dict[str, Table]
     failed: dict[str, Table]
     second: dict[str, Table]
     third: dict[str, Table]
+    idle: dict[str, Table]
     current: Table
     notes: tuple[str, ...]
     rows: list[dict[str, Any]]
@@ -146,8 +147,11 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
     second = _tables(spark, config)
     runs.append(routing.run(spark, config, run_id="third", now=_at(15)))
     third = _tables(spark, config)
+    # Nothing is new and nothing is delayed.
+    runs.append(routing.run(spark, config, run_id="idle", now=_at(16)))
+    idle = _tables(spark, config)
     current = rows_of(routing.current_routes(spark, config))
-    return Story(config, first, failed, second, third, current, runs[1].notes, [run.row for run in runs])
+    return Story(config, first, failed, second, third, idle, current, runs[1].notes, [run.row for run in runs])
 
 
 def _decided(rows: Table, run_id: str) -> dict[tuple[str, int], tuple[Any, ...]]:
@@ -249,6 +253,13 @@ def test_the_third_run_ends_what_was_delayed(story: Story) -> None:
     assert story.third["pending_messages"] == []
 
 
+def test_a_run_without_anything_to_do_records_itself(story: Story) -> None:
+    assert {row["run_id"] for row in story.idle["runs"]} == {"first", "second", "third", "idle"}
+    assert {key: rows for key, rows in story.idle.items() if key != "runs"} == {
+        key: rows for key, rows in story.third.items() if key != "runs"
+    }
+
+
 def test_requests_are_opened_once(story: Story) -> None:
     asked = sorted((row["message_id"], row["requested_at"]) for row in story.third["new_route_requests"])
     assert asked == [("m3", _at(12, 30)), ("m5", _at(12))]
@@ -277,9 +288,10 @@ def test_the_rows_of_runs(story: Story) -> None:
         # Five new rows and three that are tried again.
         ("second", "incremental", _at(14), 8, 5, 3),
         ("third", "incremental", _at(15), 4, 4, 0),
+        ("idle", "incremental", _at(16), 0, 0, 0),
     ]
     assert {"new messages", "duplicates"} <= set(story.rows[1]["stage_seconds"])
-    assert [row["input_versions"]["messages"] for row in story.rows] == [0, 2, 2]
+    assert [row["input_versions"]["messages"] for row in story.rows] == [0, 2, 2, 2]
     assert [row["finished_at"] for row in story.rows] == sorted(row["finished_at"] for row in story.rows)
 
 

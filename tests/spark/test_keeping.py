@@ -43,9 +43,30 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
     # Two rows are as many as are held.
     assert held["instances"] is frames["instances"]
     assert (held["routes"] is frames["routes"]) is not keeping.has_arrow()
-    kept = keeping.keep_together(frames)
-    assert keeping.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
-    kept["instances"].unpersist()
+    with keeping.Keeper() as keeper:
+        kept = keeper.keep_together(frames)
+        assert keeping.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+        assert keeping.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
+        assert [frame is kept["instances"] for frame in keeper.frames] == [True]
+        assert kept["instances"].storageLevel.useMemory
+    assert not keeper.frames
+    assert not frames["instances"].storageLevel.useMemory
+
+
+def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from routing.schemas import INSTANCES as INSTANCES_SCHEMA
+
+    monkeypatch.setattr(keeping, "HELD_ROWS", 2)
+    frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
+
+    def work() -> None:
+        with keeping.Keeper() as keeper:
+            assert keeper.keep(frame).storageLevel.useMemory
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        work()
+    assert not frame.storageLevel.useMemory
 
 
 def test_at_once_keeps_the_order_and_tells_what_failed(spark: SparkSession) -> None:

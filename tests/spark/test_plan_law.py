@@ -116,7 +116,7 @@ def test_adaptive_execution(
 
 def _assert_other_passes_are_hash_aggregates(done: Resolution, messages: Path) -> None:
     """What was kept was found by hash aggregates: no message is sorted, and what is exchanged is partial sums."""
-    kept = [path for frame in done.kept for path in paths_to_kept(frame, str(messages))]
+    kept = [path for frame in done.kept.frames for path in paths_to_kept(frame, str(messages))]
     assert kept
     for path in kept:
         assert breaches(path, but=tuple(n for n in path if EXCHANGE in n or "QueryStage" in n)) == []

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from routing import compiling, requests, resolving
 from routing import keys as routing_keys
 from routing.dialog_hash import IMPLEMENTATIONS
-from routing.keeping import keep_together
+from routing.keeping import Keeper
 from routing.plan import routing_plan
 from routing.schemas import RESOLVED_ROUTES
 from routing.terms import ZERO_GUID
@@ -41,11 +41,7 @@ class Judged:
     requests: DataFrame | None
 
 
-def judged(
-    tables: compiling.Checked,
-    questions: DataFrame,
-    options: compiling.Options,
-) -> Judged:
+def judged(tables: compiling.Checked, questions: DataFrame, options: compiling.Options, keeper: Keeper) -> Judged:
     """Judge questions against checked tables.
 
     ``questions`` has the columns of messages and `MARKS`; the messages of ``tables`` are those that may ask
@@ -56,23 +52,22 @@ def judged(
         "conversation_id", F.when(F.col("any_dialog"), ZERO_GUID).otherwise(F.col("conversation_id"))
     )
     messages = known.unionByName(tables.frames["messages"], allowMissingColumns=True)
-    job = _job(tables, messages, options)
-    keyed = job.keep(_keyed(job))
+    job = _job(tables, messages, options, keeper)
+    keyed = keeper.keep(_keyed(job))
     # Other messages matter only where routes are asked for.
     asking = job.keyed(job.valid()) if job.uses.requests else keyed
     keys = asking.select(*routing_keys.KEY).distinct()
-    job.plan = job.keep(routing_plan(keys, job.settings, job.uses, traced=True))
+    job.plan = keeper.keep(routing_plan(keys, job.settings, job.uses, traced=True))
     opened = job.opened()
     if opened is not None:
-        opened = job.keep(opened)
+        opened = keeper.keep(opened)
     every = _every_choice(job, keyed)
     counted = every.groupBy("question").agg(F.count("*").alias("choices"))
     # question numbers the questions, so the join keeps their number.
     chosen = _chosen(job, keyed, job.plan).join(counted, "question", how="left")
-    both = keep_together(
+    both = keeper.keep_together(
         {"chosen": _with_openers(job, chosen, opened), "every": _openers_of_all(job, every, opened)}
     )
-    job.kept += both.values()
     traced = both["chosen"].withColumn("undecided", F.col("any_dialog") & (F.col("choices") > 1))
     return Judged(
         job,
@@ -83,14 +78,16 @@ def judged(
     )
 
 
-def _job(tables: compiling.Checked, messages: DataFrame, options: compiling.Options) -> compiling.Compiled:
+def _job(
+    tables: compiling.Checked, messages: DataFrame, options: compiling.Options, keeper: Keeper
+) -> compiling.Compiled:
     """The job of `compiling.compiled`, its plan still to be made; messages are few, so none are counted."""
     settings, uses = tables.settings, tables.uses
     dialogs = None
     if settings.dialogs is not None:
         # Where messages may ask for routes all dialogs of the instance are here, else those of the questions.
         dialogs = compiling.Dialogs(settings.dialogs, fit=not uses.requests, end=True)
-    return compiling.Compiled(messages, settings, uses, dialogs, options, is_small=True)
+    return compiling.Compiled(messages, settings, uses, dialogs, options, keeper)
 
 
 def _keyed(job: compiling.Compiled) -> DataFrame:

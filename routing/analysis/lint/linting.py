@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing import session
 from routing.analysis.lint import probing, registry, traffic
 from routing.analysis.lint.catalogue import FINDINGS
 from routing.analysis.lint.estate import estate_of
@@ -18,7 +18,7 @@ from routing.analysis.lint.finding import SHAPE
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
 from routing.conform import conform, in_shape
 from routing.errors import InputError
-from routing.keeping import cached, keep
+from routing.keeping import Keeper
 from routing.schemas import OPTIONAL_INPUTS
 
 READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
@@ -37,13 +37,11 @@ class Lint:
     findings: DataFrame
     suppressed: DataFrame
     coverage: DataFrame | None
-    kept: tuple[DataFrame, ...] = ()
+    kept: Keeper = field(default_factory=Keeper)
 
     def unpersist(self) -> None:
         """Let go of what was kept for these frames."""
-        for frame in self.kept:
-            if not session.is_connect(frame.sparkSession):
-                frame.unpersist()
+        self.kept.release()
 
 
 def lint(
@@ -63,25 +61,23 @@ def lint(
     (SBR028) and dialogs whose pick changed (SBR039) are found, and coverage is known. The work is done at
     once; no table is collected. Raises InputError where a table or column is missing.
     """
-    held: list[DataFrame] = []
-
-    def several(frame: DataFrame) -> DataFrame:
-        held.append(cached(frame))
-        return held[-1]
-
-    # Every family of findings reads these: each scan of a table is planned anew, files and all.
-    conformed = {key: several(frame) for key, frame in _conformed(tables).items()}
-    given = estate_of(conformed, now if now.tzinfo else now.replace(tzinfo=timezone.utc), expiring_within_days)
-    given = replace(given, settings=replace(given.settings, routes=several(given.settings.routes)))
-    verdicts = _kept(probing.verdicts(given), held)
-    used = None if resolved is None else _kept(traffic.used_routes(resolved), held)
-    evidence = registry.Evidence(given, verdicts, resolved, used)
-    judged = _kept(_judged(registry.all_found(evidence), suppress), held)
+    moment = now if now.tzinfo else now.replace(tzinfo=timezone.utc)
+    with ExitStack() as on_failure:
+        keeper = on_failure.enter_context(Keeper())
+        # Every family of findings reads these: each scan of a table is planned anew, files and all.
+        conformed = {key: keeper.cached(frame) for key, frame in _conformed(tables).items()}
+        given = estate_of(conformed, moment, expiring_within_days)
+        given = replace(given, settings=replace(given.settings, routes=keeper.cached(given.settings.routes)))
+        verdicts = keeper.keep(probing.verdicts(given))
+        used = None if resolved is None else keeper.keep(traffic.used_routes(resolved))
+        evidence = registry.Evidence(given, verdicts, resolved, used)
+        judged = keeper.keep(_judged(registry.all_found(evidence), suppress))
+        on_failure.pop_all()
     return Lint(
         findings=_ordered(judged.where(~F.col("is_suppressed"))),
         suppressed=_ordered(judged.where("is_suppressed")),
         coverage=None if used is None else traffic.coverage(given.tables["routes"], used).orderBy("instance_name"),
-        kept=tuple(held),
+        kept=keeper,
     )
 
 
@@ -90,12 +86,6 @@ def _conformed(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     if missing:
         raise InputError(f"input tables are missing: {', '.join(missing)}", "give a DataFrame for each")
     return {key: conform(tables[key], key) for key in READ if key in tables}
-
-
-def _kept(small: DataFrame, held: list[DataFrame]) -> DataFrame:
-    """A frame that several findings read, computed once."""
-    held.append(keep(small))
-    return held[-1]
 
 
 def _judged(found: DataFrame, suppress: Sequence[Suppression]) -> DataFrame:
