@@ -6,7 +6,6 @@ import argparse
 import json
 from pathlib import Path
 
-from routing import config
 from routing.commands.common import Console, Subparsers, plain, session
 from routing.errors import EXIT_DONE
 
@@ -30,12 +29,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.demo import build
 
     folder = Path(options.out)
-    build.claim(folder)
-    settings = config.load(build.write_config(folder).file, options.overrides)
+    build.check(folder)
+    settings = build.settings(folder, options.overrides)
     console.progress("starting Spark")
     spark = session(settings.spark, options, little_data=True)
     from routing import pipeline
 
+    # Not before everything that can be refused has been looked at.
+    build.claim(folder)
     console.progress(f"writing the input tables to {folder / 'data'}")
     build.write_tables(spark, settings)
     done = pipeline.run(spark, settings, progress=console.progress)

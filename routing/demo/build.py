@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routing.config import Config, Location, load
+from routing.config import Config, load
 from routing.demo.day import generate_day
 from routing.demo.estates import document_estates
 from routing.errors import ContractError, quoted
@@ -22,11 +22,8 @@ LINE = ("message", "service", "step", "route", "address or database", "outcome",
 Row = Mapping[str, object]
 
 
-def claim(folder: Path) -> None:
-    """Make the folder ready: empty, or cleared of what an earlier demo made.
-
-    Raises ContractError where it holds anything that demo did not make.
-    """
+def check(folder: Path) -> None:
+    """Refuse a folder that holds anything that an earlier demo did not make. Raises ContractError."""
     found = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
     mark = folder / CONFIG_FILE
     ours = mark.is_file() and mark.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
@@ -34,21 +31,36 @@ def claim(folder: Path) -> None:
         raise ContractError(
             f"{quoted(folder)} holds what sbroute demo did not make", "name another folder with --out"
         )
-    for name in sorted(found):
-        entry = folder / name
-        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    folder.mkdir(parents=True, exist_ok=True)
 
 
-def write_config(folder: Path) -> Config:
-    """The configuration of the demo tables, written beside them."""
+def settings(folder: Path, overrides: Sequence[str]) -> Config:
+    """The configuration of the demo's tables, as `claim` writes it beside them.
+
+    Raises ConfigError, and ContractError where ``overrides`` would have it write anywhere else.
+    """
+    for override in overrides:
+        key = override.partition("=")[0]
+        if key.partition(".")[0] in ("tables", "output"):
+            raise ContractError(f"--set {key}: demo makes its own tables, and writes nothing beside them")
+    return load(str(folder / CONFIG_FILE), overrides, _text())
+
+
+def _text() -> str:
     from routing.schemas import INPUTS, OUTPUTS
 
     lines = [_MARK, "tables:\n", *(f"  {key}: data/{key}\n" for key in INPUTS)]
     lines += ["output:\n", *(f"  {key}: out/{key}\n" for key in OUTPUTS)]
-    file = folder / CONFIG_FILE
-    file.write_text("".join(lines), encoding="utf-8")
-    return load(str(file))
+    return "".join(lines)
+
+
+def claim(folder: Path) -> None:
+    """Clear a checked folder of what an earlier demo made, and write the configuration."""
+    for name in ("data", "out"):
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name)
+    # Last, for it says whose folder this is.
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG_FILE).write_text(_text(), encoding="utf-8")
 
 
 def write_tables(spark: SparkSession, config: Config) -> dict[str, int]:
@@ -62,7 +74,7 @@ def write_tables(spark: SparkSession, config: Config) -> dict[str, int]:
     def store(key: str) -> None:
         # Rejected messages are part of the day, so that required columns may be null here.
         frame = keeping.frame_of(spark, rows[key], keeping.nullable(INPUTS[key]))
-        tables.overwrite(frame.coalesce(1), key, Location(str(config.tables[key])), "demo")
+        tables.overwrite(frame.coalesce(1), key, config.tables[key], "demo")
 
     keeping.at_once(spark, store, list(INPUTS))
     return {key: len(found) for key, found in rows.items()}

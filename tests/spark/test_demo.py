@@ -49,8 +49,28 @@ def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(demo: DemoR
     assert main(["demo", "--out", str(folder)]) == 2
     assert (folder / "data" / "messages").is_dir()
     (folder / "notes.txt").unlink()
+    build.check(folder)
     build.claim(folder)
-    assert list(folder.iterdir()) == []
+    assert [entry.name for entry in folder.iterdir()] == ["demo.yaml"]
+    assert (folder / "demo.yaml").read_text(encoding="utf-8") == (demo.folder / "demo.yaml").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "why"),
+    [
+        ("resolv.mode=full", "unknown key 'resolv'"),
+        ("tables.messages=/lake/messages", "--set tables.messages: demo makes its own tables"),
+        ("output={}", "--set output: demo makes its own tables"),
+    ],
+)
+def test_a_refused_demo_leaves_the_last_one(
+    demo: DemoRun, override: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--out", str(demo.folder), "--set", override]) == 2
+    assert why in capsys.readouterr().err
+    assert (demo.folder / "data" / "messages").is_dir()
 
 
 def test_the_demo_refuses_a_foreign_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
