@@ -46,6 +46,14 @@ class ConfigError(ContractError):
     """A fault of the configuration file or of ``--set``."""
 
     @classmethod
+    def too_late(cls, file: str, keys: Sequence[str]) -> ConfigError:
+        """Spark runs already, for it had to read the configuration that has settings for its start."""
+        return cls(
+            f"{quoted(file)}: Spark had to be started to read this file, too early for {', '.join(keys)}",
+            "copy the file to a local path, or give the settings to spark-submit",
+        )
+
+    @classmethod
     def unreadable(cls, file: str, why: str) -> ConfigError:
         """The file is missing or cannot be read."""
         return cls(f"the configuration {quoted(file)} cannot be read: {why}", "check --config")
@@ -207,11 +215,11 @@ class EnvironmentFault(ContractError):
         )
 
     @classmethod
-    def no_pyspark(cls, module: str) -> EnvironmentFault:
-        """pyspark or delta-spark is not installed."""
+    def no_package(cls, package: str, extra: str) -> EnvironmentFault:
+        """A package is not installed that ``extra`` of this one brings."""
         return cls(
-            f"the Python package {module} is missing",
-            "pip install 'service-broker-routing[local]'",
+            f"the Python package {package} is missing",
+            f"pip install 'service-broker-routing[{extra}]'",
         )
 
 

@@ -63,7 +63,7 @@ def _small_local_run() -> dict[str, str]:
     }
 
 
-def _is_given() -> bool:
+def is_given() -> bool:
     """Whether a platform has prepared the session: spark-submit, Databricks, or a running context."""
     from pyspark.sql import SparkSession
 
@@ -81,8 +81,8 @@ def start(settings: Mapping[str, str], *, verbose: bool = False, little_data: bo
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise EnvironmentFault.no_pyspark("pyspark") from error
-    if _is_given():
+        raise EnvironmentFault.no_package("pyspark", "local") from error
+    if is_given():
         builder = SparkSession.builder
         for key, value in settings.items():
             builder = builder.config(key, value)
@@ -97,14 +97,14 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
     try:
         from delta import configure_spark_with_delta_pip
     except ImportError as error:
-        raise EnvironmentFault.no_pyspark("delta-spark") from error
+        raise EnvironmentFault.no_package("delta-spark", "local") from error
     # Workers must run the interpreter of this command: another one may lack pyspark or differ in version.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("sbroute").config("spark.sql.session.timeZone", "UTC")
     for key, value in settings.items():
         builder = builder.config(key, value)
     # Whoever names jars, or where Ivy finds them, is given what Ivy finds now.
-    asks_ivy = any(key.startswith("spark.jars") for key in settings)
+    asks_ivy = "PYSPARK_SUBMIT_ARGS" in os.environ or any(key.startswith("spark.jars") for key in settings)
     known = [] if asks_ivy else jars.remembered()
     if known:
         builder = builder.config("spark.jars", ",".join(known))
@@ -152,6 +152,15 @@ def _java_messages_in(file: Path | None) -> Iterator[None]:
 def is_connect(spark: SparkSession) -> bool:
     """Whether this is a Spark Connect session, where nothing can be cached and no JVM is at hand."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
+    """The settings that a session which is there already cannot take any more: its memory, master, jars."""
+    return [
+        key
+        for key, value in settings.items()
+        if not spark.conf.isModifiable(key) and spark.conf.get(key, None) != value
+    ]
 
 
 def check_udf(spark: SparkSession) -> None:

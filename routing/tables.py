@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,7 +214,8 @@ def merge(
         clauses.append("WHEN MATCHED THEN UPDATE SET " + ", ".join(f"t.{name} = s.{name}" for name in names))
     added = f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
     clauses.append(f"WHEN NOT MATCHED {'' if insert_only else f'AND NOT s.{_quoted(REMOVE)} '}THEN {added}")
-    view = f"sbroute_merge_{key}"
+    # A name of its own: the session may be shared, by other imports or by people.
+    view = f"sbroute_merge_{key}_{uuid.uuid4().hex}"
     both = f"{sql_name(location)} AS t USING {_quoted(view)} AS s"
     try:
         rows.createOrReplaceTempView(view)
@@ -243,6 +245,6 @@ def _holds(found: DataType, wanted: DataType) -> bool:
 def read_text(spark: SparkSession, uri: str) -> str:
     """A small text file through Spark, such as a configuration on an object store. Raises ConfigError."""
     try:
-        return str(spark.read.option("wholetext", True).text(uri).collect()[0][0])
+        return str(spark.read.text(uri, wholetext=True).collect()[0][0])
     except Exception as error:
         raise ConfigError.unreadable(uri, first_sentence(error)) from error

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from routing import config
-from routing.errors import ContractError
+from routing.errors import ConfigError, ContractError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,11 +46,18 @@ def load(options: argparse.Namespace, *overrides: str) -> config.Config:
     if not config.is_uri(options.config):
         return config.load(options.config, given)
     from routing.config.secrets import refuse_secrets
+    from routing.session import is_given, too_late
     from routing.tables import read_text
 
     # Before the address is given to Spark, which would print it.
     refuse_secrets(options.config, {}, given)
-    return config.load(options.config, given, read_text(session({}, options), options.config))
+    is_own = not is_given()
+    spark = session({}, options)
+    found = config.load(options.config, given, read_text(spark, options.config))
+    late = too_late(spark, found.spark) if is_own else []
+    if late:
+        raise ConfigError.too_late(options.config, late)
+    return found
 
 
 def add_config(command: argparse.ArgumentParser) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from datetime import datetime, timezone
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from routing.commands.common import Console, Subparsers, add_config, load, moment, session
-from routing.errors import EXIT_DONE, ContractError, InputError, quoted
+from routing.errors import EXIT_DONE, ContractError, EnvironmentFault, InputError, quoted
 
 if TYPE_CHECKING:
     from routing.importing.result import Imported
@@ -93,6 +94,8 @@ def _add_dry_run(kind: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Read the sources, bring them into the tables, and print what became of them."""
+    if find_spec("sqlglot") is None:
+        raise EnvironmentFault.no_package("sqlglot", "import")
     if options.kind == "queries":
         from routing.importing.catalog.queries import queries
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import routing
-from routing import cli
-from routing.errors import InputError
+from routing import cli, session
+from routing.errors import ConfigError, InputError
 from tests.frames import Tables, frame_of, frames
 from tests.golden_texts import assert_golden
 from tests.stored import config_text, conversation, message, route, small_estate, store, written
@@ -229,3 +230,20 @@ def test_the_command_stops_and_writes_nothing(
     assert err.count("\n") == 1
     text = err.replace(str(tmp_path), "FOLDER").replace(str(stored), "INPUTS")
     assert_golden(f"bad_input/{spoil.__name__.strip('_')}.txt", text)
+
+
+def test_settings_for_spark_s_start_come_too_late_in_a_file_that_it_reads(
+    spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from routing.commands import common
+
+    file = tmp_path / "job.yaml"
+    late = "spark:\n  spark.driver.memory: 64g\n  spark.sql.shuffle.partitions: 7\n"
+    file.write_text(config_text(stored, tmp_path / "out") + late, encoding="utf-8")
+    monkeypatch.setattr(common, "session", lambda *_: spark)
+    options = argparse.Namespace(config=file.as_uri(), overrides=[], verbose=False)
+    # A given session is used as it is.
+    assert common.load(options).spark["spark.driver.memory"] == "64g"
+    monkeypatch.setattr(session, "is_given", lambda: False)
+    with pytest.raises(ConfigError, match=r"too early for spark\.driver\.memory \(copy the file"):
+        common.load(options)

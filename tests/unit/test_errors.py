@@ -14,6 +14,7 @@ from tests.golden_texts import assert_golden
 _FAULTS = ["column name is int, not string", "required column address is missing"]
 # One call of every constructor, by name; a new one must be given its line here.
 SAMPLES: dict[str, tuple[object, ...]] = {
+    "ConfigError.too_late": ("s3a://bucket/job.yaml", ["spark.driver.memory", "spark.master"]),
     "ConfigError.unreadable": ("job.yaml", "No such file or directory"),
     "ConfigError.broken_yaml": ("job.yaml", 3, "expected <block end>"),
     "ConfigError.faults": ("job.yaml", ["tables.routes is missing", "unknown key 'resolv'"]),
@@ -33,7 +34,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "OutputError.not_a_table": ("runs", "/out/runs"),
     "OutputError.not_writable": ("runs", "/out/runs", "/out is no folder that can be written to"),
     "EnvironmentFault.no_java": ("no Java was found",),
-    "EnvironmentFault.no_pyspark": ("pyspark",),
+    "EnvironmentFault.no_package": ("pyspark", "local"),
     "StorageError.failed": ("writing output.runs to /out/runs", "No space left on device"),
     "StorageError.locked": ("/out/runs.lock", "4711", "nightly-17"),
     "StorageError.overtaken": ("resolved_routes", "/out/resolved_routes"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,17 @@ def test_keys_that_import_needs(config: str) -> None:
     with pytest.raises(ConfigError) as caught:
         stored(None, load_config(config), ["routes", "dialogs", "imports"])  # type: ignore[arg-type]
     assert "2 faults: tables.dialogs is missing, which import writes; tables.imports is" in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["catalog there --config job.yaml", "tsql there --config job.yaml --instance i", "queries"])
+def test_without_the_package_of_its_extra(
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As Python marks a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    assert cli.main(["import", *line.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "sbroute: the Python package sqlglot is missing (pip install 'service-broker-routing[import]')\n"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ SETTINGS = {"spark.ui.enabled": "false"}
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -68,8 +71,6 @@ def started(fetched: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr("pyspark.sql.SparkSession", _Sessions)
         by_ivy = "spark.jars.packages", "io.delta:it"
         monkeypatch.setattr(delta, "configure_spark_with_delta_pip", lambda b: b.config(*by_ivy))
-        for name in ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION"):
-            monkeypatch.delenv(name, raising=False)
         session.start(settings)
         return builder.settings
 
@@ -92,6 +93,28 @@ def test_who_says_where_jars_are_is_given_those(started: Any, key: str) -> None:
     told = started({key: "elsewhere"})
     assert told["spark.jars.packages"] == "io.delta:it"
     assert "spark.jars" not in told
+
+
+def test_what_spark_is_told_otherwise_is_asked_of_ivy(started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    started(SETTINGS)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--jars /own.jar pyspark-shell")
+    told = started(SETTINGS)
+    assert told["spark.jars.packages"] == "io.delta:it"
+    assert "spark.jars" not in told
+
+
+def test_jars_without_delta_are_not_remembered(fetched: list[str], tmp_path: Path) -> None:
+    jars.remember(fetched[1:])
+    assert not (tmp_path / "cache").exists()
+
+
+def test_pyspark_that_is_no_package_is_no_fault(fetched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(jars, "version", version)
+    jars.remember(fetched)
+    assert jars.remembered() == []
 
 
 def test_own_jars_are_neither_replaced_nor_remembered(started: Any) -> None:
