@@ -9,7 +9,7 @@ SOURCES := $(wildcard routing jobs tests benchmarks deploy)
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: setup  ## route example messages and show where each goes (ARGS='--out DIR')
 	@$(WITH_JAVA) $(BIN)/sbroute demo $(ARGS)

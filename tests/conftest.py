@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,6 +35,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(reason)
 
 
+def _remember_names_of_java() -> None:
+    """Have py4j look each class and method of Java up once, not each time that a Column is made.
+
+    Half of what pyspark asks the JVM are such names; a run of a few messages spends a third of its time on asking.
+    """
+    from py4j.java_gateway import JavaClass, JavaMember, JVMView
+
+    def remember(place: Any, kind: type) -> None:
+        look_up = place.__getattr__
+
+        def remembering(self: Any, name: str) -> Any:
+            found = look_up(self, name)
+            if isinstance(found, kind):
+                vars(self)[name] = found
+            return found
+
+        place.__getattr__ = remembering
+
+    remember(JVMView, JavaClass)
+    remember(JavaClass, JavaMember)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session that all Spark tests share."""
@@ -43,6 +65,8 @@ def spark() -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     assert WANTED in (None, pyspark.__version__), f"this is Spark {pyspark.__version__}"
+    if not REMOTE:
+        _remember_names_of_java()
     # Workers must run this interpreter.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder

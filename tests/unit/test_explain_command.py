@@ -63,6 +63,8 @@ WRONG = {
     "no service": "--instance hub --database D",
     "only an instance": "--instance hub",
     "no time": "--message-id m1 --at noon",
+    "a stored one that is no text": "--message-id m\udcff",
+    "a described one that is no text": "--instance hub --database D --service S --conversation-id \udcfc",
 }
 
 

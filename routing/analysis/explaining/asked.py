@@ -78,6 +78,11 @@ class QuestionError(ContractError):
         return cls("--database and --from-network exclude each other: a message is sent here or arrives")
 
     @classmethod
+    def no_text(cls, option: str) -> QuestionError:
+        """What an option was given is no text in the terminal's encoding, so no table holds it."""
+        return cls(f"{option} holds bytes that are no text in this terminal's encoding", "write it in UTF-8")
+
+    @classmethod
     def unknown_message(cls, message_id: str, instance: str | None) -> QuestionError:
         """No row has the id."""
         where = "" if instance is None else f" on instance {quoted(instance)}"
@@ -135,6 +140,12 @@ def question(
         "--is-target": is_target,
     }
     given = [option for option, is_given in described.items() if is_given]
+    texts = {"--message-id": message_id, "--instance": instance, "--database": database, "--service": service}
+    texts |= {"--broker-instance": broker_instance, "--conversation-id": conversation_id}
+    for option, value in texts.items():
+        # Halves of surrogates stand for such bytes; Spark cannot take them.
+        if value is not None and any("\ud800" <= character <= "\udfff" for character in value):
+            raise QuestionError.no_text(option)
     if message_id is not None:
         if given:
             raise QuestionError.mixed(given)
