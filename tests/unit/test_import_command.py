@@ -139,7 +139,9 @@ def test_keys_that_import_needs(config: str) -> None:
     assert "2 faults: tables.dialogs is missing, which import writes; tables.imports is" in str(caught.value)
 
 
-@pytest.mark.parametrize("line", ["catalog there --config job.yaml", "tsql there --config job.yaml --instance i", "queries"])
+@pytest.mark.parametrize(
+    "line", ["catalog there --config job.yaml", "tsql there --config job.yaml --instance hub", "queries"]
+)
 def test_without_the_package_of_its_extra(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
