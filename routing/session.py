@@ -34,6 +34,8 @@ JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _FOR_LITTLE_DATA = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+    # Rows that the driver holds are one task, not one for each core: to send it takes longer than to run it.
+    "spark.sql.leafNodeDefaultParallelism": "1",
     **INTERPRETED,
 }
 # What spark-submit, Spark Connect and Databricks leave in the environment of a process with a session.

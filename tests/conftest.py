@@ -26,8 +26,15 @@ os.environ.setdefault(
 REMOTE, ANSI, WANTED = (os.environ.get(f"SBROUTE_TEST_{name}") for name in ("REMOTE", "ANSI", "SPARK"))
 
 
+# Modules that share something costly are run by one process.
+_TOGETHER = {"tests.spark.test_notebook": "tests.spark.test_demo"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On Spark Connect, leave out what looks into a classic session."""
+    """Have each module run in one process; on Spark Connect, leave out what looks into a classic session."""
+    for item in items:
+        name = item.getparent(pytest.Module).module.__name__  # type: ignore[union-attr]
+        item.add_marker(pytest.mark.xdist_group(_TOGETHER.get(name, name)))
     if REMOTE:
         reason = pytest.mark.skip(reason="looks into a classic session")
         for item in items:
@@ -91,7 +98,10 @@ def _settings(scratch: str) -> dict[str, str]:
         # Test data is tiny: more partitions would only cost tasks.
         "spark.sql.shuffle.partitions": "1",
         "spark.default.parallelism": "2",
+        "spark.sql.leafNodeDefaultParallelism": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
+        # In another zone than UTC Delta reads its log anew after each commit, to see whether it wrote it right.
+        "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled": "false",
         "spark.ui.enabled": "false",
         # Scratch of its own, so that runs side by side do not meet.
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
