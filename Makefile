@@ -18,7 +18,7 @@ demo-import: setup  ## import example exports and scripts, and show why a queue 
 	@$(WITH_JAVA) $(BIN)/python conf/examples/demo.py
 
 test: setup  ## run all tests, two processes at a time (ARGS='-k name' WORKERS=0)
-	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) --dist=loadgroup --no-loadscope-reorder --durations=15 $(ARGS)
+	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) --dist=loadfile --no-loadscope-reorder --durations=15 $(ARGS)
 
 test-rules: setup  ## compare a million random messages with the tests' own resolver (a long run)
 	@$(WITH_JAVA) SBROUTE_RANDOM_ESTATES=500 SBROUTE_RANDOM_MESSAGES=100 SBROUTE_RANDOM_BATCHES=$(or $(BATCHES),20) \

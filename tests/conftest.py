@@ -26,15 +26,8 @@ os.environ.setdefault(
 REMOTE, ANSI, WANTED = (os.environ.get(f"SBROUTE_TEST_{name}") for name in ("REMOTE", "ANSI", "SPARK"))
 
 
-# Modules that share something costly are run by one process.
-_TOGETHER = {"tests.spark.test_notebook": "tests.spark.test_demo"}
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have each module run in one process; on Spark Connect, leave out what looks into a classic session."""
-    for item in items:
-        name = item.getparent(pytest.Module).module.__name__  # type: ignore[union-attr]
-        item.add_marker(pytest.mark.xdist_group(_TOGETHER.get(name, name)))
+    """On Spark Connect, leave out what looks into a classic session."""
     if REMOTE:
         reason = pytest.mark.skip(reason="looks into a classic session")
         for item in items:
