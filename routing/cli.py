@@ -132,17 +132,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return EXIT_CONTRACT
     console = Console(options)
+    # What an interruption leaves it at.
+    status = EXIT_FAILED
+    try:
+        status = _ended(options, console)
+    finally:
+        from routing.session import settle_java_logs
+
+        settle_java_logs(ended_well=status == EXIT_DONE)
+    return status
+
+
+def _ended(options: argparse.Namespace, console: Console) -> int:
+    """The exit status of a command that has run, its error told in the last line."""
     try:
         return _COMMANDS[options.command](options, console)
     # The last resort of a command: everything is told, nothing is swallowed.
     except Exception as error:  # noqa: BLE001
         if options.verbose:
             traceback.print_exc()
-        if isinstance(error, RoutingError):
-            console.note(f"sbroute: {error}", "error")
-            return error.exit_code
-        console.note(f"sbroute: {first_sentence(error)} (an unexpected error; --verbose shows more)", "error")
-        return EXIT_FAILED
+        is_known = isinstance(error, RoutingError)
+        status = error.exit_code if isinstance(error, RoutingError) else EXIT_FAILED
+        if status == EXIT_FAILED:
+            from routing.session import java_logs
+
+            for log in java_logs():
+                console.note(f"Java's own messages are in {log}")
+        told = f"{error}" if is_known else f"{first_sentence(error)} (an unexpected error; --verbose shows more)"
+        console.note(f"sbroute: {told}", "error")
+        return status
 
 
 def script() -> None:

@@ -21,6 +21,7 @@ from routing.configuration import Configuration, Features, configuration, featur
 from routing.conform import conform, in_shape
 from routing.dialog_hash import IMPLEMENTATIONS
 from routing.errors import InputError
+from routing.joining import Broadcasts, Side
 from routing.plan import routing_plan
 from routing.schemas import INPUTS, NEW_ROUTE_REQUESTS, OPTIONAL_INPUTS, REJECTED_MESSAGES
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
@@ -53,10 +54,9 @@ class Checked:
 
 @dataclass(frozen=True)
 class Dialogs:
-    """The dialogs that matter: whether they fit into a broadcast, and whether any of them ends."""
+    """The dialogs that matter, as a side of a join, and whether any of them ends."""
 
-    rows: DataFrame
-    fit: bool
+    side: Side
     end: bool
 
 
@@ -65,7 +65,7 @@ class Compiled:
     """A run that is ready to be written: frames are lazy, counts are known.
 
     ``may_reject`` is false once the key pass has found no message to reject. ``keeper`` has what several passes
-    read. ``notes`` say where the run departs from the plan's law (a join without broadcast).
+    read. The notes of ``broadcasts`` say where the run departs from the plan's law (a join without broadcast).
     """
 
     messages: DataFrame
@@ -74,14 +74,19 @@ class Compiled:
     dialogs: Dialogs | None
     options: Options
     keeper: keeping.Keeper
+    broadcasts: Broadcasts
     plan: DataFrame = field(init=False)
     key_count: int = 0
     rows_read: int = 0
     rows_rejected: int = 0
     may_reject: bool = True
     broadcast_plan: bool = True
-    notes: list[str] = field(default_factory=list)
     _chosen: DataFrame | None = field(default=None, init=False, repr=False)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the run has to say, which grows until its last table is written."""
+        return self.broadcasts.notes
 
     def checked(self) -> DataFrame:
         """Every message, prepared, with is_valid."""
@@ -97,10 +102,7 @@ class Compiled:
 
     def in_dialog(self, messages: DataFrame) -> DataFrame:
         """Messages with what their dialogs say of them."""
-        dialogs = self.dialogs
-        if dialogs is None:
-            return routing_keys.in_dialog(messages, None)
-        return routing_keys.in_dialog(messages, dialogs.rows, broadcast=dialogs.fit)
+        return routing_keys.in_dialog(messages, None if self.dialogs is None else self.dialogs.side)
 
     def keyed(self, valid: DataFrame) -> DataFrame:
         """Valid messages, bound and keyed."""
@@ -124,27 +126,21 @@ class Compiled:
             )
         return self._chosen
 
-    def opened(self) -> DataFrame | None:
-        """The messages that open a route request; None where no scope has a BrokerConfiguration route."""
+    def opened(self) -> Side | None:
+        """The messages that open a route request, found now; None where no scope has a BrokerConfiguration route.
+
+        As many as the services that messages invent.
+        """
         if not self.uses.requests:
             return None
         record = self.settings.requests
-        messages = self.chosen()
-        here = requests.asking_in_scope(messages)
-        if not self.uses.own_addresses:
-            return requests.openers(here, record)
-        if not self.uses.requests_twice:
-            return requests.openers(here.unionByName(requests.asking_in_msdb(messages)), record)
-        # A message that opens a request in its own scope does not come back to ask in msdb as well, so the
-        # databases' requests are settled before those of msdb.
-        in_databases = requests.openers(here.where(F.col("ask_database") != "msdb"), record)
-        settled = resolving.with_openers(self.chosen(), in_databases, in_msdb=False)
-        in_msdb = here.where(F.col("ask_database") == "msdb").unionByName(
-            requests.asking_in_msdb(settled.where(~F.col("opens")))
-        )
-        return in_databases.unionByName(requests.openers(in_msdb, record))
+        on_record = None if record is None else self._kept("the route requests on record", record)
+        return requests.opened(self.chosen(), on_record, self.uses, self._kept)
 
-    def resolved(self, opened: DataFrame | None, attempt: Column | None = None) -> DataFrame:
+    def _kept(self, what: str, rows: DataFrame) -> Side:
+        return self.broadcasts.side(what, self.keeper.keep(rows))
+
+    def resolved(self, opened: Side | None, attempt: Column | None = None) -> DataFrame:
         """The rows of ``resolved_routes``; what cannot happen in this run is left out of the plan."""
         messages = self.chosen()
         if opened is not None:
@@ -158,12 +154,12 @@ class Compiled:
             transport=self.uses.transport,
         )
 
-    def new_route_requests(self, opened: DataFrame | None) -> DataFrame:
+    def new_route_requests(self, opened: Side | None) -> DataFrame:
         """The rows of ``new_route_requests``."""
         if opened is None:
             return _no_rows(self.messages.sparkSession, NEW_ROUTE_REQUESTS)
         namespace = self.options.missing_route_namespace
-        return requests.new_route_requests(opened, namespace, F.lit(self.options.run_id))
+        return requests.new_route_requests(opened.rows, namespace, F.lit(self.options.run_id))
 
     def rejected(self) -> DataFrame:
         """The rows of ``rejected_messages``; where the key pass found none, the messages are not read again."""
@@ -206,21 +202,21 @@ def checked(frames: Mapping[str, DataFrame]) -> Checked:
     return Checked(frames, settings, Features(**used), routes)
 
 
-def compiled(known: Checked, options: Options, keeper: keeping.Keeper) -> Compiled:
+def compiled(known: Checked, options: Options, keeper: keeping.Keeper, notes: list[str] | None = None) -> Compiled:
     """Compile checked frames: one pass over the messages for their keys.
 
     The pass is a hash aggregate; it also counts the messages read and those to be rejected. What ``keeper`` is
-    given here must stay until the frames of the job have been read.
+    given here must stay until the frames of the job have been read; ``notes`` grows until then.
     """
     frames, settings, uses = known.frames, known.settings, known.uses
     if options.dialog_hash == "udf":
         session.check_udf(frames["messages"].sparkSession)
-    notes: list[str] = []
+    broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
     if known.routes > keeping.HELD_ROWS:
         # What several passes read, and is too large to be rows of the driver.
         settings = configuration(frames, keeper.cached)
-    dialogs = _sized_dialogs(settings.dialogs, size_in_bytes(options.broadcast_limit), notes)
-    job = Compiled(frames["messages"], settings, uses, dialogs, options, keeper, notes=notes)
+    dialogs = _sized_dialogs(settings.dialogs, broadcasts)
+    job = Compiled(frames["messages"], settings, uses, dialogs, options, keeper, broadcasts)
     keys = keeper.keep(job.counted())
     is_key = F.col("valid") > 0
     sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
@@ -233,20 +229,15 @@ def compiled(known: Checked, options: Options, keeper: keeping.Keeper) -> Compil
     return job
 
 
-def _sized_dialogs(dialogs: DataFrame | None, limit: int, notes: list[str]) -> Dialogs | None:
-    """The dialogs that matter, if there are any, and whether they can be broadcast."""
+def _sized_dialogs(dialogs: DataFrame | None, broadcasts: Broadcasts) -> Dialogs | None:
+    """The dialogs that matter, if there are any."""
     if dialogs is None:
         return None
     counts = dialogs.agg(F.count(F.lit(1)).alias("rows"), F.count("dialog_lifetime").alias("ending")).collect()[0]
     if not counts["rows"]:
         return None
-    fits = int(counts["rows"]) * _DIALOG <= limit
-    if not fits:
-        notes.append(
-            f"{counts['rows']} dialogs are over broadcast_limit:"
-            " messages are shuffled to join them (shuffled hash join)"
-        )
-    return Dialogs(dialogs, fits, int(counts["ending"]) > 0)
+    count = int(counts["rows"])
+    return Dialogs(broadcasts.of_size(f"{count} dialogs", dialogs, count * _DIALOG), int(counts["ending"]) > 0)
 
 
 def size_of_plan(plan: DataFrame) -> int:

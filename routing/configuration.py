@@ -1,6 +1,7 @@
 """The configuration tables as the rules read them: comparable ids and addresses, one row where one counts.
 
-Frames of this room are small (they grow with the configuration, never with the messages) and are broadcast.
+Frames of this room are small (they grow with the configuration, never with the messages) and are broadcast;
+but not the dialogs and the requests on record, which grow with the traffic.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing import text
+from routing.joining import bounded
 from routing.terms import (
     BROKER_CONFIGURATION_SERVICE,
     LOCAL_ADDRESS,
@@ -106,7 +108,7 @@ def features(settings: Configuration) -> DataFrame:
     own = settings.instances.select("instance_name", "own_addresses")
     # instance_name is the key of instances.
     per_instance = (
-        settings.routes.join(F.broadcast(own), "instance_name", how="left")
+        settings.routes.join(bounded(own), "instance_name", how="left")
         .groupBy("instance_name")
         .agg(
             F.bool_or(has_bounds).alias("versions"),
@@ -154,7 +156,7 @@ def _instances(instances: DataFrame, databases: DataFrame) -> DataFrame:
             F.coalesce("is_message_forwarding_enabled", F.lit(False)).alias("is_forwarding"),
             _own_addresses(F.col("addresses")).alias("own_addresses"),
         )
-        .join(F.broadcast(listed), "instance_name", how="left")
+        .join(bounded(listed), "instance_name", how="left")
         .withColumn("databases", F.coalesce("databases", none))
     )
 
@@ -206,7 +208,7 @@ def _holders(services: DataFrame, databases: DataFrame) -> DataFrame:
     listed = databases.withColumnRenamed("name", "database_name")
     holder = F.struct(F.col("database_name").alias("name"), "broker", "is_enabled")
     return (
-        services.join(F.broadcast(listed), ["instance_name", "database_name"], how="inner")
+        services.join(bounded(listed), ["instance_name", "database_name"], how="inner")
         .groupBy("instance_name", F.col("name").alias("service"))
         .agg(F.sort_array(F.collect_list(holder)).alias("holders"))
     )

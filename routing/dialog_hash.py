@@ -56,7 +56,7 @@ def register(spark: SparkSession) -> None:
     """
     if int(spark.version.split(".")[0]) >= 4:
         spark.sql(
-            f"CREATE OR REPLACE TEMPORARY FUNCTION {SQL_FUNCTION}(conversation_id STRING)"
+            "CREATE OR REPLACE TEMPORARY FUNCTION dialog_id_hash(conversation_id STRING)"
             " RETURNS BIGINT RETURN xxhash64(lower(conversation_id))"
         )
         return

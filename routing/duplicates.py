@@ -12,13 +12,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing import text, validate
+from routing.joining import Broadcasts, Side, bounded
 from routing.keeping import Keeper
 from routing.pending import KEY, order_of_doubles
 from routing.schemas import MESSAGES
 from routing.terms import Rejection
-
-# A key in memory, roughly.
-KEY_BYTES = 150
 
 
 @dataclass(frozen=True)
@@ -35,22 +33,24 @@ def checked(
     stored: DataFrame | None,
     tables: Mapping[str, DataFrame],
     keeper: Keeper,
-    *,
-    broadcast: bool,
+    broadcasts: Broadcasts,
+    count: int | None = None,
 ) -> Checked:
     """Of each key the row that counts, and every row that cannot be judged anyway.
 
     ``messages`` are new rows, conformed; ``stored`` the rows of earlier runs, None where there are none;
     ``tables`` the conformed inputs. Of doubles within ``messages`` the smallest by enqueue_time,
     conversation_id, is_initiator and message_sequence_number counts, among those without another fault.
-    ``broadcast``: the new keys fit into a broadcast. What ``keeper`` is given must stay until both are written.
+    ``count`` is the number of new rows, if it is known. What ``keeper`` is given must stay until both are written.
     """
-    doubled = keeper.keep(_doubled(messages, stored, broadcast=broadcast))
-    if not doubled.count():
+    found = keeper.keep(_doubled(messages, stored, broadcasts, count))
+    how_many = found.count()
+    if not how_many:
         return Checked(messages, None, 0)
+    doubled = broadcasts.side("the doubled message ids", found, how_many)
     judged = keeper.keep(_judged(messages, doubled, tables))
     is_duplicate = F.col("is_duplicate")
-    others = messages.join(F.broadcast(doubled.select(*KEY)), KEY, how="left_anti")
+    others = messages.join(doubled.hinted().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
     duplicates = judged.where(is_duplicate).select(
         *MESSAGES.names,
@@ -59,20 +59,21 @@ def checked(
     return Checked(others.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
 
 
-def _doubled(messages: DataFrame, stored: DataFrame | None, *, broadcast: bool) -> DataFrame:
+def _doubled(
+    messages: DataFrame, stored: DataFrame | None, broadcasts: Broadcasts, count: int | None
+) -> DataFrame:
     """The keys that are stored already or stand twice: instance_name, message_id, is_stored; distinct."""
     new = messages.select(*KEY).where("instance_name IS NOT NULL AND message_id IS NOT NULL")
     twice = new.groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
     found = twice.select(*KEY, F.lit(False).alias("is_stored"))
     if stored is not None:
-        # As many keys as these are no hash table of one task: a merge join sorts, and goes to disk where it must.
-        side = F.broadcast(new) if broadcast else new.hint("merge")
-        hits = stored.select(*KEY).join(side, KEY, how="left_semi").select(*KEY, F.lit(True).alias("is_stored"))
-        found = found.unionByName(hits)
+        side = broadcasts.side("the keys of the new messages", new, count)
+        hits = stored.select(*KEY).join(side.hinted(), KEY, how="left_semi")
+        found = found.unionByName(hits.select(*KEY, F.lit(True).alias("is_stored")))
     return found.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored"))
 
 
-def _judged(messages: DataFrame, doubled: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame:
+def _judged(messages: DataFrame, doubled: Side, tables: Mapping[str, DataFrame]) -> DataFrame:
     """The rows of doubled keys with their other faults (reasons), and is_duplicate."""
     database = text.empty_as_null(F.col("database_name"))
     instances = tables["instances"].select("instance_name", F.lit(True).alias("instance_is_known"))
@@ -82,9 +83,9 @@ def _judged(messages: DataFrame, doubled: DataFrame, tables: Mapping[str, DataFr
     # All three have one row a key, so the joins keep the number of messages.
     rows = (
         messages.withColumn("sending_database", database)
-        .join(F.broadcast(doubled), KEY, how="inner")
-        .join(F.broadcast(instances), ["instance_name"], how="left")
-        .join(F.broadcast(databases), ["instance_name", "sending_database"], how="left")
+        .join(doubled.hinted(), KEY, how="inner")
+        .join(bounded(instances), ["instance_name"], how="left")
+        .join(bounded(databases), ["instance_name", "sending_database"], how="left")
     )
     codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
     faulty = F.size("reasons") > 0

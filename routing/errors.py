@@ -202,6 +202,48 @@ class OutputError(ContractError):
         """The location cannot be written to."""
         return cls(f"output.{key}: {quoted(location)} cannot be written: {why}")
 
+    @classmethod
+    def full_run_needed(cls, key: str, location: str, why: str) -> OutputError:
+        """An incremental run cannot go on from what stands at an output."""
+        return cls(
+            f"output.{key} at {quoted(location)}: {why}",
+            "its history says who wrote; run once with --set resolve.mode=full, which writes all outputs anew",
+        )
+
+    @classmethod
+    def other_table(cls, key: str, location: str, run_id: str) -> OutputError:
+        """Another table stands where the runs so far wrote: a mistyped location, or a table made anew."""
+        return cls(
+            f"output.{key}: {quoted(location)} is another table than the one that run {quoted(run_id)} recorded",
+            "correct the location, or move this table away and run once with --set resolve.mode=full",
+        )
+
+    @classmethod
+    def other_job(cls, key: str, location: str, runs: str) -> OutputError:
+        """A run of another job, one with another table ``runs``, has written there."""
+        return cls(
+            f"output.{key}: {quoted(location)} holds what runs recorded in {quoted(runs)} wrote",
+            "correct output.runs or this location; move the table away if that job is gone",
+        )
+
+    @classmethod
+    def runs_changed(cls, location: str, version: int, operation: str) -> OutputError:
+        """The account of runs was put back or changed, by anybody but a run."""
+        return cls(
+            f"output.runs: version {version} of {quoted(location)} is no run's ({operation}): runs go on from its"
+            " newest row",
+            f"RESTORE it to version {version - 1}, or name other outputs",
+        )
+
+
+class HistoryGap(RoutingError):
+    """Commits of a table cannot be told any more: its log has been cleaned up that far."""
+
+    @classmethod
+    def cleaned(cls, location: str, version: int) -> HistoryGap:
+        """The log does not go back to the commit after this version."""
+        return cls(f"the log of {quoted(location)} has been cleaned up: nothing tells what came after {version}")
+
 
 class EnvironmentFault(ContractError):
     """Java or a Python package that the command needs is missing."""
@@ -232,6 +274,14 @@ class StorageError(RoutingError):
         return cls(f"the run failed while {doing}: {why}", "run again once the cause is gone")
 
     @classmethod
+    def damaged_log(cls, location: str, version: int) -> StorageError:
+        """A line of a commit in Delta's log is no JSON."""
+        return cls(
+            f"the run failed while reading the log of {quoted(location)}: a line of version {version} is no JSON",
+            "put the log back from a backup, or write the table anew",
+        )
+
+    @classmethod
     def locked(cls, file: str, pid: str, run_id: str) -> StorageError:
         """Another process is at work on the same tables."""
         return cls(
@@ -239,6 +289,11 @@ class StorageError(RoutingError):
             f" holds {quoted(file)}",
             "run again when it has ended",
         )
+
+    @classmethod
+    def no_lock_file(cls, file: str) -> StorageError:
+        """A link or something else than a file stands where the lock file belongs, and is not written to."""
+        return cls(f"{quoted(file)} is a link or no ordinary file, and not written to", "remove it, and run again")
 
     @classmethod
     def overtaken(cls, key: str, location: str) -> StorageError:
@@ -249,12 +304,20 @@ class StorageError(RoutingError):
         )
 
     @classmethod
+    def imported_meanwhile(cls, key: str, location: str) -> StorageError:
+        """Another import has written to the same tables: what this one read of them is old."""
+        return cls(
+            f"somebody else has written to tables.{key} at {quoted(location)} since this import read it",
+            "import again: what stands there is left as it is",
+        )
+
+    @classmethod
     def not_restored(cls, key: str, location: str, version: int, why: str) -> StorageError:
         """What an unfinished run left cannot be taken back."""
         return cls(
             f"output.{key} at {quoted(location)} holds rows of an unfinished run,"
             f" and version {version} cannot be restored: {why}",
-            "run once with --set resolve.mode=full",
+            f"RESTORE it to version {version} once the cause is gone, or run once with --set resolve.mode=full",
         )
 
 
@@ -267,6 +330,12 @@ class InternalError(RoutingError):
         return cls(
             f"{read} messages were read, but {resolved} resolved and {rejected} rejected; the run is not recorded"
         )
+
+
+def condition(error: BaseException) -> str:
+    """The error condition that Spark gives its errors, such as PATH_NOT_FOUND; empty where there is none."""
+    told = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
+    return str(told() or "") if told is not None else ""
 
 
 def first_sentence(error: BaseException) -> str:

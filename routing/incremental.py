@@ -13,19 +13,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing import duplicates, pending
-from routing.appended import Appended, appended
+from routing.appended import Appended, Known, appended, check_files
 from routing.config import Config, size_in_bytes
 from routing.conform import conform, in_shape
+from routing.joining import Broadcasts
 from routing.keeping import Keeper, held, held_frame, held_together
-from routing.ledger import LastRun
-from routing.schemas import MESSAGES, ROUTE_REQUESTS
+from routing.protocol import LastRun
+from routing.schemas import MESSAGES, OUTPUTS, ROUTE_REQUESTS
 from routing.stages import Stages
-from routing.tables import Snapshot
+from routing.tables import Snapshot, with_columns_of
 from routing.terms import Outcome
 
 _REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at", "message_id"]
-# A pending message in memory, roughly.
-_PENDING_BYTES = 500
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,11 @@ class Stored:
 
     def read(self, spark: SparkSession, key: str) -> DataFrame:
         """An output table as the runs so far left it."""
-        return Snapshot(self.config.output[key], self.versions[key]).read(spark)
+        return with_columns_of(Snapshot(self.config.output[key], self.versions[key]).read(spark), OUTPUTS[key])
 
-    @property
-    def limit(self) -> int:
-        """The bytes that may be broadcast."""
-        return size_in_bytes(self.config.resolve.broadcast_limit)
+    def broadcasts(self) -> Broadcasts:
+        """What may be broadcast, with no notes yet."""
+        return Broadcasts(size_in_bytes(self.config.resolve.broadcast_limit))
 
 
 def read(
@@ -79,7 +77,7 @@ def read(
     What ``keeper`` is given here must stay until the run has ended. Raises InputError where the messages that are
     new cannot be told, or an input has wrong columns.
     """
-    last = stored.last
+    last, broadcasts = stored.last, stored.broadcasts()
     with clock.stage("read"):
         others = {key: found.read(spark) for key, found in inputs.items() if key != "messages"}
         frames = held({key: conform(frame, key) for key, frame in others.items()})
@@ -89,25 +87,35 @@ def read(
     again, requests = None, None
     if last is not None:
         with clock.stage("pending"):
-            again, requests = _left(spark, inputs["messages"], last, stored, keeper)
-    step = Increment(frames, messages, again, is_idle=new.count == 0 and again is None)
+            again, requests = _left(spark, inputs["messages"], last, stored, broadcasts, keeper)
+    is_idle = new.count == 0 and again is None
+    step = Increment(frames, messages, again, is_idle=is_idle, notes=broadcasts.notes)
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
         resolved = None if last is None else stored.read(spark, "resolved_routes")
-        step = _without_duplicates(step, resolved, new.count, stored.limit, keeper)
-    step = _with_requests(step, requests)
+        step = _without_duplicates(step, resolved, new.count, broadcasts, keeper)
+    if requests is not None:
+        with clock.stage("requests"):
+            step = _with_requests(step, requests, broadcasts)
     return _with_retries(step, now)
 
 
 def _new(spark: SparkSession, messages: Snapshot, last: LastRun | None) -> Appended:
     if last is None:
         return Appended(messages.read(spark), None)
-    return appended(spark, messages, last.input_versions["messages"], last.finished_at)
+    ids, identities = last.table_ids or {}, last.commit_identities or {}
+    known = Known(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
+    return appended(spark, messages, known)
 
 
 def _left(
-    spark: SparkSession, messages: Snapshot, last: LastRun, stored: Stored, keeper: Keeper
+    spark: SparkSession,
+    messages: Snapshot,
+    last: LastRun,
+    stored: Stored,
+    broadcasts: Broadcasts,
+    keeper: Keeper,
 ) -> tuple[DataFrame | None, DataFrame | None]:
     """What the runs so far left: the messages to be tried again, and the route requests; None for no rows."""
     requests = stored.read(spark, "new_route_requests").select(*_REQUEST_KEY)
@@ -119,12 +127,12 @@ def _left(
     count = last.outcome_counts.get(str(Outcome.DELAYED), 0)
     if not count:
         return None, _if_any(requests)
-    read = Snapshot(messages.location, last.input_versions["messages"]).read(spark)
-    fits = count * _PENDING_BYTES <= stored.limit
-    again = pending.after_full_run(
-        conform(read, "messages"), stored.read(spark, "resolved_routes"), broadcast=fits
-    )
-    return _if_any(keeper.keep(again)), _if_any(requests)
+    tried = Snapshot(messages.location, last.input_versions["messages"])
+    check_files(spark, tried)
+    rows = pending.delayed_in_full(stored.read(spark, "resolved_routes"))
+    waiting = broadcasts.side("the messages that the last run delayed", rows, count)
+    again = keeper.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
+    return _if_any(again), _if_any(requests)
 
 
 def _if_any(frame: DataFrame) -> DataFrame | None:
@@ -132,32 +140,22 @@ def _if_any(frame: DataFrame) -> DataFrame | None:
 
 
 def _without_duplicates(
-    step: Increment, stored: DataFrame | None, count: int | None, limit: int, keeper: Keeper
+    step: Increment, stored: DataFrame | None, count: int | None, broadcasts: Broadcasts, keeper: Keeper
 ) -> Increment:
     """The step without message rows whose id is stored already, or stands twice."""
     if count == 0:
         return step
-    fits = count is not None and count * duplicates.KEY_BYTES <= limit
-    found = duplicates.checked(step.as_read, stored, step.frames, keeper, broadcast=fits)
-    notes = [*step.notes]
-    if stored is not None and not fits:
-        notes.append(
-            "the keys of the new messages are over broadcast_limit: stored keys are shuffled to find doubles"
-        )
-    return replace(
-        step, as_read=found.messages, duplicates=found.duplicates, duplicate_count=found.count, notes=notes
-    )
+    found = duplicates.checked(step.as_read, stored, step.frames, keeper, broadcasts, count)
+    return replace(step, as_read=found.messages, duplicates=found.duplicates, duplicate_count=found.count)
 
 
-def _with_requests(step: Increment, requests: DataFrame | None) -> Increment:
+def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts) -> Increment:
     """The step with the requests of earlier runs on record; where `route_requests` has one, its row counts."""
-    if requests is None:
-        return step
     known = step.frames.get("route_requests")
     ours = requests.withColumn("ended_at", F.lit(None).cast("timestamp")).select(*ROUTE_REQUESTS.names)
     if known is not None:
-        listed = known.select(*_REQUEST_KEY).distinct()
-        ours = known.unionByName(ours.join(F.broadcast(listed), _REQUEST_KEY, how="left_anti"))
+        listed = broadcasts.side("the rows of route_requests", known.select(*_REQUEST_KEY))
+        ours = known.unionByName(ours.join(listed.hinted(), _REQUEST_KEY, how="left_anti"))
     return replace(step, frames={**step.frames, "route_requests": ours}, on_record=requests)
 
 
@@ -170,23 +168,29 @@ def _with_retries(step: Increment, now: datetime) -> Increment:
     return replace(step, frames={**step.frames, "messages": messages}, as_read=as_read)
 
 
-def not_on_record(requests: DataFrame, step: Increment) -> DataFrame:
+def not_on_record(requests: DataFrame, step: Increment, broadcasts: Broadcasts) -> DataFrame:
     """Requests to be stored, without those that are stored already: none is opened twice."""
     if step.on_record is None:
         return requests
-    return requests.join(F.broadcast(step.on_record), _REQUEST_KEY, how="left_anti").select(*requests.columns)
+    record = broadcasts.side("the route requests of earlier runs", step.on_record)
+    return requests.join(record.hinted(), _REQUEST_KEY, how="left_anti").select(*requests.columns)
 
 
-def rejected(sound: DataFrame, step: Increment, run_id: str) -> DataFrame:
+def rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts: Broadcasts) -> DataFrame:
     """The rows of ``rejected_messages``: the run's own, as they were read, and the duplicates."""
-    rows = sound if step.tried_again is None else pending.as_read(sound, step.tried_again)
+    rows = sound
+    if step.tried_again is not None:
+        own = broadcasts.side("the times of messages that are tried again", pending.own_times(step.tried_again))
+        rows = pending.as_read(sound, own)
     if step.duplicates is None:
         return rows
     doubles = step.duplicates.withColumn("run_id", F.lit(run_id))
     return rows.unionByName(in_shape(doubles, rows.schema))
 
 
-def still_pending(step: Increment, resolved: DataFrame, run_id: str, count: int, config: Config) -> DataFrame:
+def still_pending(
+    step: Increment, resolved: DataFrame, run_id: str, count: int, broadcasts: Broadcasts
+) -> DataFrame:
     """The rows of ``pending_messages``; ``resolved`` are the run's own rows, of which ``count`` are delayed."""
-    fits = count * _PENDING_BYTES <= size_in_bytes(config.resolve.broadcast_limit)
-    return pending.pending_messages(step.as_read, resolved, run_id, broadcast=fits)
+    waiting = broadcasts.side("the messages that are delayed", pending.delayed(resolved), count)
+    return pending.pending_messages(step.as_read, waiting, run_id)

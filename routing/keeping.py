@@ -5,13 +5,14 @@ Planning the scan of a small table, which each pass would do anew, takes longer 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import Any, TypeVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -28,11 +29,15 @@ from pyspark.sql.types import (
 )
 
 from routing import session
+from routing.joining import bytes_of_texts
 
 T = TypeVar("T")
 R = TypeVar("R")
-# Up to this many rows a frame is carried by the driver.
-HELD_ROWS = 20_000
+# Up to this many rows, of this many bytes of text each, a frame is carried by the driver: 80 MB at most.
+HELD_ROWS, HELD_BYTES = 20_000, 4_000
+# The same for the client of Spark Connect, where nothing can be kept elsewhere.
+CLIENT_ROWS = 200_000
+_IS_LONG = "_is_long"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -52,13 +57,11 @@ class Keeper:
     def keep(self, small: DataFrame) -> DataFrame:
         """A small frame, computed once, now: few rows are carried by the driver, others are kept in storage.
 
-        On Spark Connect, where nothing can be kept, its rows go by way of the client.
+        On Spark Connect, where nothing can be kept, its rows go by way of the client; very many are computed anew
+        by each pass that reads them.
         """
-        spark = small.sparkSession
-        if session.is_connect(spark):
-            if has_arrow():
-                return _as_rows(spark, small.toArrow(), small.schema)
-            return spark.createDataFrame(small.collect(), small.schema)
+        if session.is_connect(small.sparkSession):
+            return _carried(small, CLIENT_ROWS)
         # Held rows are taken from the storage: to find out that there are too many must not mean to do it again.
         kept = self.cached(small)
         rows = held_frame(kept)
@@ -71,10 +74,7 @@ class Keeper:
 
     def keep_together(self, small: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """`keep` for several frames, all at once."""
-        if not small:
-            return {}
-        spark = next(iter(small.values())).sparkSession
-        return dict(zip(small, at_once(spark, self.keep, list(small.values())), strict=True))
+        return _each(small, self.keep)
 
     def cached(self, frame: DataFrame) -> DataFrame:
         """A frame that many parts of one pass read: kept in storage, filled by the first of them.
@@ -93,6 +93,14 @@ class Keeper:
             self.frames.pop().unpersist()
 
 
+@contextmanager
+def released_on_failure() -> Iterator[Keeper]:
+    """A keeper for what outlives the block: it keeps on after it, unless the block fails."""
+    with ExitStack() as on_failure:
+        yield on_failure.enter_context(Keeper())
+        on_failure.pop_all()
+
+
 def held(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """Conformed inputs, those of a small configuration as rows that the driver holds.
 
@@ -103,19 +111,46 @@ def held(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 
 
 def held_frame(frame: DataFrame) -> DataFrame:
-    """A frame as rows that the driver holds, read once; one of many rows, or without Arrow, as it is."""
-    if not has_arrow():
-        return frame
-    rows = frame.limit(HELD_ROWS + 1).toArrow()
-    return frame if rows.num_rows > HELD_ROWS else _as_rows(frame.sparkSession, rows, frame.schema)
+    """A frame as rows that the driver holds, read once; one of many or long rows, or without Arrow, as it is."""
+    return _carried(frame, HELD_ROWS) if has_arrow() else frame
+
+
+def _carried(frame: DataFrame, most: int) -> DataFrame:
+    """A frame as rows that this process has read and given back; one of more rows, or of long ones, as it is."""
+    spark, first = frame.sparkSession, _without_long(frame.limit(most + 1))
+    if has_arrow():
+        table = first.toArrow()
+        is_small = table.num_rows <= most and True not in table[_IS_LONG].to_pylist()
+        return _as_rows(spark, table.select(frame.columns), frame.schema) if is_small else frame
+    rows = first.collect()
+    is_small = len(rows) <= most and not any(row[_IS_LONG] for row in rows)
+    return spark.createDataFrame([tuple(row)[1:] for row in rows], frame.schema) if is_small else frame
+
+
+def _without_long(rows: DataFrame) -> DataFrame:
+    """Rows after a mark that tells the long ones, which are all null: a name may have a million characters."""
+    marked = rows.select((bytes_of_texts(rows.schema) > HELD_BYTES).alias(_IS_LONG), "*")
+    return marked.select(_IS_LONG, *(F.when(~F.col(_IS_LONG), _loose(f)).alias(f.name) for f in rows.schema))
+
+
+def _loose(column: StructField) -> Column:
+    """A column of which every field may be null: Arrow takes no null struct of fields that may not."""
+    found = F.col(column.name)
+    is_nested = isinstance(column.dataType, StructType | ArrayType)
+    return found.cast(nullable(column.dataType).simpleString()) if is_nested else found
 
 
 def held_together(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """Frames as `held_frame` makes them, all at once."""
+    return _each(frames, held_frame)
+
+
+def _each(frames: Mapping[str, DataFrame], work: Callable[[DataFrame], DataFrame]) -> dict[str, DataFrame]:
+    """What a function makes of each frame, by `at_once`."""
     if not frames:
         return {}
     spark = next(iter(frames.values())).sparkSession
-    return dict(zip(frames, at_once(spark, held_frame, list(frames.values())), strict=True))
+    return dict(zip(frames, at_once(spark, work, list(frames.values())), strict=True))
 
 
 def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -146,12 +181,13 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     numbers = frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
     rows = [row.asDict(recursive=True) for row in numbers.collect()]
     for row in rows:
-        row.update({name: _moment(row[name]) for name in times})
+        row.update({name: None if row[name] is None else moment_of(row[name]) for name in times})
     return rows
 
 
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+def moment_of(micros: int) -> datetime:
+    """Microseconds since 1970 as an aware UTC time, exact."""
+    return _EPOCH + timedelta(microseconds=micros)
 
 
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:

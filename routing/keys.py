@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from routing import text, validate
 from routing.configuration import FROM_NETWORK, Configuration
+from routing.joining import Side, bounded
 from routing.terms import BLANKS, ZERO_GUID
 
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
@@ -76,13 +77,16 @@ def _with_named_broker(messages: DataFrame) -> DataFrame:
     )
 
 
-def looked_up(messages: DataFrame, side: DataFrame, on: Sequence[str], when: Column | None = None) -> DataFrame:
+def looked_up(
+    messages: DataFrame, side: DataFrame, on: Sequence[str], when: Column | None = None, *, shuffled: bool = False
+) -> DataFrame:
     """Messages with the other columns of the row of ``side`` that has the same values ``on``; a left join.
 
     ``side`` holds each value once and brings its hint (broadcast, shuffle_hash), so that the join keeps the
     number of messages; a null finds nothing. ``when`` is a further condition. The join's key is one 64-bit hash
     of the columns, and their equality its condition: Spark looks up a bigint in a fraction of the time that it
-    needs for several texts. Two values of one hash are told apart by the condition.
+    needs for several texts. Two values of one hash are told apart by the condition. ``shuffled``: the side is not
+    broadcast; then messages with a null have a hash of their other values, for one task would get all nulls.
     """
     renamed = side.select(
         F.xxhash64(*on).alias("_side_hash"),
@@ -92,7 +96,8 @@ def looked_up(messages: DataFrame, side: DataFrame, on: Sequence[str], when: Col
     # An equality that stood here as such would become a key of the join; IN stays a condition.
     same = [F.col(name).isin(F.col(f"_side_{name}")) for name in on]
     further = [] if when is None else [when]
-    condition = reduce(Column.__and__, [F.when(present, F.xxhash64(*on)) == F.col("_side_hash"), *same, *further])
+    of_message = F.xxhash64(*on) if shuffled else F.when(present, F.xxhash64(*on))
+    condition = reduce(Column.__and__, [of_message == F.col("_side_hash"), *same, *further])
     joined = messages.join(renamed, condition, how="left")
     return joined.drop("_side_hash", *(f"_side_{name}" for name in on))
 
@@ -101,7 +106,7 @@ def in_scope(messages: DataFrame, settings: Configuration) -> DataFrame:
     """Prepared messages with own_addresses of their scope, null where instance or database is unknown."""
     scopes = settings.scopes.withColumnRenamed("database_name", "key_database")
     # A scope is an instance and a database of it, or the network: each stands there once.
-    return looked_up(messages, F.broadcast(scopes), ["instance_name", "key_database"])
+    return looked_up(messages, bounded(scopes), ["instance_name", "key_database"])
 
 
 def is_well_formed() -> Column:
@@ -117,7 +122,7 @@ def is_valid() -> Column:
     return F.col("own_addresses").isNotNull() & is_well_formed()
 
 
-def in_dialog(messages: DataFrame, dialogs: DataFrame | None, *, broadcast: bool = True) -> DataFrame:
+def in_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
     """Cleaned messages with dialog_broker, the broker instance that their dialog binds them to, and is_expired.
 
     A dialog has one row of an end in a database, checked by validation, so the join keeps the number of messages.
@@ -125,10 +130,9 @@ def in_dialog(messages: DataFrame, dialogs: DataFrame | None, *, broadcast: bool
     if dialogs is None:
         return messages.withColumns({"dialog_broker": F.lit(None).cast("string"), "is_expired": F.lit(False)})
     on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
-    marked = F.broadcast(dialogs) if broadcast else dialogs.hint("shuffle_hash")
     t = F.col("decided_at")
     acknowledged = F.when(F.col("acknowledged_at") <= t, F.col("acknowledged_broker"))
-    return looked_up(messages, marked, on).withColumns(
+    return looked_up(messages, dialogs.hinted(), on, shuffled=not dialogs.fits).withColumns(
         {
             "dialog_broker": F.coalesce(acknowledged, F.col("far_broker")),
             "is_expired": F.coalesce(F.col("dialog_lifetime") <= t, F.lit(False)),
@@ -171,8 +175,8 @@ def keyed(messages: DataFrame, settings: Configuration, *, transport: bool) -> D
     services = settings.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
     brokers = settings.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
     # The names and ids of an instance are distinct, so the joins keep the number of messages.
-    named = looked_up(messages, F.broadcast(services), ["instance_name", "to_service_name"])
-    joined = looked_up(named, F.broadcast(brokers), ["instance_name", "bound_broker"])
+    named = looked_up(messages, bounded(services), ["instance_name", "to_service_name"])
+    joined = looked_up(named, bounded(brokers), ["instance_name", "bound_broker"])
     is_known, is_reached = F.col("known").isNotNull(), F.col("reached").isNotNull()
     other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, _OTHER_BROKER).otherwise(0)
     role = F.when(F.col("is_initiator"), 1).otherwise(0)

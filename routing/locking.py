@@ -7,9 +7,11 @@ lock: there the last commit of a run decides (`ledger.record`).
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -48,7 +50,9 @@ def only_run(runs: Location, run_id: str) -> Iterator[None]:
     try:
         yield
     finally:
-        file.unlink(missing_ok=True)
+        # Another's, where somebody has removed this run's file meanwhile.
+        if _stands(file, descriptor):
+            file.unlink(missing_ok=True)
         os.close(descriptor)
         # A run that wrote nothing leaves no folders behind either.
         with suppress(OSError):
@@ -59,19 +63,51 @@ def only_run(runs: Location, run_id: str) -> Iterator[None]:
 def _acquired(file: Path, run_id: str) -> int:
     """The open and locked file, which names this process and run."""
     while True:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = _opened(file)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A run that has just ended may have removed the file between these two steps: then begin again.
+            if _stands(file, descriptor):
+                _tell(descriptor, {"pid": os.getpid(), "run_id": run_id})
+                return descriptor
         except BlockingIOError as error:
             pid, other = _holder(descriptor)
             os.close(descriptor)
             raise StorageError.locked(str(file), pid, other) from error
-        # A run that has just ended may have removed the file between these two steps: then begin again.
-        with suppress(FileNotFoundError):
-            if file.stat().st_ino == os.fstat(descriptor).st_ino:
-                file.write_text(json.dumps({"pid": os.getpid(), "run_id": run_id}), encoding="utf-8")
-                return descriptor
+        except OSError:
+            os.close(descriptor)
+            raise
         os.close(descriptor)
+
+
+def _opened(file: Path) -> int:
+    """The file, made if there was none; never one that a link leads to, for it is written to."""
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StorageError.no_lock_file(str(file)) from error
+        raise
+    found = os.fstat(descriptor)
+    # A file that has just been removed has no name left, one with a second name is somebody's.
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise StorageError.no_lock_file(str(file))
+    return descriptor
+
+
+def _stands(file: Path, descriptor: int) -> bool:
+    """Whether the open file is still the one of this name."""
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _tell(descriptor: int, told: dict[str, object]) -> None:
+    """Write to the open file: what its name leads to may have changed."""
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(told).encode("utf-8"), 0)
 
 
 def _holder(descriptor: int) -> tuple[str, str]:
@@ -79,5 +115,5 @@ def _holder(descriptor: int) -> tuple[str, str]:
     try:
         told = json.loads(os.read(descriptor, 4096) or b"{}")
         return str(told.get("pid", "unknown")), str(told.get("run_id", "unknown"))
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return "unknown", "unknown"

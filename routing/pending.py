@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.conform import in_shape
+from routing.joining import Side
 from routing.schemas import MESSAGES, PENDING_MESSAGES
 from routing.terms import Outcome
 
@@ -40,49 +41,61 @@ def _columns(messages: DataFrame, values: dict[str, Column]) -> DataFrame:
     return messages.select(*(values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()))
 
 
-def as_read(rejected: DataFrame, pending: DataFrame) -> DataFrame:
-    """Rejected rows, those that were tried again with their own observed_at."""
-    own = pending.select(*KEY, F.col("observed_at").alias("own_time"), F.lit(True).alias("is_again"))
+def own_times(pending: DataFrame) -> DataFrame:
+    """The observed_at with which the rows of ``pending_messages`` were read."""
+    return pending.select(*KEY, F.col("observed_at").alias("own_time"), F.lit(True).alias("is_again"))
+
+
+def as_read(rejected: DataFrame, own: Side) -> DataFrame:
+    """Rejected rows, those that were tried again with their own observed_at (``own``: `own_times`)."""
     # A message is pending once, so the join keeps the number of rows.
-    joined = rejected.join(F.broadcast(own), KEY, how="left")
+    joined = rejected.join(own.hinted(), KEY, how="left")
     observed = F.when(F.col("is_again"), F.col("own_time")).otherwise(F.col("observed_at"))
     return joined.withColumn("observed_at", observed).select(*rejected.columns)
 
 
-def pending_messages(messages: DataFrame, resolved: DataFrame, run_id: str, *, broadcast: bool) -> DataFrame:
-    """The rows of ``pending_messages`` after a run.
-
-    ``messages`` are the new messages and those tried again, as read; ``resolved`` the rows of
-    ``resolved_routes`` that the run wrote. Both have one row a message.
-    """
-    delayed = resolved.where(is_pending()).select(
+def delayed(resolved: DataFrame) -> DataFrame:
+    """Of the rows of ``resolved_routes`` that a run wrote those that are pending, for `pending_messages`."""
+    return resolved.where(is_pending()).select(
         *KEY, "attempt", F.col("decided_at").alias("last_decided_at"), F.col("reason").alias("last_reason")
     )
-    side = F.broadcast(delayed) if broadcast else delayed.hint("merge")
-    rows = messages.select(*MESSAGES.names).join(side, KEY, how="inner").withColumn("run_id", F.lit(run_id))
+
+
+def pending_messages(messages: DataFrame, waiting: Side, run_id: str) -> DataFrame:
+    """The rows of ``pending_messages`` after a run.
+
+    ``messages`` are the new messages and those tried again, as read, ``waiting`` what `delayed` finds of the rows
+    that were written. Both have one row a message.
+    """
+    rows = messages.select(*MESSAGES.names).join(waiting.hinted(), KEY, how="inner")
+    rows = rows.withColumn("run_id", F.lit(run_id))
     return in_shape(rows, PENDING_MESSAGES)
 
 
-def after_full_run(messages: DataFrame, resolved: DataFrame, *, broadcast: bool) -> DataFrame:
-    """The same after a full run, which keeps no such table: from the messages it read and the rows it wrote.
-
-    A full run does not look for doubled ids; of doubles that are delayed the smallest is tried again.
-    """
-    delayed = resolved.where(is_pending()).select(
+def delayed_in_full(resolved: DataFrame) -> DataFrame:
+    """Of the rows of ``resolved_routes`` that a full run wrote those that are pending, for `after_full_run`."""
+    return resolved.where(is_pending()).select(
         *(F.col(name).alias(f"resolved_{name}") for name in [*KEY, *_SAME_ROW]),
         "attempt",
         F.col("decided_at").alias("last_decided_at"),
         F.col("reason").alias("last_reason"),
         "run_id",
     )
-    side = F.broadcast(delayed) if broadcast else delayed.hint("merge")
+
+
+def after_full_run(messages: DataFrame, waiting: Side) -> DataFrame:
+    """The rows of ``pending_messages`` after a full run, which keeps no such table.
+
+    ``messages`` are those it read, ``waiting`` what `delayed_in_full` finds of the rows it wrote. A full run does
+    not look for doubled ids; of doubles that are delayed the smallest is tried again.
+    """
     same_key = [F.col(name) == F.col(f"resolved_{name}") for name in KEY]
     own = {**{name: F.col(name) for name in _SAME_ROW}, "conversation_id": F.lower("conversation_id")}
     same_row = [own[name].eqNullSafe(F.col(f"resolved_{name}")) for name in _SAME_ROW]
     condition = reduce(Column.__and__, same_key + same_row)
     first = F.row_number().over(Window.partitionBy(*KEY).orderBy(*order_of_doubles()))
-    rows = messages.select(*MESSAGES.names).join(side, condition, how="inner").withColumn("place", first)
-    return in_shape(rows.where("place = 1"), PENDING_MESSAGES)
+    rows = messages.select(*MESSAGES.names).join(waiting.hinted(), condition, how="inner")
+    return in_shape(rows.withColumn("place", first).where("place = 1"), PENDING_MESSAGES)
 
 
 def order_of_doubles() -> list[Column]:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing import history, incremental, ledger, pending, schemas, tables, writing
+from routing import incremental, ledger, pending, protocol, tables, view, writing
 from routing.compiling import Checked, Compiled, Options, checked, compiled, conformed, size_of_plan
 from routing.config import Config, size_in_bytes
-from routing.errors import ConfigError, InputError, StorageError
-from routing.keeping import Keeper, held
-from routing.ledger import LastRun
+from routing.errors import ConfigError, InputError
+from routing.keeping import Keeper, held, released_on_failure
+from routing.ledger import DeltaTables
 from routing.locking import only_run
+from routing.protocol import LastRun, Start
 from routing.release import release
 from routing.stages import Stages
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
@@ -75,16 +75,11 @@ def resolve(
         broadcast_limit=broadcast_limit,
         missing_route_namespace=missing_route_namespace,
     )
-    with ExitStack() as on_failure:
-        keeper = on_failure.enter_context(Keeper())
+    with released_on_failure() as keeper:
         job = compiled(known, options, keeper)
         _fit_plan(job)
         opened = job.opened()
-        if opened is not None:
-            opened = keeper.keep(opened)
-        done = Resolution(job.resolved(opened), job.new_route_requests(opened), job.rejected(), keeper)
-        on_failure.pop_all()
-    return done
+        return Resolution(job.resolved(opened), job.new_route_requests(opened), job.rejected(), keeper)
 
 
 def run(
@@ -113,23 +108,24 @@ def run(
         broadcast_limit=config.resolve.broadcast_limit,
         missing_route_namespace=config.missing_route_namespace,
     )
+    # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
+    settings = config.as_json()
     clock = Stages(progress)
     for key, location in config.output.items():
         tables.check_writable(key, location)
+    outputs = DeltaTables(spark, config, options.run_id)
     with only_run(config.output["runs"], options.run_id), Keeper() as keeper:
         with clock.stage("read"):
-            # The release comes first: a newer one may have given any table another schema.
-            last = ledger.last_run(spark, config.output["runs"], options.run_id)
-            before = _versions(spark, config)
+            start = _start(outputs, options.run_id, is_full=is_full)
             inputs = tables.snapshots(spark, config.tables)
-        work = _Work(spark, config, options, inputs, before, last, clock, keeper)
+        work = _Work(outputs, start, options, inputs, clock, keeper, list(start.notes))
         moment = None if is_full else _utc(now or started)
         written = _full(work) if moment is None else _increment(work, moment)
         row = {
             "run_id": options.run_id,
             "mode": config.resolve.mode,
             "started_at": started,
-            "finished_at": _after(last),
+            "finished_at": _after(start.last),
             "as_of": options.as_of,
             "now": moment,
             "input_versions": {key: snapshot.version for key, snapshot in inputs.items()},
@@ -140,19 +136,36 @@ def run(
             "outcome_counts": dict(written.outcomes),
             "reason_counts": dict(written.reasons),
             "dialog_hash": options.dialog_hash,
-            "settings": config.as_json(),
+            "settings": settings,
             "stage_seconds": clock.seconds,
             "release": release(),
         }
-        ledger.record(spark, config, row, last)
-        resolved, runs = config.output["resolved_routes"], config.output["runs"]
-        if moment is not None and resolved.is_name and runs.is_name:
-            try:
-                history.show_current_routes(spark, resolved, runs)
-            except StorageError as error:
-                # The run counts all the same.
-                work.notes.append(str(error))
+        row |= ledger.identities_of(spark, {"messages": inputs["messages"]})
+        row, notes = protocol.finish(outputs, start, written.versions, row)
+        work.notes.extend(notes)
+        work.notes.extend(_shown(outputs, start, written.versions["resolved_routes"]))
     return Run(row, tuple(work.notes))
+
+
+def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start:
+    """What the runs so far left, what unfinished ones wrote taken back. Raises OutputError, StorageError."""
+    start = protocol.begin(outputs, run_id, is_full=is_full)
+    outputs.check()
+    last = start.last
+    if last is None:
+        return start
+    if not is_full:
+        start = protocol.take_back(outputs, start)
+    # A run that was killed once it counted has not come to this.
+    shown = _shown(outputs, start, last.output_versions["resolved_routes"])
+    return replace(start, notes=(*start.notes, *shown))
+
+
+def _shown(outputs: DeltaTables, start: Start, version: int) -> tuple[str, ...]:
+    """Have the view of a catalog show a version; a catalog that takes no such view is told so by the first run."""
+    refused = view.show(outputs.spark, outputs.config, version)
+    is_first = start.last is None or start.last.table_ids is None
+    return (refused.note,) if refused is not None and (refused.is_stale or is_first) else ()
 
 
 def _after(last: LastRun | None) -> datetime:
@@ -163,73 +176,50 @@ def _after(last: LastRun | None) -> datetime:
 
 @dataclass(frozen=True)
 class _Work:
-    """What the parts of a run share; ``before`` are the versions of the output tables at its start."""
+    """What the parts of a run share."""
 
-    spark: SparkSession
-    config: Config
+    outputs: DeltaTables
+    start: Start
     options: Options
     inputs: Mapping[str, tables.Snapshot]
-    before: Mapping[str, int]
-    last: LastRun | None
     clock: Stages
     keeper: Keeper
-    notes: list[str] = field(default_factory=list)
-
-    def checked(self, written: Written, before: Mapping[str, int]) -> Written:
-        """What was written, if nobody else wrote meanwhile."""
-        ledger.check_alone(self.spark, self.config, before, written.versions, self.options.run_id)
-        return written
-
-
-def _versions(spark: SparkSession, config: Config) -> dict[str, int]:
-    """The versions of the output tables that exist. Raises OutputError where something else stands there."""
-    found = {
-        key: tables.check_output(spark, key, location, schemas.OUTPUTS[key])
-        for key, location in config.output.items()
-    }
-    return {key: version for key, version in found.items() if version is not None}
+    notes: list[str]
 
 
 def _full(work: _Work) -> Written:
     """Resolve every message, and replace the outputs."""
     with work.clock.stage("read"):
-        frames = held(conformed({key: snapshot.read(work.spark) for key, snapshot in work.inputs.items()}))
+        frames = held(conformed({key: snapshot.read(work.outputs.spark) for key, snapshot in work.inputs.items()}))
     with work.clock.stage("validate"):
         known = checked(frames)
-    target = Target(work.config, work.options.run_id, work.before, work.clock)
-    return work.checked(_resolved(work, known, lambda job: writing.full(job, target)), work.before)
+    target = Target(work.outputs, work.start, work.clock, adds=False)
+    return writing.full(_job(work, known), target)
 
 
 def _increment(work: _Work, now: datetime) -> Written:
     """Resolve what is new and what is delayed, and add to the outputs."""
-    standing = None
-    with work.clock.stage("read"):
-        if work.last is not None:
-            ledger.check_succession(work.config, work.last)
-            standing, notes = ledger.recovered(work.spark, work.config, work.last, work.before)
-            work.notes.extend(notes)
-    before = {**work.before, **(standing or {})}
-    stored = incremental.Stored(work.config, work.last, standing or {})
-    step = incremental.read(work.spark, work.inputs, stored, now, work.clock, work.keeper)
+    config, last = work.outputs.config, work.start.last
+    if last is not None:
+        ledger.check_succession(config, last)
+    target = Target(work.outputs, work.start, work.clock, adds=last is not None)
+    stored = incremental.Stored(config, last, target.standing)
+    step = incremental.read(work.outputs.spark, work.inputs, stored, now, work.clock, work.keeper)
     with work.clock.stage("validate"):
         known = checked(step.frames)
     work.notes.extend(step.notes)
-    if step.is_idle and standing is not None:
-        return Written(standing)
-    target = Target(work.config, work.options.run_id, before, work.clock, standing)
-    return work.checked(_resolved(work, known, lambda job: writing.increment(job, step, target)), before)
+    if step.is_idle and target.adds:
+        return Written(target.standing)
+    return writing.increment(_job(work, known), step, target)
 
 
-def _resolved(work: _Work, known: Checked, commit: Callable[[Compiled], Written]) -> Written:
-    """Compile checked frames, and write what comes of it."""
+def _job(work: _Work, known: Checked) -> Compiled:
+    """Checked frames, compiled and ready to be written."""
     with work.clock.stage("keys"):
-        job = compiled(known, work.options, work.keeper)
-    try:
-        with work.clock.stage("plan"):
-            _fit_plan(job)
-        return commit(job)
-    finally:
-        work.notes.extend(job.notes)
+        job = compiled(known, work.options, work.keeper, work.notes)
+    with work.clock.stage("plan"):
+        _fit_plan(job)
+    return job
 
 
 def _fit_plan(job: Compiled) -> None:
@@ -276,9 +266,9 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
 
     Raises InputError where no run counts yet.
     """
-    last = ledger.last_run(spark, config.output["runs"])
+    outputs = DeltaTables(spark, config)
+    last = outputs.last_run()
     if last is None:
         raise InputError(f"no run is recorded in {config.output['runs']}", "run sbroute resolve first")
-    location = config.output["resolved_routes"]
-    version = ledger.settled(spark, location, last.output_versions["resolved_routes"])
-    return pending.last_rows(tables.Snapshot(location, version).read(spark))
+    version = protocol.settle(outputs, "resolved_routes", last.output_versions["resolved_routes"])
+    return pending.last_rows(tables.Snapshot(config.output["resolved_routes"], version).read(spark))

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from routing import choosing, intervals, locating, matching, text
 from routing.configuration import Configuration, Features
+from routing.joining import bounded
 from routing.keys import ADDRESS_ELSEWHERE, KEY, OWN_ADDRESS, opened
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MSDB, MatchingStep, Outcome
 
@@ -160,7 +161,7 @@ def _candidates(keys: DataFrame, settings: Configuration, uses: Features) -> Dat
     candidate = F.struct(*(route[name].alias(name) for name in _CANDIDATE), F.col("returned"))
     # The key's columns say all that `opened` does, so it is read from them again after the grouping.
     return opened(
-        probes.join(F.broadcast(routes), on, how="left")
+        probes.join(bounded(routes), on, how="left")
         .groupBy(*KEY)
         .agg(F.sort_array(F.collect_list(F.when(route.isNotNull(), candidate))).alias("candidates"))
     )
@@ -175,8 +176,8 @@ def _in_context(keys: DataFrame, settings: Configuration) -> DataFrame:
     is_own_name = F.array_contains("own_addresses", text.comparable_address(address))
     no_holders = F.array().cast(settings.holders.schema["holders"].dataType)
     return (
-        keys.join(F.broadcast(settings.instances), "instance_name", how="left")
-        .join(F.broadcast(settings.holders), ["instance_name", "service"], how="left")
+        keys.join(bounded(settings.instances), "instance_name", how="left")
+        .join(bounded(settings.holders), ["instance_name", "service"], how="left")
         .withColumns(
             {
                 "holders": F.coalesce("holders", no_holders),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from routing.configuration import Features
+from routing.joining import Side
+from routing.resolving import with_openers
 from routing.terms import MSDB
 
 _SCOPE = ("instance_name", "scope_database", "to_service_name")
@@ -31,23 +36,47 @@ def _escaped_attribute(namespace: str) -> str:
     return namespace.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
 
 
-def openers(asking: DataFrame, on_record: DataFrame | None) -> DataFrame:
+def opened(
+    chosen: DataFrame, on_record: Side | None, uses: Features, kept: Callable[[str, DataFrame], Side]
+) -> Side:
+    """The messages that open a request, of all messages with their choice (`resolving.chosen`).
+
+    ``on_record`` as in `openers`; ``kept`` computes rows and tells how they are joined.
+    """
+    what = "the messages that open a route request"
+    here = asking_in_scope(chosen)
+    if not uses.own_addresses:
+        return kept(what, openers(here, on_record))
+    if not uses.requests_twice:
+        return kept(what, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
+    # A message that opens a request in its own scope does not come back to ask in msdb as well, so the databases'
+    # requests are settled before those of msdb.
+    is_msdb = F.col("ask_database") == MSDB
+    in_databases = kept(f"{what} in a database", openers(here.where(~is_msdb), on_record))
+    settled = with_openers(chosen, in_databases, in_msdb=False).where(~F.col("opens"))
+    in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(settled)), on_record)
+    return kept(what, in_databases.rows.unionByName(in_msdb))
+
+
+def openers(asking: DataFrame, on_record: Side | None) -> DataFrame:
     """The messages that open a request, of those that reach step 4.
 
     ``asking`` has instance_name, ask_database, to_service_name, decided_at and message_id, a row for each
-    message that meets step 4 in that scope; ``on_record`` is `Configuration.requests`. One aggregate over the
-    asking messages; its rows are bounded by the scopes and services that reach step 4 and the requests on
-    record. Returns distinct rows of the same five columns.
+    message that meets step 4 in that scope; ``on_record`` has the rows of `Configuration.requests`. One aggregate
+    over the asking messages; its rows are as many as the scopes and services that reach step 4 (messages may
+    invent services) and the requests on record. Returns distinct rows of the same five columns.
     """
     scope = list(_OPENER[:3])
     position = F.struct("decided_at", "message_id")
     if on_record is None:
         asked = asking.withColumns({"is_own": F.lit(False), "is_pending": F.lit(False)})
     else:
-        record = on_record.withColumnsRenamed({"database_name": "ask_database", "service": "to_service_name"})
+        record = on_record.hinted().withColumnsRenamed(
+            {"database_name": "ask_database", "service": "to_service_name"}
+        )
         requests = F.coalesce("requests", F.array().cast(record.schema["requests"].dataType))
         # Requests are grouped by scope and service, so the join keeps the number of rows.
-        asked = asking.join(F.broadcast(record), scope, how="left").withColumns(
+        asked = asking.join(record, scope, how="left").withColumns(
             {"is_own": F.exists(requests, _is_own), "is_pending": F.exists(requests, _is_pending)}
         )
     own = F.when(F.col("is_own"), position)

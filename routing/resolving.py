@@ -1,4 +1,4 @@
-"""Messages × plan → resolved routes: narrow, broadcast joins only, no shuffle of messages."""
+"""Messages × plan → resolved routes: narrow, and no shuffle of messages as long as all sides can be broadcast."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from routing import text, validate
 from routing.configuration import Configuration
 from routing.conform import in_shape
 from routing.dialog_hash import DialogHash
+from routing.joining import Side, bounded, side_of
 from routing.keys import KEY, looked_up
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
@@ -36,11 +37,11 @@ def chosen(
     takes one of the choices (sections 2.3 and 6). ``versions`` false: the plan has no bounds.
     """
     renamed = plan.withColumnRenamed("valid_from", "plan_from")
-    side = F.broadcast(renamed) if broadcast else renamed.hint("shuffle_hash")
+    side = side_of(renamed, fits=broadcast)
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
-    joined = looked_up(keyed, side, KEY, starts & ends if versions else None)
+    joined = looked_up(keyed, side.hinted(), KEY, starts & ends if versions else None, shuffled=not side.fits)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
         F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
@@ -48,7 +49,7 @@ def chosen(
     return joined.withColumn("choice", F.get("choices", bucket)).drop("choices")
 
 
-def with_openers(messages: DataFrame, opened: DataFrame, *, in_msdb: bool) -> DataFrame:
+def with_openers(messages: DataFrame, opened: Side, *, in_msdb: bool) -> DataFrame:
     """Chosen messages with what becomes of step 4: columns opens (in the scope) and opens_in_msdb.
 
     ``opened`` holds the messages that open a request (`requests.openers`), distinct, so the joins keep the
@@ -61,10 +62,10 @@ def with_openers(messages: DataFrame, opened: DataFrame, *, in_msdb: bool) -> Da
     return _opens(first, opened, F.when(F.col("choice.asks_msdb"), MSDB), "opens_in_msdb")
 
 
-def _opens(messages: DataFrame, opened: DataFrame, database: Column, name: str) -> DataFrame:
-    marked = opened.withColumnRenamed("ask_database", "asks_in").withColumn(name, F.lit(True))
+def _opens(messages: DataFrame, opened: Side, database: Column, name: str) -> DataFrame:
+    marked = opened.hinted().withColumnRenamed("ask_database", "asks_in").withColumn(name, F.lit(True))
     on = ["instance_name", "asks_in", "to_service_name", "decided_at", "message_id"]
-    joined = looked_up(messages.withColumn("asks_in", database), F.broadcast(marked), on)
+    joined = looked_up(messages.withColumn("asks_in", database), marked, on, shuffled=not opened.fits)
     return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")
 
 
@@ -130,8 +131,8 @@ def rejected_messages(messages: DataFrame, settings: Configuration, run_id: str)
     # Instances and scopes are distinct, so the joins keep the number of messages.
     known = (
         messages.withColumn("key_database", database)
-        .join(F.broadcast(instances), "instance_name", how="left")
-        .join(F.broadcast(scopes), ["instance_name", "key_database"], how="left")
+        .join(bounded(instances), "instance_name", how="left")
+        .join(bounded(scopes), ["instance_name", "key_database"], how="left")
     )
     codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
     reasons = F.array_compact(F.array(*codes))

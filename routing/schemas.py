@@ -179,6 +179,9 @@ RUNS = _table(
     ("settings!", _STRING),
     ("stage_seconds!", MapType(_STRING, DoubleType())),
     ("release!", _STRING),
+    # Null in rows of release 0.1.0.
+    ("table_ids", MapType(_STRING, _STRING)),
+    ("commit_identities", MapType(_STRING, _STRING)),
 )
 
 INPUTS: dict[str, StructType] = {

@@ -6,12 +6,13 @@ settings touches it. Only a session that this command starts by itself is made s
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ _FOR_LITTLE_DATA = {
 _PLATFORMS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
 # True by default on Spark 4.2.0, where a Python UDF over a Delta scan then hangs for ever (SPARK-58241).
 _COLUMNAR_UDF = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
+# Of the Java processes that this process has started and that no failed command speaks of.
+_java_logs: list[Path] = []
 
 
 def _small_local_run() -> dict[str, str]:
@@ -96,42 +99,87 @@ def start(settings: Mapping[str, str], *, verbose: bool = False, little_data: bo
 def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    try:
-        from delta import configure_spark_with_delta_pip
-    except ImportError as error:
-        raise EnvironmentFault.no_package("delta-spark", "local") from error
     # Workers must run the interpreter of this command: another one may lack pyspark or differ in version.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("sbroute").config("spark.sql.session.timeZone", "UTC")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    # Whoever names jars, or where Ivy finds them, is given what Ivy finds now.
-    asks_ivy = "PYSPARK_SUBMIT_ARGS" in os.environ or any(key.startswith("spark.jars") for key in settings)
-    known = [] if asks_ivy else jars.remembered()
-    if known:
-        builder = builder.config("spark.jars", ",".join(known))
-    elif not any(key in settings for key in ("spark.jars", "spark.jars.packages")):
-        builder = configure_spark_with_delta_pip(builder)
-    with tempfile.NamedTemporaryFile(prefix="sbroute-java-", suffix=".log", delete=False) as log:
-        log_file = Path(log.name)
+    builder, has_new_jars = _with_delta(builder, settings)
+    log = None if verbose else _new_java_log()
     try:
-        with _java_messages_in(log_file if not verbose else None):
+        with _java_messages_in(log):
             session = builder.getOrCreate()
     except Exception as error:
-        raise EnvironmentFault.no_java(_why_no_start(error, log_file)) from error
-    if not known and not asks_ivy:
+        raise EnvironmentFault.no_java(_why_no_start(error, log)) from error
+    if has_new_jars:
         jars.remember((session.conf.get("spark.jars", "") or "").split(","))
     return session
 
 
-def _why_no_start(error: Exception, log: Path) -> str:
+def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> tuple[SparkSession.Builder, bool]:
+    """The builder with Delta's jars, and whether Ivy is asked for them and nothing else, so that they can be kept.
+
+    Whoever names jars, or where Ivy finds them, here or in Spark's own defaults, is given what Ivy finds now.
+    Raises EnvironmentFault where delta-spark is missing.
+    """
+    try:
+        import pyspark
+        from delta import configure_spark_with_delta_pip
+    except ImportError as error:
+        raise EnvironmentFault.no_package("delta-spark", "local") from error
+    defaults = jars.of_defaults(Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent))
+    asks_ivy = "PYSPARK_SUBMIT_ARGS" in os.environ or any(key.startswith("spark.jars") for key in settings)
+    if not (asks_ivy or defaults):
+        known = jars.remembered()
+        if known:
+            return builder.config("spark.jars", ",".join(known)), False
+        return configure_spark_with_delta_pip(builder), True
+    bring_delta = any("delta-spark" in value for value in defaults.values())
+    if bring_delta or any(key in settings for key in ("spark.jars", "spark.jars.packages")):
+        return builder, False
+    others = defaults.get("spark.jars.packages", "")
+    named = [package.strip() for package in others.split(",") if package.strip()]
+    return configure_spark_with_delta_pip(builder, named), False
+
+
+def _new_java_log() -> Path:
+    with tempfile.NamedTemporaryFile(prefix="sbroute-java-", suffix=".log", delete=False) as log:
+        _java_logs.append(Path(log.name))
+    return _java_logs[-1]
+
+
+def java_logs() -> list[Path]:
+    """Where Java writes what it has to say besides, of the sessions that this process has started."""
+    return list(_java_logs)
+
+
+def settle_java_logs(*, ended_well: bool) -> None:
+    """Have Java's logs removed when this process ends, if the command that has just ended did so well.
+
+    Java writes to them until then. Once a command has failed they stay, and so they do after a crash.
+    """
+    if ended_well:
+        atexit.register(_remove_java_logs)
+    else:
+        _java_logs.clear()
+
+
+def _remove_java_logs() -> None:
+    for log in _java_logs:
+        # Windows removes no file that Java has open.
+        with suppress(OSError):
+            log.unlink()
+
+
+def _why_no_start(error: Exception, log: Path | None) -> str:
     java = os.environ.get("JAVA_HOME")
     if java and not Path(java, "bin", "java").exists():
         return f"JAVA_HOME is {java}, which holds no bin/java"
     if not java and shutil.which("java") is None:
         return "no Java was found (JAVA_HOME is not set and java is not on the PATH)"
-    lines = [line for line in log.read_text(errors="replace").splitlines() if "rror" in line]
-    return lines[0].strip() if lines else first_sentence(error)
+    text = "" if log is None else log.read_text(errors="replace")
+    lines = [line for line in text.splitlines() if "rror" in line]
+    return f"{lines[0].strip()} (more in {log})" if lines else first_sentence(error)
 
 
 @contextmanager

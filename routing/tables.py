@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import CharType, DataType, StringType, StructType, VarcharType
 
-from routing import commits
+from routing import commits, statements
 from routing.config import Location
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
 
@@ -36,17 +35,9 @@ class Snapshot:
     def read(self, spark: SparkSession) -> DataFrame:
         """The table's rows at this version."""
         reader = spark.read.format("delta").option("versionAsOf", self.version)
-        return reader.table(sql_name(self.location)) if self.location.is_name else reader.load(self.location.text)
-
-
-def sql_name(location: Location) -> str:
-    """The table as SQL names it, every part quoted."""
-    parts = location.text.split(".") if location.is_name else ["delta", location.text]
-    return ".".join(_quoted(part) for part in parts)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+        if self.location.is_name:
+            return statements.read_named(reader, self.location)
+        return reader.load(self.location.text)
 
 
 def current_version(spark: SparkSession, location: Location) -> int | None:
@@ -57,7 +48,7 @@ def current_version(spark: SparkSession, location: Location) -> int | None:
     if here is not None:
         return here
     try:
-        newest = spark.sql(f"DESCRIBE HISTORY {sql_name(location)} LIMIT 1").collect()
+        newest = statements.describe_history(spark, location, limit=1).collect()
     except AnalysisException:
         return None
     return int(newest[0]["version"]) if newest else None
@@ -74,33 +65,39 @@ def snapshots(spark: SparkSession, tables: Mapping[str, Location]) -> dict[str, 
     return found
 
 
-def check_output(spark: SparkSession, key: str, location: Location, schema: StructType) -> int | None:
+def check_output(spark: SparkSession, key: str, location: Location, schema: StructType) -> bool:
     """Refuse a location that holds anything but a table of this schema, before a run begins.
 
-    Returns the table's version, None where there is no table yet. Raises OutputError.
+    Columns that may be null may be missing, as in a table of an older release: the next write adds them. Returns
+    whether any is. Raises OutputError.
     """
     version = current_version(spark, location)
     if version is not None:
-        faults = differences(Snapshot(location, version).read(spark).schema, schema)
-        if faults:
-            raise OutputError.other_schema(key, str(location), faults)
-        return version
-    if location.is_name or "://" in location.text:
-        return None
+        found = Snapshot(location, version).read(spark).schema
+        missing = lacks(found, schema)
+        if missing is None:
+            raise OutputError.other_schema(key, str(location), differences(found, schema))
+        return bool(missing)
     folder = Path(location.text)
-    if folder.is_dir() and any(folder.iterdir()):
+    if commits.is_local(location) and folder.is_dir() and any(folder.iterdir()):
         raise OutputError.not_a_table(key, str(location))
-    return None
+    return False
 
 
 def check_writable(key: str, location: Location) -> None:
     """Refuse a local path where nothing can be written. Raises OutputError."""
-    if location.is_name or "://" in location.text:
+    if not commits.is_local(location):
         return
     folder = Path(location.text)
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
+
+
+def lacks(found: StructType, wanted: StructType) -> list[str] | None:
+    """The columns, all of which may be null, that keep one table from being of a schema; None where more does."""
+    missing = [field for field in wanted if field.nullable and field.name not in found.names]
+    return None if differences(StructType([*found, *missing]), wanted) else [field.name for field in missing]
 
 
 def differences(found: StructType, wanted: StructType) -> list[str]:
@@ -115,51 +112,51 @@ def differences(found: StructType, wanted: StructType) -> list[str]:
     return faults + [f"column {name} is unknown" for name in types if name not in names]
 
 
-def overwrite(rows: DataFrame, key: str, location: Location, run_id: str) -> int | None:
-    """Replace a whole table in one commit; returns the version written, None where nothing changes.
+def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:
+    """A table's rows in the columns of a schema; those that the table lacks are null."""
+    from pyspark.sql import functions as F
 
-    Raises StorageError.
+    nulls = {field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in rows.columns}
+    return rows.select(*(nulls.get(name, F.col(statements.quoted(name))).alias(name) for name in schema.names))
+
+
+@dataclass(frozen=True)
+class Write:
+    """How rows are committed to an output.
+
+    ``metadata`` is the commit's user metadata. ``adds``: to what stands there, which is replaced otherwise.
+    ``widens``: the rows have columns that the table lacks. With ``turn`` nothing is added where somebody has made
+    a commit with this turn, or a later one.
     """
-    return _write(rows, key, location, run_id, "overwrite")
+
+    metadata: str
+    adds: bool
+    widens: bool = False
+    turn: int | None = None
 
 
-def append(rows: DataFrame, key: str, location: Location, run_id: str, turn: int | None = None) -> int | None:
-    """Add rows in one commit; returns the version written, None where there are none. Raises StorageError.
-
-    With ``turn`` nothing is added where somebody has made a commit with this turn, or a later one.
-    """
-    return _write(rows, key, location, run_id, "append", turn)
-
-
-def _write(
-    rows: DataFrame, key: str, location: Location, run_id: str, mode: str, turn: int | None = None
-) -> int | None:
-    writer = rows.write.format("delta").mode(mode).option("userMetadata", run_id)
-    if turn is not None:
-        writer = writer.option("txnAppId", "sbroute").option("txnVersion", str(turn))
-    writer = writer.option("compression", "zstd")
+def put(rows: DataFrame, key: str, location: Location, how: Write) -> None:
+    """Write an output table in one commit; none where nothing changes. Raises StorageError."""
+    writer = rows.write.format("delta").mode("append" if how.adds else "overwrite")
+    writer = writer.option("userMetadata", how.metadata).option("compression", "zstd")
+    if how.turn is not None:
+        writer = writer.option("txnAppId", "sbroute").option("txnVersion", str(how.turn))
+    if how.widens:
+        writer = writer.option("mergeSchema", "true")
     if key in STATISTICS:
         writer = writer.option("delta.dataSkippingStatsColumns", STATISTICS[key])
     try:
         if location.is_name:
-            writer.saveAsTable(sql_name(location))
+            statements.save_named(writer, location)
         else:
             writer.save(location.text)
-        return _version_of(rows.sparkSession, location, run_id)
     except Exception as error:
         raise StorageError.failed(f"writing output.{key} to {location}", first_sentence(error)) from error
 
 
-def _version_of(spark: SparkSession, location: Location, run_id: str) -> int | None:
-    """The version that a run committed: another writer may have committed since.
-
-    None where there is none: Delta leaves out a commit that changes nothing (no rows over no rows).
-    """
-    here = commits.written_by(location, run_id)
-    if here is not None:
-        return max(here, default=None)
-    history = spark.sql(f"DESCRIBE HISTORY {sql_name(location)} LIMIT 20").collect()
-    return max((int(row["version"]) for row in history if row["userMetadata"] == run_id), default=None)
+def overwrite(rows: DataFrame, key: str, location: Location, metadata: str) -> None:
+    """Replace a whole table in one commit. Raises StorageError."""
+    put(rows, key, location, Write(metadata, adds=False))
 
 
 def create_if_missing(spark: SparkSession, key: str, location: Location, schema: StructType) -> None:
@@ -167,18 +164,15 @@ def create_if_missing(spark: SparkSession, key: str, location: Location, schema:
 
     Raises StorageError.
     """
-    columns = [f"{_quoted(f.name)} {f.dataType.simpleString()}" for f in schema]
-    required = [c if f.nullable else f"{c} NOT NULL" for c, f in zip(columns, schema, strict=True)]
-    name = sql_name(location)
     try:
         version = current_version(spark, location)
         if version is None:
-            spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(required)}) USING DELTA")
+            statements.create_table(spark, location, schema)
             return
         found = {field.name for field in Snapshot(location, version).read(spark).schema}
-        missing = [column for column, field in zip(columns, schema, strict=True) if field.name not in found]
+        missing = [field for field in schema if field.name not in found]
         if missing:
-            spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(missing)})")
+            statements.add_columns(spark, location, missing)
     except Exception as error:
         raise StorageError.failed(f"creating tables.{key} at {location}", first_sentence(error)) from error
 
@@ -202,28 +196,10 @@ def merge(
     case. A row whose `REMOVE` is true is removed; with ``insert_only`` nothing that stands there is touched.
     Raises StorageError.
     """
-    spark = rows.sparkSession
-    names = [_quoted(name) for name in rows.columns if name != REMOVE]
-    same = [
-        f"lower(t.{_quoted(n)}) <=> lower(s.{_quoted(n)})" if n in folded else f"t.{_quoted(n)} <=> s.{_quoted(n)}"
-        for n in on
-    ]
-    clauses = []
-    if not insert_only:
-        clauses.append(f"WHEN MATCHED AND s.{_quoted(REMOVE)} THEN DELETE")
-        clauses.append("WHEN MATCHED THEN UPDATE SET " + ", ".join(f"t.{name} = s.{name}" for name in names))
-    added = f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
-    clauses.append(f"WHEN NOT MATCHED {'' if insert_only else f'AND NOT s.{_quoted(REMOVE)} '}THEN {added}")
-    # A name of its own: the session may be shared, by other imports or by people.
-    view = f"sbroute_merge_{key}_{uuid.uuid4().hex}"
-    both = f"{sql_name(location)} AS t USING {_quoted(view)} AS s"
     try:
-        rows.createOrReplaceTempView(view)
-        spark.sql(f"MERGE INTO {both} ON {' AND '.join(same)} {' '.join(clauses)}").collect()
+        statements.merge(rows, location, on, removed_by=REMOVE, folded=folded, insert_only=insert_only)
     except Exception as error:
         raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
-    finally:
-        spark.catalog.dropTempView(view)
 
 
 def cannot_hold(found: StructType, wanted: StructType) -> list[str]:

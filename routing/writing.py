@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from routing import faultpoints, incremental, tables
+from routing import incremental, protocol, tables
 from routing.compiling import Compiled
-from routing.config import Config
 from routing.errors import InternalError
 from routing.incremental import Increment
+from routing.joining import Side
 from routing.keeping import all_of
+from routing.ledger import DeltaTables
+from routing.protocol import Start
 from routing.stages import Stages
 from routing.terms import Outcome, Reason, Word
 
@@ -32,38 +34,31 @@ class Written:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run writes, and how.
+    """Where a run writes, and how: what it began with, and whether it adds rows to what stands there."""
 
-    ``before`` are the versions of all output tables at its start. ``standing`` are those of the tables that hold
-    what the runs so far left, to which rows are added; None: each table is replaced as a whole.
-    """
-
-    config: Config
-    run_id: str
-    before: Mapping[str, int]
+    outputs: DeltaTables
+    start: Start
     clock: Stages
-    standing: Mapping[str, int] | None = None
+    adds: bool
 
     @property
-    def adds(self) -> bool:
-        """Whether rows are added to what stands there."""
-        return self.standing is not None
+    def run_id(self) -> str:
+        """The run that writes."""
+        return self.start.run.run_id
+
+    @property
+    def standing(self) -> dict[str, int]:
+        """The versions of the tables to which rows are added; none where each is replaced as a whole."""
+        last = self.start.last
+        if last is None or not self.adds:
+            return {}
+        return {key: self.start.versions[key] for key in last.output_versions}
 
     def commit(self, key: str, rows: DataFrame, *, adds: bool) -> tuple[int, DataFrame]:
         """Commit rows to a table; returns its version, and the rows of this run as they are stored."""
-        location, put = self.config.output[key], tables.append if adds else tables.overwrite
-        faultpoints.reached(f"before {key}")
-        version = self._not_before(key, put(rows, key, location, self.run_id))
-        faultpoints.reached(f"after {key}")
-        stored = tables.Snapshot(location, version).read(rows.sparkSession)
+        version = protocol.commit(self.outputs, self.start, key, rows, adds=adds)
+        stored = tables.Snapshot(self.outputs.config.output[key], version).read(rows.sparkSession)
         return version, stored.where(F.col("run_id") == self.run_id) if adds else stored
-
-    def _not_before(self, key: str, version: int | None) -> int:
-        """The version as this run leaves it: where it changed nothing the one before.
-
-        An unfinished run of the same id may have left commits that are no longer in force.
-        """
-        return max(-1 if version is None else version, self.before.get(key, 0))
 
 
 def full(job: Compiled, target: Target) -> Written:
@@ -84,16 +79,16 @@ def full(job: Compiled, target: Target) -> Written:
 def increment(job: Compiled, step: Increment, target: Target) -> Written:
     """Commit the outputs of an incremental run. Raises StorageError, InternalError."""
     opened = _opened(job, target)
-    versions, rejected = dict(target.standing or {}), None
+    versions, rejected = target.standing, None
     run_id, clock = target.run_id, target.clock
     # Where nothing is to be added, a table that stands there is left alone.
     if opened is not None or not target.adds:
         with clock.stage("new_route_requests"):
-            rows = incremental.not_on_record(job.new_route_requests(opened), step)
+            rows = incremental.not_on_record(job.new_route_requests(opened), step, job.broadcasts)
             versions["new_route_requests"], _ = target.commit("new_route_requests", rows, adds=target.adds)
     if job.rows_rejected or step.duplicate_count or not target.adds:
         with clock.stage("rejected_messages"):
-            rows = incremental.rejected(job.rejected(), step, run_id)
+            rows = incremental.rejected(job.rejected(), step, run_id, job.broadcasts)
             versions["rejected_messages"], rejected = target.commit("rejected_messages", rows, adds=target.adds)
     with clock.stage("resolved_routes"):
         rows = job.resolved(opened, attempt=F.col("attempt"))
@@ -102,17 +97,16 @@ def increment(job: Compiled, step: Increment, target: Target) -> Written:
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
-            rows = incremental.still_pending(step, mine, run_id, delayed, target.config)
+            rows = incremental.still_pending(step, mine, run_id, delayed, job.broadcasts)
             versions["pending_messages"], _ = target.commit("pending_messages", rows, adds=False)
     return done
 
 
-def _opened(job: Compiled, target: Target) -> DataFrame | None:
-    opened = job.opened()
-    if opened is None:
+def _opened(job: Compiled, target: Target) -> Side | None:
+    if not job.uses.requests:
         return None
     with target.clock.stage("requests"):
-        return job.keeper.keep(opened)
+        return job.opened()
 
 
 def _counted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,6 +35,32 @@ def join_keys(frame: DataFrame, folder: str) -> list[tuple[str, ...]]:
     return [keys for keys, joined in _joins(_physical(frame)) if any(_paths(joined, folder, []))]
 
 
+def broadcast_tables(frame: DataFrame, folders: Iterable[str]) -> set[str]:
+    """Those of the folders whose tables are read for something that is broadcast, also if it was kept before.
+
+    Rows that the driver holds do not tell where they come from.
+    """
+    wanted = list(folders)
+    return {folder for plan in _broadcasts(_physical(frame)) for folder in wanted if _reads(plan, folder)}
+
+
+def _broadcasts(plan: Any) -> Iterator[Any]:
+    if plan.nodeName().split(" ")[0] == BROADCAST:
+        yield plan
+    for child in _sources(plan):
+        yield from _broadcasts(child)
+
+
+def _reads(plan: Any, folder: str) -> bool:
+    return _scans(plan, folder) or any(_reads(child, folder) for child in _sources(plan))
+
+
+def _sources(plan: Any) -> list[Any]:
+    """A node's inputs; those of a kept frame are what it was computed from."""
+    is_kept = plan.nodeName().split(" ")[0] == KEPT
+    return [plan.relation().cachedPlan()] if is_kept else _children(plan)
+
+
 def _joins(plan: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     name = plan.nodeName().split(" ")[0]
     if name in (KEPT, BROADCAST):
@@ -53,12 +79,17 @@ def _physical(frame: DataFrame) -> Any:
 def _paths(plan: Any, folder: str, above: list[str]) -> Iterator[list[str]]:
     name = plan.nodeName().split(" ")[0]
     here = [*above, name]
-    if name == "Scan" or name.startswith("FileScan"):
-        if folder in plan.relation().location().rootPaths().mkString(","):
-            yield here
+    if _scans(plan, folder):
+        yield here
     elif name not in (KEPT, BROADCAST):
         for child in _children(plan):
             yield from _paths(child, folder, here)
+
+
+def _scans(plan: Any, folder: str) -> bool:
+    name = plan.nodeName().split(" ")[0]
+    is_scan = name == "Scan" or name.startswith("FileScan")
+    return is_scan and folder in plan.relation().location().rootPaths().mkString(",")
 
 
 def _children(plan: Any) -> list[Any]:

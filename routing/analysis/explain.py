@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -21,7 +20,7 @@ from routing.analysis.explaining.asked import DESCRIBED_ID, Described, Question,
 from routing.analysis.explaining.judging import MARKS, judged
 from routing.compiling import Compiled, Options, checked, conformed
 from routing.conform import conform
-from routing.keeping import Keeper, held_together
+from routing.keeping import held_together, released_on_failure
 from routing.schemas import INPUTS, MESSAGES
 from routing.terms import BROKER_CONFIGURATION_SERVICE, DEFAULT_BROADCAST_LIMIT
 
@@ -108,10 +107,9 @@ def explained(
     options = Options(
         run_id=RUN_ID, as_of=moment, dialog_hash=dialog_hash, broadcast_limit=DEFAULT_BROADCAST_LIMIT
     )
-    with ExitStack() as on_failure:
-        found = judged(known, asked, options, on_failure.enter_context(Keeper()))
+    with released_on_failure() as keeper:
+        found = judged(known, asked, options, keeper)
         steps = path.steps(found, is_as_of=moment is not None)
-        on_failure.pop_all()
     return Explanation(found.verdicts.orderBy("question"), steps, found.job)
 
 

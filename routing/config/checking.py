@@ -70,6 +70,9 @@ class Checker:
                 self._faults.append(f"{name}.{key} holds a null byte, which no path or table name can")
             else:
                 found[key] = Location.parse(value, self._folder)
+                if "${" in found[key].text:
+                    # Even within the quotes of a name, and not where a path is read without SQL.
+                    self._faults.append(f"{name}.{key} holds ${{, which Spark replaces in statements")
         return found
 
     def _distinct(self, tables: Mapping[str, Location], outputs: Mapping[str, Location]) -> None:

@@ -14,6 +14,9 @@ from routing.config.secrets import refuse_secrets, without_content
 from routing.config.values import folder_of
 from routing.errors import ConfigError, first_sentence, quoted
 
+_LARGEST, _LONGEST_NUMBER = 2_000_000, 1000
+_TEXT = "tag:yaml.org,2002:str"
+
 
 def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> Config:
     """Read and check a configuration file.
@@ -41,7 +44,7 @@ def _read(file: str) -> str:
 
 def _parse(file: str, text: str) -> dict[str, Any]:
     try:
-        values = yaml.load(text, Loader=_Loader)
+        values = _loaded(text)
     # A time of YAML's own that is none, and brackets a thousand deep, are no YAMLError.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -53,6 +56,49 @@ def _parse(file: str, text: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError.broken_yaml(file, None, "the top level must be a mapping")
     return values
+
+
+def _loaded(text: str) -> Any:
+    """What a text of YAML means. Raises YAMLError, ValueError and RecursionError."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _size(node, {})
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _size(node: yaml.Node, known: dict[int, int | None]) -> int:
+    """How many characters a node has, each alias counted as what it stands for. Raises ConstructorError.
+
+    Whatever goes through the values then ends: a text that shows one, above all. ``known`` has the sizes of the
+    nodes by their identity, None for those around this one.
+    """
+    if id(node) in known:
+        size = known[id(node)]
+        if size is None:
+            raise _too_much("it holds itself, by its own alias", node)
+        return size
+    if isinstance(node, yaml.ScalarNode):
+        if node.tag != _TEXT and len(node.value) > _LONGEST_NUMBER:
+            raise _too_much(f"a number or time of more than {_LONGEST_NUMBER} characters", node)
+        return 1 + len(node.value)
+    known[id(node)] = None
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ((inner,) for inner in node.value)
+    size = 1
+    for inner in (part for pair in pairs for part in pair):
+        size += _size(inner, known)
+        if size > _LARGEST:
+            raise _too_much(f"it is larger than {_LARGEST} characters, its aliases written out", node)
+    known[id(node)] = size
+    return size
+
+
+def _too_much(why: str, node: yaml.Node) -> yaml.YAMLError:
+    return yaml.constructor.ConstructorError(None, None, why, node.start_mark)
 
 
 class _Loader(yaml.SafeLoader):
@@ -76,7 +122,7 @@ def _override(values: dict[str, Any], override: str) -> str | None:
     if not equals or not key:
         return f"--set takes KEY=VALUE, not {quoted(override)}"
     try:
-        value = yaml.safe_load(raw)
+        value = _loaded(raw)
     except (yaml.YAMLError, ValueError, RecursionError):
         return f"--set {key}: {quoted(raw)} is not valid YAML"
     section, dot, rest = key.partition(".")

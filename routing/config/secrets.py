@@ -26,12 +26,14 @@ _POINTER = re.compile(
     r"(^|\.)providers?(\.(class|type|path|mapping)(\.|$)|$)"
     r"|\.(class|type|file|path|location|endpoint|enabled|length|interval)$"
 )
-_IN_URI = re.compile(r"(?<![\w+.-])([A-Za-z][\w+.-]*://[^/\s?#@]*:[^/\s?#@]+@|https?://[^/\s?#@]+@)")
+_IN_URI = re.compile(r"(?<![\w+.-])([A-Za-z][\w+.-]*://[^/\s?#@:]*:[^/\s?#@]+@|https?://[^/\s?#@]+@)")
 # name=value in a query, a connection string or a program's options; name: value in YAML of --set.
 _PAIR = re.compile(r"(?:^|[\s?&;,{\"'])(?:-D)?([A-Za-z][\w.-]*(?: [A-Za-z]+)?)[\"']?\s*(?:=|:\s)\s*[^\s;&]")
+# Of a web token only the first eyJ of its part is looked at (what a lookahead has found, it does not look for
+# again): to begin at each would take time by the square of the length.
 _WELL_KNOWN = re.compile(
     r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|\bdapi[0-9a-f]{32}|\bgh[pousr]_\w{36}"
-    r"|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+"
+    r"|(?<![\w-])(?=(?P<first>[\w-]*?\beyJ))(?P=first)[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]"
 )
 _CONTENT = re.compile(r"\b(alias|anchor|tag|handle) .*")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -42,8 +43,20 @@ def import_export(
     older than the last import of the same, a key or table that does not fit; StorageError after.
     """
     keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
-    store = storing.stored(spark, config, keys)
-    progress("reading the tables")
+    with nullcontext() if dry_run else storing.only_import(config, now):
+        progress("reading the tables")
+        store = storing.stored(spark, config, keys)
+        return _brought(store, export, now, addresses, dry_run, progress)
+
+
+def _brought(
+    store: storing.Stored,
+    export: Export,
+    now: datetime,
+    addresses: Sequence[str],
+    dry_run: bool,
+    progress: Callable[[str], None],
+) -> Imported:
     databases, known = store.rows("databases"), store.rows("instances")
     spelling = Spelling.of_tables(known, databases)
     covered = covered_by(export, spelling, addresses)
@@ -62,9 +75,9 @@ def import_export(
         if not dry_run:
             storing.put(store, key, change)
         done.tell(key, change.counts)
-    if "dialogs" in keys:
+    if "dialogs" in store.locations:
         _bring_dialogs(store, covered, done)
-    if "messages" in keys:
+    if "messages" in store.locations:
         _bring_messages(store, covered, done)
     if not dry_run:
         storing.put(store, "imports", Changes(put=order.newer_rows(imports, covered.units, now)))
@@ -150,9 +163,7 @@ def _bring_dialogs(store: storing.Stored, covered: Covered, done: Imported) -> N
         changes = changes.where(~F.col(tables.REMOVE))
         del counts["removed"]
     if not done.is_dry_run and any(counts[kind] for kind in ("added", "changed", "removed")):
-        location, on = store.locations["dialogs"], storing.ON["dialogs"]
-        merged = conversing.without_kind(changes)
-        tables.merge(merged, "dialogs", location, on, folded=("conversation_id",))
+        storing.merge(store, "dialogs", conversing.without_kind(changes), folded=("conversation_id",))
     done.tell("dialogs", counts)
     named = sum(row["far_broker_instance"] is not None for row in rows)
     if named:
@@ -166,5 +177,5 @@ def _bring_messages(store: storing.Stored, covered: Covered, done: Imported) -> 
         unknown = conversing.unknown_rows(keeping.frame_of(store.spark, rows, schema), store.frame(key), key)
         added = unknown.count() if rows else 0
         if added and not done.is_dry_run:
-            tables.merge(unknown, key, store.locations[key], storing.ON[key], insert_only=True)
+            storing.merge(store, key, unknown, insert_only=True)
         done.tell(key, Counter(added=added, unchanged=len(rows) - added))

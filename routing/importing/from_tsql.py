@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -37,8 +38,21 @@ def import_scripts(
     of each database whose routes they speak of. ``now`` is the time of the import. Raises ContractError
     before anything is written, StorageError after.
     """
-    store = storing.stored(spark, config, _KEYS)
-    progress("reading the tables")
+    with nullcontext() if dry_run else storing.only_import(config, now):
+        progress("reading the tables")
+        store = storing.stored(spark, config, _KEYS)
+        return _brought(store, scripts, instance, now, snapshot, dry_run, progress)
+
+
+def _brought(
+    store: storing.Stored,
+    scripts: Sequence[Script],
+    instance: str,
+    now: datetime,
+    snapshot: bool,
+    dry_run: bool,
+    progress: Callable[[str], None],
+) -> Imported:
     databases, instances = store.rows("databases"), store.rows("instances")
     spelling = Spelling.of_tables(instances, databases)
     name = spelling.instance(instance)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,11 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from routing import keeping, tables
+from routing.commits import is_local
 from routing.config import Config, Location
-from routing.errors import InputError
+from routing.errors import InputError, StorageError
 from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
+from routing.locking import only_run
 from routing.schemas import INPUTS, KEPT
 from routing.validate import KEYS
 
@@ -35,18 +39,15 @@ class Stored:
     spark: SparkSession
     locations: Mapping[str, Location]
     snapshots: Mapping[str, tables.Snapshot]
+    # The versions that this import knows of, its own commits included; None: no table.
+    versions: dict[str, int | None]
 
     def frame(self, key: str) -> DataFrame:
         """A table as it stands; columns that it lacks are null."""
         schema = SCHEMAS[key]
         if key not in self.snapshots:
             return keeping.frame_of(self.spark, [], schema)
-        read = self.snapshots[key].read(self.spark)
-        lacking = [field for field in schema if field.name not in read.columns]
-        nulls = {field.name: F.lit(None).cast(field.dataType) for field in lacking}
-        return read.select(
-            *(nulls.get(field.name, F.col(f"`{field.name}`")).alias(field.name) for field in schema)
-        )
+        return tables.with_columns_of(self.snapshots[key].read(self.spark), schema)
 
     def rows(self, key: str, instances: Sequence[str] | None = None) -> list[Row]:
         """A table's rows of these instances as plain Python, times aware and UTC."""
@@ -78,14 +79,31 @@ def stored(spark: SparkSession, config: Config, keys: Sequence[str]) -> Stored:
                 raise InputError.wrong_columns(key, faults)
         elif _holds_files(location):
             raise not_a_table(key, str(location))
-    return Stored(spark, locations, snapshots)
+    versions = {key: snapshots[key].version if key in snapshots else None for key in locations}
+    return Stored(spark, locations, snapshots, versions)
 
 
 def _holds_files(location: Location) -> bool:
-    if location.is_name or "://" in location.text:
+    if not is_local(location):
         return False
     folder = Path(location.text)
     return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+
+
+@contextmanager
+def only_import(config: Config, now: datetime) -> Iterator[None]:
+    """Be the only import into these tables, from the first read to the last commit.
+
+    By a lock file beside ``imports``, as runs have one beside ``runs``; where there is none, on an object store or
+    by names of a catalog, each write looks whether another import has written (`_committed`). Raises StorageError.
+    """
+    imports = config.kept.get("imports")
+    if imports is None:
+        # `stored` says what is missing.
+        yield
+        return
+    with only_run(imports, f"import of {now.isoformat(timespec='seconds')}"):
+        yield
 
 
 def make_ready(store: Stored) -> None:
@@ -94,7 +112,8 @@ def make_ready(store: Stored) -> None:
         schema = SCHEMAS[key]
         there = set(store.snapshots[key].read(store.spark).columns) if key in store.snapshots else set()
         if not there.issuperset(schema.names):
-            tables.create_if_missing(store.spark, key, location, schema)
+            with _committed(store, key):
+                tables.create_if_missing(store.spark, key, location, schema)
 
 
 def put(store: Stored, key: str, changes: Changes) -> None:
@@ -102,9 +121,28 @@ def put(store: Stored, key: str, changes: Changes) -> None:
     if changes:
         flagged = [{**row, tables.REMOVE: False} for row in changes.put]
         flagged += [{**row, tables.REMOVE: True} for row in changes.remove]
-        tables.merge(
-            keeping.frame_of(store.spark, flagged, flagged_schema(key)), key, store.locations[key], ON[key]
-        )
+        merge(store, key, keeping.frame_of(store.spark, flagged, flagged_schema(key)))
+
+
+def merge(
+    store: Stored, key: str, rows: DataFrame, *, folded: Collection[str] = (), insert_only: bool = False
+) -> None:
+    """Bring rows into a table by its key (`tables.merge`). Raises StorageError, where others have written too."""
+    with _committed(store, key):
+        tables.merge(rows, key, store.locations[key], ON[key], folded=folded, insert_only=insert_only)
+
+
+@contextmanager
+def _committed(store: Stored, key: str) -> Iterator[None]:
+    """Make one commit to a table that nobody else has written to since it was read. Raises StorageError."""
+    location, known = store.locations[key], store.versions[key]
+    if tables.current_version(store.spark, location) != known:
+        raise StorageError.imported_meanwhile(key, str(location))
+    yield
+    version = tables.current_version(store.spark, location)
+    if version not in (known, 0 if known is None else known + 1):
+        raise StorageError.imported_meanwhile(key, str(location))
+    store.versions[key] = version
 
 
 def flagged_schema(key: str) -> StructType:

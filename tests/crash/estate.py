@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tests.frames import frame_of, rows_of
+from tests.frames import Tables, frame_of, rows_of
 from tests.stored import OUTPUTS, conversation, message, small_estate, store, store_estate
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = ("new_route_requests", "rejected_messages", "resolved_routes", "pending_messages")
-NOW = datetime(2026, 1, 5, 14, tzinfo=timezone.utc)
+FIRST, NOW = (datetime(2026, 1, 5, hour, tzinfo=timezone.utc) for hour in (13, 14))
 # A request of its own, one more message, a doubled id, a row to be rejected, and a reply that is delayed.
 NEW = [
     message(11, "//far"),
@@ -57,11 +57,11 @@ class Case:
         """The configuration file, whose paths are relative."""
         return self.folder / "job.yaml"
 
-    def config(self) -> Config:
+    def config(self, *overrides: str) -> Config:
         """The configuration, loaded."""
         import routing
 
-        return routing.load_config(str(self.file))
+        return routing.load_config(str(self.file), overrides)
 
 
 def write_config(folder: Path) -> Case:
@@ -76,14 +76,10 @@ def write_config(folder: Path) -> Case:
     return Case(folder)
 
 
-def before(spark: SparkSession, folder: Path) -> Case:
-    """The estate after a first run, with messages appended since."""
-    import routing
-    from routing.schemas import MESSAGES
-
-    tables = small_estate()
-    # m4 waits in a dialog that ends long after.
-    tables["dialogs"].append(
+def tables() -> Tables:
+    """The input tables; m4 waits in a dialog that ends long after."""
+    found = small_estate()
+    found["dialogs"].append(
         {
             "instance_name": "hub",
             "database_name": "Sales",
@@ -92,9 +88,18 @@ def before(spark: SparkSession, folder: Path) -> Case:
             "lifetime": "2026-02-01T00:00:00Z",
         }
     )
-    store_estate(spark, tables, folder / "in")
+    return found
+
+
+def before(spark: SparkSession, folder: Path, *, run_first: bool = True) -> Case:
+    """The estate after a first run, if there is to be one, with messages appended since."""
+    import routing
+    from routing.schemas import MESSAGES
+
+    store_estate(spark, tables(), folder / "in")
     case = write_config(folder)
-    routing.run(spark, case.config(), run_id="first", now=NOW.replace(hour=13))
+    if run_first:
+        routing.run(spark, case.config(), run_id="first", now=FIRST)
     store(frame_of(spark, NEW, MESSAGES).coalesce(1), folder / "in" / "messages", mode="append")
     return case
 
@@ -105,28 +110,17 @@ def copied(case: Case, folder: Path) -> Case:
     return Case(folder)
 
 
-def command(case: Case) -> list[str]:
-    """``sbroute resolve``, as a scheduler starts it."""
-    line = ["resolve", "--config", str(case.file), "--format", "json", "--now", NOW.isoformat()]
-    return [sys.executable, "-m", "routing", *line]
-
-
-def environment(point: str | None = None) -> dict[str, str]:
-    """The environment of a run, which is killed at a fault point."""
-    kept = {key: value for key, value in os.environ.items() if key not in ("SBROUTE_FAULT", "SPARK_REMOTE")}
-    kept["PYTHONPATH"] = str(ROOT)
-    return kept if point is None else {**kept, "SBROUTE_FAULT": point}
-
-
 def started(case: Case, point: str | None = None) -> subprocess.Popen[str]:
-    """A run in a process of its own."""
+    """``sbroute resolve`` in a process of its own, as a scheduler starts it; killed when it comes to a point."""
+    module = ["routing"] if point is None else ["tests.crash.dying", point]
+    line = ["resolve", "--config", str(case.file), "--format", "json", "--now", NOW.isoformat()]
     return subprocess.Popen(
-        command(case),
+        [sys.executable, "-m", *module, *line],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
         text=True,
-        env=environment(point),
+        env={**{k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}, "PYTHONPATH": str(ROOT)},
         # A process group of its own, so that a kill reaches its Java process too.
         start_new_session=True,
     )

@@ -22,6 +22,8 @@ JARS = (
 )
 SCHEMA = "shop"
 _NAMED = ("tables.routes", "tables.messages", "output.resolved_routes", "output.runs")
+# A second job has outputs of its own, whichever way each of them is named.
+_ELSEWHERE = ("output.new_route_requests", "output.rejected_messages")
 
 
 def main(file: str) -> int:
@@ -41,6 +43,7 @@ def main(file: str) -> int:
     line = ["resolve", "--config", file, "--quiet", "--format", "json"]
     status = cli.main(line)
     names = [f"{key}={SCHEMA}.{key.split('.')[1]}" for key in _NAMED]
+    names += [f"{key}=s3a://estate/second/{key.split('.')[1]}" for key in _ELSEWHERE]
     status = status or cli.main([*line, *(part for name in names for part in ("--set", name))])
     if status == 0:
         _compare(spark, file, names)

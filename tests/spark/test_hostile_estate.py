@@ -82,7 +82,8 @@ def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def said(capsys: pytest.CaptureFixture[str], job: Path, command: str, *options: str) -> str:
     status = cli.main([command, "--config", str(job), "--quiet", *options])
     out, err = capsys.readouterr()
-    assert (status, err) == (0, "")
+    assert status == 0, err
+    assert err == ""
     return out
 
 

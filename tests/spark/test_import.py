@@ -28,6 +28,7 @@ MONDAY, TUESDAY, WEDNESDAY = (datetime(2026, 1, day, 12, tzinfo=UTC) for day in 
 SHOP_ID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
 KEYS = ("routes", "databases", "services", "instances", "messages", "dialogs", "observed_routing", "imports")
 HEAD = "instance_name,database_name,exported_at"
+OUT_LINES = [f"  {key}: out/{key}" for key in OUTPUTS]
 
 
 def dialog(number: int) -> str:
@@ -96,7 +97,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 
     folder = tmp_path_factory.mktemp("imported")
     lines = ["tables:", *(f"  {key}: data/{key}" for key in KEYS), "output:"]
-    lines += [f"  {key}: out/{key}" for key in OUTPUTS]
+    lines += OUT_LINES
     return routing.load_config(str(folder / "config.yaml"), text="\n".join(lines))
 
 
@@ -318,3 +319,46 @@ def test_a_table_that_was_there_keeps_what_it_had(steps: dict[str, Step]) -> Non
     assert [(row["name"], row["note"], row["valid_from"], row["valid_to"]) for row in rows] == [
         ("theirs", "keep", None, None)
     ]
+
+
+def test_two_imports_at_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them ends with exit code 3: at once beside a lock file, and without one when it is to write."""
+    import routing
+    from routing import locking
+    from routing.errors import StorageError
+    from routing.importing.catalog import StandIns, read_export
+    from routing.importing.from_catalog import import_export
+
+    text = "\n".join(["tables:", *(f"  {key}: data/{key}" for key in KEYS), "output:", *OUT_LINES])
+    config = routing.load_config(str(tmp_path / "config.yaml"), text=text)
+    views = {"databases": DATABASES, "routes": ROUTES}
+    older = read_export(exports(tmp_path / "older", MONDAY, **views), StandIns())
+    newer = read_export(exports(tmp_path / "newer", TUESDAY, **views), StandIns())
+    caught: list[StorageError] = []
+
+    def bring_newer(progress: str) -> None:
+        if progress == "writing the tables" and not caught:
+            with pytest.raises(StorageError) as error:
+                import_export(spark, config, newer, now=NOW)
+            caught.append(error.value)
+
+    import_export(spark, config, older, now=NOW, progress=bring_newer)
+    assert caught[0].exit_code == 3
+    assert "another run is at work on these tables: run 'import of 2026-02-01T00:00:00+00:00'" in str(caught[0])
+    assert not list(tmp_path.rglob("*.lock"))
+
+    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    moved = ROUTES.replace("TCP://stock:4022", "TCP://moved:4022")
+    newest_one = read_export(exports(tmp_path / "newest", WEDNESDAY, routes=moved), StandIns())
+
+    def bring_newest(progress: str) -> None:
+        if progress == "writing the tables":
+            import_export(spark, config, newest_one, now=NOW)
+
+    with pytest.raises(StorageError, match=r"somebody else has written to tables\.\w+ .* \(import again") as late:
+        import_export(spark, config, newer, now=NOW, progress=bring_newest)
+    assert late.value.exit_code == 3
+    rows = rows_of(spark.read.format("delta").load(str(config.tables["routes"])))
+    assert {row["address"] for row in rows if row["valid_to"] is None and row["name"] == "ToStock"} == {
+        "TCP://moved:4022"
+    }

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing import ledger
 from routing.errors import InputError, StorageError
 from tests.frames import frame_of, rows_of
+from tests.hooks import Killed, hooked, kill, once
 from tests.stored import OUTPUTS, SALES, STOCK, config_of, conversation, message, route, store, store_estate
 
 if TYPE_CHECKING:
@@ -117,14 +117,6 @@ class Story:
     rows: list[dict[str, Any]]
 
 
-class _Killed(Exception):
-    """Stands for a kill -9; tests/crash has the real one."""
-
-
-def _killed(*_: Any) -> None:
-    raise _Killed
-
-
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("story")
@@ -135,10 +127,8 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
     _append(spark, folder, SECOND)
     # Rewrites all files, and adds no row.
     spark.sql(f"OPTIMIZE delta.`{folder / 'in' / 'messages'}`")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger, "record", _killed)
-        with pytest.raises(_Killed):
-            routing.run(spark, config, run_id="killed", now=_at(13, 45))
+    with hooked(once("before runs", kill)), pytest.raises(Killed):
+        routing.run(spark, config, run_id="killed", now=_at(13, 45))
     failed = _tables(spark, config)
     assert {row["message_id"]: row["attempt"] for row in rows_of(routing.current_routes(spark, config))} == (
         dict.fromkeys(["m1", "m2", "m3", "m4", "m5", "m6", "m7"], 1)

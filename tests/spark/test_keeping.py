@@ -53,6 +53,49 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
     assert not frames["instances"].storageLevel.useMemory
 
 
+def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rows may be many bytes: one name of a million characters is enough."""
+    from routing.schemas import INSTANCES as INSTANCES_SCHEMA
+
+    monkeypatch.setattr(keeping, "HELD_BYTES", 50)
+    names = INSTANCES_SCHEMA.names
+    bytes_of_them: dict[str, dict[str, Any]] = {
+        "a name": {"instance_name": "é" * 25, "addresses": None},
+        "an element": {"instance_name": "n", "addresses": ["", "a" * 50]},
+    }
+    for what, columns in bytes_of_them.items():
+        row = {**INSTANCES[1], **columns}
+        short = {**row, "instance_name": row["instance_name"][:5], "addresses": None}
+        long = {**row, "instance_name": row["instance_name"] + "x"}
+        few, many = (frame_of(spark, [short, last], INSTANCES_SCHEMA).coalesce(1) for last in (short, long))
+        assert (keeping.held_frame(few) is few) is not keeping.has_arrow(), what
+        assert keeping.held_frame(many) is many, what
+        with keeping.Keeper() as keeper:
+            assert keeping.rows_of(keeper.keep(many)) == _whole([short, long], names), what
+            assert keeper.frames, what
+
+
+def test_a_client_of_spark_connect_takes_no_rows_without_bound(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from routing import session
+    from routing.schemas import INSTANCES as INSTANCES_SCHEMA
+
+    monkeypatch.setattr(session, "is_connect", lambda spark: True)
+    monkeypatch.setattr(keeping, "HELD_ROWS", 2)
+    monkeypatch.setattr(keeping, "CLIENT_ROWS", 3)
+    for has_arrow in {False, keeping.has_arrow()}:
+        monkeypatch.setattr(keeping, "has_arrow", lambda known=has_arrow: known)
+        three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
+        four = frame_of(spark, [*INSTANCES, INSTANCES[0]], INSTANCES_SCHEMA).coalesce(1)
+        with keeping.Keeper() as keeper:
+            kept = keeper.keep(three)
+            assert kept is not three
+            assert keeping.rows_of(kept) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+            assert keeper.keep(four) is four
+            assert not keeper.frames
+
+
 def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
@@ -67,6 +110,31 @@ def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: py
     with pytest.raises(LookupError):
         work()
     assert not frame.storageLevel.useMemory
+
+
+def test_what_outlives_a_block_is_released_only_when_that_fails(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from routing.schemas import INSTANCES as INSTANCES_SCHEMA
+
+    monkeypatch.setattr(keeping, "HELD_ROWS", 2)
+    frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
+
+    def work(error: type[Exception] | None) -> keeping.Keeper:
+        with keeping.released_on_failure() as keeper:
+            assert keeper.keep(frame).storageLevel.useMemory
+            if error is not None:
+                raise error
+            return keeper
+
+    kept = work(None)
+    seen = [frame.storageLevel.useMemory]
+    kept.release()
+    seen.append(frame.storageLevel.useMemory)
+    with pytest.raises(LookupError):
+        work(LookupError)
+    seen.append(frame.storageLevel.useMemory)
+    assert seen == [True, False, False]
 
 
 def test_at_once_keeps_the_order_and_tells_what_failed(spark: SparkSession) -> None:

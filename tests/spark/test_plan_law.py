@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing import keeping, pipeline
+from routing import joining, keeping, pipeline
 from tests.frames import frame_of, frames, rows_of
-from tests.plans import EXCHANGE, PYTHON, join_keys, main_paths, paths_to_kept
+from tests.plans import EXCHANGE, PYTHON, broadcast_tables, join_keys, main_paths, paths_to_kept
 from tests.reference.estates import joined, random_estate
 from tests.reference.resolver import resolve as reference
 from tests.spark.test_random_estates import assert_same
@@ -109,6 +109,8 @@ def test_adaptive_execution(
         # Whatever a message looks up, it looks up by one number.
         assert join_keys(done.resolved_routes, str(messages)) == [("bigint",)] * final.count("BroadcastHashJoin")
         assert jobs[0].notes == []
+        # The plan and the openers of requests, which come from the messages, fit.
+        assert broadcast_tables(done.resolved_routes, [str(messages)]) == {str(messages)}
         _assert_other_passes_are_hash_aggregates(done, messages)
     finally:
         done.unpersist()
@@ -140,21 +142,42 @@ def test_without_adaptive_execution_and_with_the_udf(
         done.unpersist()
 
 
+@pytest.mark.parametrize("held_by_tasks", [True, False], ids=["in memory", "sorted"])
 def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
-    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, jobs: list[Any]
+    spark: SparkSession,
+    tables: dict[str, list[dict[str, Any]]],
+    messages: Path,
+    jobs: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    held_by_tasks: bool,
 ) -> None:
+    if not held_by_tasks:
+        monkeypatch.setattr(joining, "TASK_BYTES", 0)
     done = resolved(spark, tables, messages, broadcast_limit="1B")
     try:
         path = main_path(done.resolved_routes, messages)
-        assert path.count("ShuffledHashJoin") == 2
-        assert "SortMergeJoin" not in path
-        assert "Sort" not in path
-        notes = " | ".join(jobs[0].notes)
-        assert len(jobs[0].notes) == 2, notes
-        assert "dialogs are over broadcast_limit" in notes
-        assert "the routing plan takes" in notes
-        assert notes.count("shuffled hash join") == 2
+        # The dialogs, the plan, and the openers of requests: of the message's own scope, and of msdb.
+        joins = ("ShuffledHashJoin", "SortMergeJoin")
+        assert [path.count(name) for name in joins] == ([4, 0] if held_by_tasks else [1, 3])
+        assert ("Sort" in path) is not held_by_tasks
+        assert broadcast_tables(done.resolved_routes, [str(messages)]) == set()
+        notes = jobs[0].notes
+        parts = (
+            "dialogs are",
+            "the routing plan takes",
+            "on record are",
+            "in a database are",
+            "open a route request are",
+        )
+        assert [[part in note for part in parts].index(True) for note in notes] == [0, 1, 2, 3, 4], notes
+        assert all("over broadcast_limit" in note for note in notes)
+        in_memory = [note.endswith("(shuffled hash join)") for note in notes]
+        assert in_memory == ([True] * 5 if held_by_tasks else [False, True, False, False, False])
+        assert all(note.endswith(("(shuffled hash join)", "(sort-merge join)")) for note in notes)
         assert_as_expected(done, tables)
+        expected = reference(tables, as_of=None, run_id="law").new_route_requests
+        assert_same(rows_of(done.new_route_requests), expected, "new_route_requests")
+        assert expected
     finally:
         done.unpersist()
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing import cli, pipeline, resolving, tables
+from routing import cli, pipeline, resolving
 from routing.errors import InputError, InternalError, StorageError
 from routing.release import release
 from tests.frames import frame_of, moment, rows_of
+from tests.hooks import hooked
 from tests.reference.resolver import resolve as reference
 from tests.spark.test_random_estates import assert_same
-from tests.stored import config_of, config_text, message, small_estate, store
+from tests.stored import OUTPUTS, config_of, config_text, message, small_estate, store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,17 +65,6 @@ def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
     patch.setattr(pipeline, "_fit_plan", then)
 
 
-def _watch_commits(patch: pytest.MonkeyPatch, commits: list[str]) -> None:
-    for name in ("overwrite", "append"):
-        write = getattr(tables, name)
-
-        def watched(rows: Any, key: str, *rest: Any, write: Any = write) -> Any:
-            commits.append(key)
-            return write(rows, key, *rest)
-
-        patch.setattr(tables, name, watched)
-
-
 def _append_message(spark: SparkSession, inputs: Path) -> None:
     from routing.schemas import MESSAGES
 
@@ -89,8 +79,13 @@ def done(spark: SparkSession, stored: Path, tmp_path_factory: pytest.TempPathFac
     config = config_of(inputs, folder / "out")
     commits: list[str] = []
     started = datetime.now(timezone.utc)
-    with pytest.MonkeyPatch.context() as patch:
-        _watch_commits(patch, commits)
+
+    def watch(moment: str) -> None:
+        when, _, key = moment.partition(" ")
+        if when == "after" and key in OUTPUTS:
+            commits.append(key)
+
+    with hooked(watch), pytest.MonkeyPatch.context() as patch:
         _between_passes(patch, lambda: _append_message(spark, inputs))
         first = routing.run(spark, config, run_id="first")
     finished = datetime.now(timezone.utc)
@@ -129,7 +124,11 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
     assert {"read", "resolved_routes"} <= set(seconds)
     assert all(value >= 0 for value in seconds.values())
     assert sum(seconds.values()) <= (row["finished_at"] - row["started_at"]).total_seconds() + 0.1
-    assert {name: row[name] for name in row if name not in ("started_at", "finished_at", "stage_seconds")} == {
+    # The table `runs` is made by this very row.
+    assert set(row["table_ids"]) == {"messages", *ORDER[:3]}
+    assert set(row["commit_identities"]) == {"messages", *ORDER[:3]}
+    others = ("started_at", "finished_at", "stage_seconds", "table_ids", "commit_identities")
+    assert {name: row[name] for name in row if name not in others} == {
         "run_id": "first",
         "mode": "full",
         "as_of": None,
@@ -196,7 +195,8 @@ def test_the_command_prints_the_row_of_the_run(spark: SparkSession, done: Done) 
     assert plain == {name: value for name, value in done.second.items() if name not in times}
     assert datetime.fromisoformat(done.second["as_of"]) == row["as_of"] == AS_OF
     assert json.loads(row["settings"])["resolve"]["broadcast_limit"] == "1B"
-    assert done.second_notes.count("shuffled hash join") == 2
+    # The dialogs, the plan, the request on record, and the one that m4 opens.
+    assert done.second_notes.count("shuffled hash join") == 4
     assert all(line.startswith("note: ") for line in done.second_notes.splitlines())
 
 

@@ -175,7 +175,7 @@ def test_catalog_names(spark: SparkSession, tmp_path: Path) -> None:
         )
         done = routing.run(spark, config)
         assert spark.table("shop.resolved").count() == done.row["rows_resolved"] == 5
-        assert done.row["output_versions"]["resolved_routes"] == 0
+        assert done.row["output_versions"]["resolved_routes"] == 1
         assert routing.read_run(spark, config, done.row["run_id"]).resolved_routes.count() == 5
     finally:
         spark.sql("DROP SCHEMA shop CASCADE")

@@ -1,47 +1,122 @@
-"""A table's newest version and who wrote it, from a log on a local file system."""
+"""A table's history and who wrote it, from a log on a local file system."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-from routing.commits import newest_version, written_by
+import pytest
+
+from routing.commits import ANNOUNCEMENT, commits_after, identity, latest_commits, newest_version
 from routing.config import Location
+from routing.errors import HistoryGap, StorageError
+from routing.protocol import RESTORE, RUN, Mark
+
+# Nothing here may ask Spark.
+NO_SPARK: Any = None
+RUN_A, RESTORE_4 = Mark(RUN, "a", "/out/runs"), Mark(RESTORE, "a", "/out/runs", 4)
 
 
-def log_of(folder: Path, *metadata: str | None) -> Location:
-    """A table's log with one commit for each user metadata."""
+def log_of(folder: Path, *infos: dict[str, Any]) -> Location:
+    """A table's log with one commit for each commit info, which stands behind an action as it may."""
     log = folder / "_delta_log"
     log.mkdir()
-    for version, text in enumerate(metadata):
-        info = {"operation": "WRITE", **({} if text is None else {"userMetadata": text})}
-        lines = [
-            json.dumps({"add": {"path": "commitInfo"}}),
-            json.dumps({"commitInfo": info}, separators=(",", ":")),
-        ]
+    for version, info in enumerate(infos):
+        lines = [json.dumps({"add": {"path": "commitInfo"}}), json.dumps({"commitInfo": info})]
         (log / f"{version:020}.json").write_text("\n".join(lines), encoding="utf-8")
     return Location(str(folder))
 
 
+def written(mark: str | None = None) -> dict[str, Any]:
+    return {"operation": "WRITE", **({} if mark is None else {"userMetadata": mark})}
+
+
 def test_the_newest_commit_is_the_version(tmp_path: Path) -> None:
-    table = log_of(tmp_path, "a", None, "b")
+    table = log_of(tmp_path, written(), written(), written())
     (tmp_path / "_delta_log" / "00000000000000000009.checkpoint.parquet").touch()
     (tmp_path / "_delta_log" / "00000000000000000009.crc").touch()
     (tmp_path / "_delta_log" / ".00000000000000000009.json.tmp").touch()
     assert newest_version(table) == 2
 
 
-def test_a_writer_is_told_by_its_metadata(tmp_path: Path) -> None:
-    table = log_of(tmp_path, "a", "b", "a", None)
-    assert written_by(table, "a") == [0, 2]
-    assert written_by(table, "c") == []
-    assert written_by(table, "a", newest=2) == [2]
-    assert written_by(table, "b", newest=2) == []
-
-
-def test_what_the_log_cannot_tell_is_left_to_spark(tmp_path: Path) -> None:
-    for text in (str(tmp_path), str(tmp_path / "missing"), "s3a://bucket/table"):
-        assert newest_version(Location(text)) is None
-        assert written_by(Location(text), "a") is None
-    log_of(tmp_path, "a")
+@pytest.mark.parametrize("text", ["", "missing"])
+def test_where_no_log_is_at_hand_there_is_no_version(tmp_path: Path, text: str) -> None:
+    assert newest_version(Location(str(tmp_path / text))) is None
+    log_of(tmp_path, written())
     assert newest_version(Location(str(tmp_path), is_name=True)) is None
+    assert newest_version(Location("s3a://bucket/table")) is None
+
+
+def test_marks_are_read_and_other_texts_are_not(tmp_path: Path) -> None:
+    table = log_of(tmp_path, written(RUN_A.as_text()), written("4c1d"), written('{"sbroute": 1}'), written("[]"))
+    found = commits_after(NO_SPARK, table, -1)
+    assert [commit.version for commit in found] == [0, 1, 2, 3]
+    assert [commit.mark for commit in found] == [RUN_A, None, None, None]
+    assert [commit.metadata for commit in found][1:3] == ["4c1d", '{"sbroute": 1}']
+    assert [commit.version for commit in commits_after(NO_SPARK, table, 2)] == [3]
+    assert commits_after(NO_SPARK, table, 3) == []
+
+
+def _announced(mark: Mark) -> dict[str, Any]:
+    properties = json.dumps({"delta.x": "y", ANNOUNCEMENT: mark.as_text()})
+    return {"operation": "SET TBLPROPERTIES", "operationParameters": {"properties": properties}}
+
+
+def _restored(version: int) -> dict[str, Any]:
+    return {"operation": "RESTORE", "operationParameters": {"version": version, "timestamp": None}}
+
+
+def test_a_restore_that_was_announced_is_marked_once(tmp_path: Path) -> None:
+    table = log_of(tmp_path, _announced(RESTORE_4), {"operation": "OPTIMIZE"}, _restored(4), _restored(4))
+    assert [commit.mark for commit in commits_after(NO_SPARK, table, -1)] == [None, None, RESTORE_4, None]
+
+
+@pytest.mark.parametrize(
+    "infos",
+    [
+        [_announced(RESTORE_4), _restored(3)],
+        [_announced(RUN_A), _restored(4)],
+        [{"operation": "SET TBLPROPERTIES", "operationParameters": {"properties": "{"}}, _restored(4)],
+        [{"operation": "SET TBLPROPERTIES", "operationParameters": {"properties": "[1]"}}, _restored(4)],
+        [{"operation": "SET TBLPROPERTIES"}, _restored(4)],
+    ],
+)
+def test_any_other_restore_is_somebody_elses(tmp_path: Path, infos: list[dict[str, Any]]) -> None:
+    assert [commit.mark for commit in commits_after(NO_SPARK, log_of(tmp_path, *infos), -1)] == [None, None]
+
+
+@pytest.mark.parametrize(("removed", "after"), [(0, -1), (1, 0), (2, 0)])
+def test_commits_that_are_gone_are_told(tmp_path: Path, removed: int, after: int) -> None:
+    table = log_of(tmp_path, written(), written(), written(), written())
+    (tmp_path / "_delta_log" / f"{removed:020}.json").unlink()
+    with pytest.raises(HistoryGap, match=r"has been cleaned up"):
+        commits_after(NO_SPARK, table, after)
+    assert [commit.version for commit in commits_after(NO_SPARK, table, 2)] == [3]
+
+
+def test_the_latest_are_as_many_as_there_are(tmp_path: Path) -> None:
+    table = log_of(tmp_path, *(written() for _ in range(30)))
+    assert [commit.version for commit in latest_commits(NO_SPARK, table)] == list(range(10, 30))
+    for version in range(25):
+        (tmp_path / "_delta_log" / f"{version:020}.json").unlink()
+    assert [commit.version for commit in latest_commits(NO_SPARK, table)] == list(range(25, 30))
+
+
+@pytest.mark.parametrize("line", ["{", "not JSON", '{"add": {"path": "x"}'])
+def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
+    table = log_of(tmp_path, written(), written())
+    with (tmp_path / "_delta_log" / f"{1:020}.json").open("a", encoding="utf-8") as file:
+        file.write(f"\n{line}\n")
+    with pytest.raises(StorageError, match="a line of version 1 is no JSON") as caught:
+        commits_after(NO_SPARK, table, 0)
+    assert caught.value.exit_code == 3
+
+
+def test_a_commit_is_told_from_another_of_its_number(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    one, other = log_of(tmp_path / "a", written("x")), log_of(tmp_path / "b", written("y"))
+    assert identity(NO_SPARK, one, 0) == identity(NO_SPARK, one, 0) != identity(NO_SPARK, other, 0)
+    assert len(identity(NO_SPARK, one, 0) or "") == 64
+    assert identity(NO_SPARK, one, 1) is None

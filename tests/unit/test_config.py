@@ -39,6 +39,16 @@ def test_a_location_holds_no_null_byte() -> None:
     assert "tables.routes holds a null byte" in faults(values)
 
 
+def test_a_location_holds_nothing_that_spark_replaces_in_sql() -> None:
+    """Spark puts settings and the environment in the place of ``${…}`` before it parses, quoted or not."""
+    values = {**WHOLE, "tables": {**WHOLE["tables"], "routes": "data/${env:HOME}", "databases": "a.${spark.x}"}}
+    text = faults(values)
+    assert "tables.routes holds ${, which" in text
+    assert "tables.databases holds ${, which" in text
+    dollars = {**WHOLE, "tables": {**WHOLE["tables"], "routes": "/data/$routes{}"}}
+    assert loaded(dollars).tables["routes"] == Location("/data/$routes{}")
+
+
 def test_defaults() -> None:
     config = loaded(WHOLE)
     assert config.tables["routes"] == Location("/conf/data/routes")

@@ -26,6 +26,7 @@ _READS = {"read", "readStream"}
 _WRITES = {"write", "writeTo", "writeStream", "saveAsTable", "insertInto", "mergeInto", "DeltaTable"}
 _ACTIONS = {"collect", "toPandas", "toArrow", "count", "first", "head", "take", "tail", "show", "isEmpty"}
 _ACTIONS |= {"toLocalIterator", "persist", "checkpoint", "localCheckpoint"}
+_HINTS = {"hint", "broadcast"}
 _CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.time", "time.monotonic"}
 _CLOCKS |= {f"F.{name}" for name in ("current_timestamp", "now", "current_date", "localtimestamp", "curdate")}
 _CHANCE = {"F.rand", "F.randn", "F.uuid", "F.shuffle", "F.monotonically_increasing_id", "uuid.uuid4"}
@@ -73,6 +74,19 @@ def _is_write(node: ast.AST) -> bool:
     return _either(node, _WRITES)
 
 
+def _is_hint(node: ast.AST) -> bool:
+    """A method or function by its name, however it is got at; a hint in SQL; Spark's own threshold."""
+    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pyspark"):
+        return any(alias.name in {*_HINTS, "*"} for alias in node.names)
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    in_text = text in _HINTS or "/*+" in text or "autoBroadcastJoin" in text
+    return _attribute(node, _HINTS) or in_text
+
+
+def _is_side(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {"Side", "side_of"}
+
+
 def _is_builder(node: ast.AST) -> bool:
     return _attribute(node, {"builder"})
 
@@ -106,9 +120,13 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "cache": (_is_cache, ()),
     "print": (_is_print, ("cli.py",)),
     "Python UDFs": (_is_udf, ("dialog_hash.py",)),
-    "reading tables": (_is_read, ("appended.py", "tables.py")),
-    "writing tables": (_is_write, ("tables.py",)),
+    "reading tables": (_is_read, ("appended.py", "commits.py", "tables.py")),
+    "writing tables": (_is_write, ("statements.py", "tables.py")),
     "building a session": (_is_builder, ("session.py",)),
+    # The hints of errors are sentences.
+    "hints to joins": (_is_hint, ("joining.py", "errors.py")),
+    # Of a known size, or as many as the questions that somebody asks; all else is measured.
+    "sides not measured": (_is_side, ("joining.py", "resolving.py", "analysis/explaining/judging.py")),
 }
 IN_RULE_ROOMS: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_clock}
 
@@ -156,6 +174,16 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
         ("writing tables", "frame.write.save('x')"),
         ("writing tables", "from delta import DeltaTable"),
         ("building a session", "SparkSession.builder.getOrCreate()"),
+        ("hints to joins", "F.broadcast(doubled)"),
+        ("hints to joins", "doubled.hint('merge')"),
+        ("hints to joins", "from pyspark.sql.functions import broadcast as small"),
+        ("hints to joins", "from pyspark.sql.functions import *"),
+        ("hints to joins", "small = functions.broadcast"),
+        ("hints to joins", "getattr(F, 'broadcast')(doubled)"),
+        ("hints to joins", "spark.sql('SELECT /*+ MAPJOIN(d) */ * FROM d')"),
+        ("hints to joins", "spark.conf.set('spark.sql.autoBroadcastJoinThreshold', '1GB')"),
+        ("sides not measured", "Side(doubled, how)"),
+        ("sides not measured", "joining.side_of(doubled, fits=True)"),
         ("actions", "rows = frame.collect()"),
         ("actions", "frame.select('x').first()"),
         ("clocks and chance", "t = datetime.now(timezone.utc)"),

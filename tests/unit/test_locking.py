@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from routing import faultpoints
+from routing import locking
 from routing.config import Location
 from routing.errors import StorageError
 from routing.locking import lock_file, only_run
@@ -82,6 +84,82 @@ def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
         pytest.fail("locked")
 
 
+def test_garbage_of_whoever_holds_the_lock(tmp_path: Path) -> None:
+    with (tmp_path / "runs.lock").open("w", encoding="utf-8") as held:
+        held.write("[" * 5000)
+        held.flush()
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with (
+            pytest.raises(StorageError, match=r"run 'unknown', process 'unknown'"),
+            only_run(Location(str(tmp_path / "runs")), "second"),
+        ):
+            pytest.fail("two at once")
+
+
+def _symbolic(victim: Path, file: Path) -> None:
+    file.symlink_to(victim)
+
+
+def _second_name(victim: Path, file: Path) -> None:
+    file.hardlink_to(victim)
+
+
+def _pipe(_: Path, file: Path) -> None:
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("put", [_symbolic, _second_name, _pipe])
+def test_what_a_link_leads_to_is_not_written(tmp_path: Path, put: Callable[[Path, Path], None]) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("somebody's", encoding="utf-8")
+    file = tmp_path / "runs.lock"
+    put(victim, file)
+    with pytest.raises(StorageError) as caught, only_run(Location(str(tmp_path / "runs")), "first"):
+        pytest.fail("locked")
+    assert str(caught.value) == (
+        f"'{file}' is a link or no ordinary file, and not written to (remove it, and run again)"
+    )
+    assert victim.read_text(encoding="utf-8") == "somebody's"
+    assert file.exists()
+
+
+def test_a_link_to_nowhere_makes_no_file(tmp_path: Path) -> None:
+    (tmp_path / "runs.lock").symlink_to(tmp_path / "made")
+    with (
+        pytest.raises(StorageError, match="is a link"),
+        only_run(Location(str(tmp_path / "runs")), "first"),
+    ):
+        pytest.fail("locked")
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_link_put_there_after_the_opening_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is changed between the lock and what is written: that goes to the file that was opened."""
+    victim, file = tmp_path / "victim", tmp_path / "runs.lock"
+    victim.write_text("somebody's", encoding="utf-8")
+    told = json.dumps
+
+    def swapping(what: object) -> str:
+        if not file.is_symlink():
+            file.unlink()
+            file.symlink_to(victim)
+        return told(what)
+
+    monkeypatch.setattr("routing.locking.json.dumps", swapping)
+    with only_run(Location(str(tmp_path / "runs")), "first"):
+        assert victim.read_text(encoding="utf-8") == "somebody's"
+    # Nor is it removed: it is not this run's.
+    assert file.is_symlink()
+
+
+def test_a_longer_text_of_a_killed_run_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "runs.lock").write_text(json.dumps({"pid": 1, "run_id": "x" * 500}), encoding="utf-8")
+    with only_run(Location(str(tmp_path / "runs")), "first"):
+        assert _told(tmp_path / "runs.lock") == {"pid": os.getpid(), "run_id": "first"}
+
+
 @pytest.mark.parametrize(
     ("location", "file"),
     [
@@ -98,13 +176,4 @@ def test_only_local_paths_have_one(location: Location, file: Path | None) -> Non
 
 
 def _environment(**added: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(faultpoints.__file__).parents[1]), **added}
-
-
-@pytest.mark.parametrize(("named", "status"), [("before runs", -signal.SIGKILL), ("after runs", 0), ("", 0)])
-def test_a_fault_point_kills_the_process_that_is_told_to(named: str, status: int) -> None:
-    line = "from routing import faultpoints; faultpoints.reached('before runs')"
-    done = subprocess.run(
-        [sys.executable, "-c", line], env=_environment(SBROUTE_FAULT=named), timeout=60, check=False
-    )
-    assert done.returncode == status
+    return {**os.environ, "PYTHONPATH": str(Path(locking.__file__).parents[1]), **added}

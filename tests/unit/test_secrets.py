@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -208,11 +209,79 @@ def test_what_the_parser_cannot_take_is_a_fault_of_the_file(text: str) -> None:
     assert "is not valid YAML" in told(WHOLE, text.replace(": ", "=", 1).replace("{as_of: ", "").rstrip("}"))
 
 
-def test_aliases_that_lead_in_a_circle_or_fan_out() -> None:
-    assert "unknown key" in told("a: &a [*a]")
-    bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
-    assert "49 faults: unknown key 'a0'" in told(bomb)
-    assert "1 secret: 'b.token'" in told(bomb + f"b: {{token: {VALUE}, x: *a39}}\n")
+def _fanned(last: str) -> str:
+    """Lists of lists, of which the last has two thousand million million values."""
+    return "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 52)) + last
+
+
+_MERGED = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n}\n  <<: [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 52))
+_LARGE = "it is larger than 2000000 characters, its aliases written out"
+_CIRCLE = "it holds itself, by its own alias"
+_NUMBER = "a number or time of more than 1000 characters"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (_fanned(""), _LARGE),
+        # Where a text shows the value.
+        (_fanned("resolve: {mode: *a51}"), _LARGE),
+        (_fanned(f"b: {{token: {VALUE}, x: *a39}}"), _LARGE),
+        (_MERGED, _LARGE),
+        ("tables: '" + "x" * 2_000_000 + "'", _LARGE),
+        ("a: &a [*a]", _CIRCLE),
+        ("tables: &t {routes: *t}", _CIRCLE),
+        ("tables: &t\n  <<: *t", _CIRCLE),
+        ("tables: &t {routes: {x: [1, *t]}}", _CIRCLE),
+        ("? &k [*k]\n: 1", _CIRCLE),
+        ("tables: 0x" + "f" * 100_000, _NUMBER),
+        ("tables: 1" + ":1" * 50_000, _NUMBER),
+        ("tables: 1." + "1" * 100_000, _NUMBER),
+    ],
+)
+def test_what_is_larger_than_it_looks(text: str, why: str) -> None:
+    started = time.monotonic()
+    found = told(text)
+    assert time.monotonic() - started < 5
+    assert found.startswith("the configuration '/conf/job.yaml', line ")
+    assert found.endswith(why)
+
+
+@pytest.mark.parametrize("value", ["&a [*a]", "0x" + "f" * 100_000, "{a: 1, a: 2}"])
+def test_so_is_what_set_gives(value: str) -> None:
+    assert "is not valid YAML" in told(WHOLE, f"tables.routes={value}")
+
+
+def test_an_alias_of_a_few_values_is_read() -> None:
+    text = yaml.safe_dump(WHOLE) + "spark: {a: &a '1', b: *a, c: *a}\n"
+    assert load("job.yaml", (), text).spark == {"a": "1", "b": "1", "c": "1"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x://" + ":" * 60_000, "eyJ-" * 25_000, "/" * 100_000, "http://" * 15_000, "a=" * 50_000, "a " * 50_000],
+)
+def test_a_long_value_is_judged_at_once(value: str) -> None:
+    started = time.monotonic()
+    assert not holds_secret(value)
+    assert holds_secret(f"{value} password=x")
+    assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+        "Bearer-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+        "eyJ-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+        "x.eyJ.eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.d",
+        "x://a:b:c@host",
+        "x://:b@host",
+        "x://::@host",
+    ],
+)
+def test_a_token_or_password_wherever_it_begins(value: str) -> None:
+    assert holds_secret(value)
 
 
 def test_the_command_prints_no_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

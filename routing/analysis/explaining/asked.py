@@ -140,8 +140,14 @@ def question(
         "--is-target": is_target,
     }
     given = [option for option, is_given in described.items() if is_given]
-    texts = {"--message-id": message_id, "--instance": instance, "--database": database, "--service": service}
-    texts |= {"--broker-instance": broker_instance, "--conversation-id": conversation_id}
+    texts = {
+        "--message-id": message_id,
+        "--instance": instance,
+        "--database": database,
+        "--service": service,
+        "--broker-instance": broker_instance,
+        "--conversation-id": conversation_id,
+    }
     for option, value in texts.items():
         # Halves of surrogates stand for such bytes; Spark cannot take them.
         if value is not None and any("\ud800" <= character <= "\udfff" for character in value):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing import intervals, matching
+from routing import intervals, matching, text
 from routing.analysis.explaining.lines import REST, SHOWN, STEP, Line
+from routing.joining import bounded
 from routing.terms import BLANKS, MatchingStep
 
 # What a route's line finds, in the order in which a step lists them.
@@ -20,7 +21,7 @@ RANKS = (MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER)
 CASE, AROUND, SLASH = "NAME_CASE", "NAME_BLANKS", "NAME_SLASH"
 OTHER_SERVICE, OTHER_BROKER, NO_SERVICE = "OTHER_SERVICE", "OTHER_BROKER_INSTANCE", "NO_SERVICE_NAME"
 EXPIRED, NOT_YET = "EXPIRED", "NOT_YET_VALID"
-_EDGE = f"[{BLANKS}/]"
+_EDGE = f"{BLANKS}/"
 
 
 def differences(asked: Column, named: Column) -> Column:
@@ -44,13 +45,14 @@ def differences(asked: Column, named: Column) -> Column:
 
 def _core(name: Column) -> Column:
     """A name without the blanks around it and the blanks and slashes after."""
-    return F.regexp_replace(name, rf"{_EDGE}+\z|\A[{BLANKS}]+", "")
+    return text.ltrim(text.rtrim(name, _EDGE), BLANKS)
 
 
 def _edges(name: Column) -> Column:
     """What `_core` leaves out, a bar between what was before and after."""
     before = F.regexp_extract(name, rf"\A([{BLANKS}]*)", 1)
-    return F.concat(before, F.lit("|"), F.regexp_extract(name, rf"({_EDGE}*)\z", 1))
+    after = name.substr(F.length(text.rtrim(name, _EDGE)) + 1, F.length(name))
+    return F.concat(before, F.lit("|"), after)
 
 
 def _blanks(name: Column) -> Column:
@@ -125,7 +127,7 @@ def _judged(searches: DataFrame, routes: DataFrame) -> DataFrame:
     scoped = routes.withColumnsRenamed(
         {"database_name": "scope", "service": "route_service", "broker": "route_broker"}
     )
-    joined = scoped.join(F.broadcast(searches), ["instance_name", "scope"], how="inner")
+    joined = scoped.join(bounded(searches), ["instance_name", "scope"], how="inner")
     message = matching.Bound(F.col("service"), F.col("broker"))
     route = matching.Route(F.col("route_service"), F.col("route_broker"))
     # The step in which the route would match a message that asks for just what it names.

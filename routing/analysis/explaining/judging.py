@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing import compiling, requests, resolving
 from routing import keys as routing_keys
+from routing.config import size_in_bytes
 from routing.dialog_hash import IMPLEMENTATIONS
+from routing.joining import Broadcasts, Side, bounded, side_of
 from routing.keeping import Keeper
 from routing.plan import routing_plan
 from routing.schemas import RESOLVED_ROUTES
@@ -59,8 +61,6 @@ def judged(tables: compiling.Checked, questions: DataFrame, options: compiling.O
     keys = asking.select(*routing_keys.KEY).distinct()
     job.plan = keeper.keep(routing_plan(keys, job.settings, job.uses, traced=True))
     opened = job.opened()
-    if opened is not None:
-        opened = keeper.keep(opened)
     every = _every_choice(job, keyed)
     counted = every.groupBy("question").agg(F.count("*").alias("choices"))
     # question numbers the questions, so the join keeps their number.
@@ -74,7 +74,7 @@ def judged(tables: compiling.Checked, questions: DataFrame, options: compiling.O
         traced=traced,
         verdicts=_verdicts(job, traced, both["every"]),
         possible=_resolved(job, both["every"]),
-        requests=None if opened is None else _known_requests(job, opened),
+        requests=None if opened is None else _known_requests(job, opened.rows),
     )
 
 
@@ -86,8 +86,9 @@ def _job(
     dialogs = None
     if settings.dialogs is not None:
         # Where messages may ask for routes all dialogs of the instance are here, else those of the questions.
-        dialogs = compiling.Dialogs(settings.dialogs, fit=not uses.requests, end=True)
-    return compiling.Compiled(messages, settings, uses, dialogs, options, keeper)
+        dialogs = compiling.Dialogs(side_of(settings.dialogs, fits=not uses.requests), end=True)
+    broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit))
+    return compiling.Compiled(messages, settings, uses, dialogs, options, keeper, broadcasts)
 
 
 def _keyed(job: compiling.Compiled) -> DataFrame:
@@ -96,14 +97,14 @@ def _keyed(job: compiling.Compiled) -> DataFrame:
     acknowledged is the id that each is bound to when the dialog's far_broker_instance is left out.
     """
     valid = job.valid().where(F.col("question").isNotNull())
-    rows = None
+    side = None
     if job.dialogs is not None:
-        rows = job.dialogs.rows.withColumn("far_broker", F.lit(None).cast("string"))
-    broadcast = job.dialogs is None or job.dialogs.fit
-    bound = routing_keys.bound(routing_keys.in_dialog(valid, rows, broadcast=broadcast))
+        side = job.dialogs.side
+        side = replace(side, rows=side.rows.withColumn("far_broker", F.lit(None).cast("string")))
+    bound = routing_keys.bound(routing_keys.in_dialog(valid, side))
     acknowledged = bound.select("question", F.col("bound_broker").alias("acknowledged"))
     # question numbers the questions, so the join keeps their number.
-    return job.keyed(valid).join(F.broadcast(acknowledged), "question", how="left")
+    return job.keyed(valid).join(bounded(acknowledged), "question", how="left")
 
 
 def _chosen(job: compiling.Compiled, keyed: DataFrame, plan: DataFrame) -> DataFrame:
@@ -117,13 +118,13 @@ def _every_choice(job: compiling.Compiled, keyed: DataFrame) -> DataFrame:
     return every.withColumn("choice", F.explode("choice.every"))
 
 
-def _with_openers(job: compiling.Compiled, messages: DataFrame, opened: DataFrame | None) -> DataFrame:
+def _with_openers(job: compiling.Compiled, messages: DataFrame, opened: Side | None) -> DataFrame:
     if opened is None:
         return messages.withColumns({"opens": F.lit(False), "opens_in_msdb": F.lit(False)})
     return resolving.with_openers(messages, opened, in_msdb=job.uses.own_addresses)
 
 
-def _openers_of_all(job: compiling.Compiled, every: DataFrame, opened: DataFrame | None) -> DataFrame:
+def _openers_of_all(job: compiling.Compiled, every: DataFrame, opened: Side | None) -> DataFrame:
     """Every choice with what becomes of step 4.
 
     A choice that comes back and asks in msdb is held against the requests on record and those that messages
@@ -134,8 +135,11 @@ def _openers_of_all(job: compiling.Compiled, every: DataFrame, opened: DataFrame
         if job.uses.own_addresses:
             asking = asking.unionByName(requests.asking_in_msdb(every))
         request = F.struct("requested_at", "message_id", "ended_at")
-        record = _known_requests(job, opened).groupBy("instance_name", "database_name", "service")
-        opened = requests.openers(asking, record.agg(F.collect_list(request).alias("requests")))
+        grouped = _known_requests(job, opened.rows).groupBy("instance_name", "database_name", "service")
+        record = job.keeper.keep(grouped.agg(F.collect_list(request).alias("requests")))
+        known = job.broadcasts.side("the requests on record", record)
+        # As many as the questions' choices, at most.
+        opened = side_of(requests.openers(asking, known), fits=True)
     return _with_openers(job, every, opened)
 
 

@@ -9,6 +9,7 @@ from routing import locating
 from routing.analysis.explaining import candidates
 from routing.analysis.explaining.lines import LOCATION, SHOWN, STEP, Line, part
 from routing.analysis.explaining.searches import Search, searches
+from routing.joining import bounded
 from routing.terms import MatchingStep
 
 
@@ -115,7 +116,7 @@ def request_lines(line: Line, traced: DataFrame, search: Search, requests: DataF
         "decided_at",
     )
     is_own = (F.col("message_id") == F.col("own_id")) & (F.col("requested_at") == F.col("decided_at"))
-    found = requests.join(F.broadcast(asked), ["instance_name", "database_name", "service"], how="inner")
+    found = requests.join(bounded(asked), ["instance_name", "database_name", "service"], how="inner")
     newest = Window.partitionBy("question").orderBy(F.col("requested_at").desc(), F.col("message_id").desc())
     nth = F.row_number().over(newest)
     return (

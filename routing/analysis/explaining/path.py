@@ -29,6 +29,7 @@ from routing.analysis.explaining.lines import (
 )
 from routing.analysis.explaining.searches import Search, complete, searches
 from routing.choosing import Tier
+from routing.joining import bounded
 from routing.terms import MatchingStep, Reason
 
 
@@ -37,7 +38,7 @@ def steps(judged: Judged, *, is_as_of: bool) -> DataFrame:
     verdict = judged.verdicts.select("question", F.col("reason").alias("verdict_reason"))
     traced = complete(judged.traced)
     # A question has one verdict.
-    with_verdict = traced.join(F.broadcast(verdict), "question", how="left")
+    with_verdict = traced.join(bounded(verdict), "question", how="left")
     # Without own addresses nothing comes back.
     told = searches() if judged.job.uses.own_addresses else searches()[:1]
     line = Line()

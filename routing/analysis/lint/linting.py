@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import reduce
@@ -18,7 +17,7 @@ from routing.analysis.lint.finding import SHAPE
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
 from routing.conform import conform, in_shape
 from routing.errors import InputError
-from routing.keeping import Keeper
+from routing.keeping import Keeper, released_on_failure
 from routing.schemas import OPTIONAL_INPUTS
 
 READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
@@ -62,8 +61,7 @@ def lint(
     once; no table is collected. Raises InputError where a table or column is missing.
     """
     moment = now if now.tzinfo else now.replace(tzinfo=timezone.utc)
-    with ExitStack() as on_failure:
-        keeper = on_failure.enter_context(Keeper())
+    with released_on_failure() as keeper:
         # Every family of findings reads these: each scan of a table is planned anew, files and all.
         conformed = {key: keeper.cached(frame) for key, frame in _conformed(tables).items()}
         given = estate_of(conformed, moment, expiring_within_days)
@@ -72,7 +70,6 @@ def lint(
         used = None if resolved is None else keeper.keep(traffic.used_routes(resolved))
         evidence = registry.Evidence(given, verdicts, resolved, used)
         judged = keeper.keep(_judged(registry.all_found(evidence), suppress))
-        on_failure.pop_all()
     return Lint(
         findings=_ordered(judged.where(~F.col("is_suppressed"))),
         suppressed=_ordered(judged.where("is_suppressed")),

@@ -14,6 +14,7 @@ from routing.analysis.lint.finding import exploded, found, listed
 from routing.analysis.lint.probing import ARRIVALS, ROUTES
 from routing.analysis.lint.shadows import addresses_of
 from routing.configuration import FROM_NETWORK
+from routing.joining import bounded
 from routing.terms import MSDB, Outcome
 
 # A chain of forwarders is cut from both ends in each round: one of up to twice as many is told from a loop.
@@ -33,7 +34,7 @@ def loops(estate: Estate, verdicts: DataFrame) -> DataFrame:
     )
     # One row, also where nothing is forwarded for any service.
     rest = hops.where("service = ''").agg(F.collect_set(_edge()).alias("rest"))
-    named = named.crossJoin(F.broadcast(rest)).select("service", "edges", "known", "rest", F.col("ids"))
+    named = named.crossJoin(bounded(rest)).select("service", "edges", "known", "rest", F.col("ids"))
     by_id = named.withColumn("id", F.explode("ids")).withColumn("own", _own_edges())
     whole = by_id.select("service", "own", F.concat("own", _rest_edges()).alias("edges"))
     anything = rest.select(F.lit("any other service").alias("service"), F.col("rest").alias("own"))
@@ -71,7 +72,7 @@ def _hops(estate: Estate, verdicts: DataFrame) -> DataFrame:
         ),
     )
     places = estate.places.select("address", F.col("instance_name").alias("there"))
-    return arriving.join(F.broadcast(places), "address", how="left")
+    return arriving.join(bounded(places), "address", how="left")
 
 
 def _edge() -> Column:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from routing import keys as routing_keys
 from routing.analysis.lint.estate import Estate, holders, is_users
 from routing.configuration import FROM_NETWORK, Features
+from routing.joining import bounded
 from routing.plan import routing_plan
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MSDB, NETWORK_KIND
 
@@ -130,7 +131,7 @@ def named_routes(estate: Estate) -> DataFrame:
 def _leading(estate: Estate) -> DataFrame:
     """Named routes with the other instances whose address they have (instance_name)."""
     places = estate.places.select("instance_name", "address")
-    led = named_routes(estate).join(F.broadcast(places), "address", how="inner")
+    led = named_routes(estate).join(bounded(places), "address", how="inner")
     return led.where(F.col("instance_name") != F.col("by_instance"))
 
 
@@ -165,7 +166,7 @@ def _for_asking(estate: Estate) -> DataFrame:
     )
     held = estate.settings.holders.where(is_users(F.col("service"))).select("instance_name", "service")
     return _question(
-        held.join(F.broadcast(asking), "instance_name", how="inner"),
+        held.join(bounded(asking), "instance_name", how="inner"),
         ASKING,
         instance_name=F.col("instance_name"),
         key_database=scope(F.col("database_name")),

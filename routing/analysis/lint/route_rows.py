@@ -9,6 +9,7 @@ from routing import text
 from routing.analysis.lint import addresses, refused
 from routing.analysis.lint.estate import Estate, host
 from routing.analysis.lint.finding import exploded
+from routing.joining import bounded
 
 
 def route_rows(estate: Estate) -> DataFrame:
@@ -51,11 +52,11 @@ def _with_surroundings(estate: Estate) -> DataFrame:
     ports = F.collect_set(F.when(F.col("port") != "", F.col("port"))).alias("ports")
     services = estate.tables["services"].select("name", text.comparable_address(F.col("name")).alias("folded"))
     return (
-        rows.join(F.broadcast(own), "instance_name", how="left")
-        .join(F.broadcast(places), "compared", how="left")
-        .join(F.broadcast(estate.places.groupBy("host").agg(ports)), "host", how="left")
+        rows.join(bounded(own), "instance_name", how="left")
+        .join(bounded(places), "compared", how="left")
+        .join(bounded(estate.places.groupBy("host").agg(ports)), "host", how="left")
         .join(
-            F.broadcast(services.groupBy("folded").agg(F.collect_set("name").alias("nearly"))),
+            bounded(services.groupBy("folded").agg(F.collect_set("name").alias("nearly"))),
             "folded",
             how="left",
         )

@@ -9,6 +9,7 @@ from routing import text
 from routing.analysis.lint.estate import Estate, holders
 from routing.analysis.lint.finding import exploded, found, listed
 from routing.analysis.lint.probing import ROUTES, contested, database_of
+from routing.joining import bounded
 from routing.terms import LOCAL_ADDRESS, MatchingStep
 
 _SCOPE = ("instance_name", "database_name")
@@ -50,7 +51,7 @@ def shadowed(estate: Estate, verdicts: DataFrame) -> DataFrame:
         .withColumn("name", F.col("route.name"))
         .join(used, [*_SCOPE, "name"], how="left_anti")
         .join(
-            F.broadcast(off.select("instance_name", F.col("name").alias("database_name"))),
+            bounded(off.select("instance_name", F.col("name").alias("database_name"))),
             list(_SCOPE),
             how="left_anti",
         )
@@ -80,7 +81,7 @@ def open_to_several(estate: Estate, verdicts: DataFrame) -> DataFrame:
     places = estate.places.select("address", F.col("instance_name").alias("holder_instance"))
     holding = holders(estate).select("service", "holder_instance").distinct()
     targets = (
-        opened.join(F.broadcast(places), "address", how="inner")
+        opened.join(bounded(places), "address", how="inner")
         .join(holding, ["service", "holder_instance"], how="inner")
         .groupBy(*_SCOPE, "service", "route_name")
         .agg(F.collect_set("holder_instance").alias("targets"))

@@ -13,8 +13,15 @@ from dataclasses import dataclass
 LONGEST_CELL = 20_000
 """No column of the views is longer than 4,000 characters; a quote that stays open for more was none."""
 
+SEPARATORS = (",", "\t", ";", "|")
+
 _EMPTY_TEXT = "\x00"
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_CLOSED = {
+    separator: re.compile(rf'[ ]*"((?:[^"]|""){{0,{LONGEST_CELL}}})"[ ]*(?={re.escape(separator)}|\r|\n|\Z)')
+    for separator in SEPARATORS
+}
+_PLAIN = {separator: re.compile(rf"[^{re.escape(separator)}\r\n]*") for separator in SEPARATORS}
 
 
 @dataclass(frozen=True)
@@ -50,18 +57,16 @@ class Line:
 
 def lines(text: str, separator: str) -> Iterator[Line]:
     """The lines of a text; a quoted cell may hold line ends."""
-    closed = re.compile(rf'[ ]*"((?:[^"]|""){{0,{LONGEST_CELL}}})"[ ]*(?={re.escape(separator)}|\r|\n|\Z)')
-    plain = re.compile(rf"[^{re.escape(separator)}\r\n]*")
     position, number = 0, 1
     while position < len(text):
         start, cells = number, []
         while True:
-            match = closed.match(text, position) if _opens(text, position) else None
+            match = _CLOSED[separator].match(text, position) if _opens(text, position) else None
             if match is not None:
                 cells.append(Cell(_inside(match.group(1)), is_quoted=True))
                 number += len(_LINE_END.findall(match.group(0)))
             else:
-                match = plain.match(text, position)
+                match = _PLAIN[separator].match(text, position)
                 assert match is not None  # it matches nothing as well
                 cells.append(Cell(match.group(0)))
             position = match.end()

@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from routing.importing.catalog.cells import Line, lines
+from routing.importing.catalog.cells import SEPARATORS, Line, lines
 from routing.importing.catalog.values import typed
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, View
 from routing.importing.faults import unreadable_file
 
-SEPARATORS = (",", "\t", ";", "|")
 _NAMES = {name for view in VIEWS.values() for name in (*view.layout, *view.exported)}
 _REMARKS = re.compile(r"\(\d+ rows? affected\)|Changed database context to '.*'\.|Completion time: .*")
 _TRIED = 100

@@ -23,18 +23,17 @@ _BLANKS = " \t\n\r"
 _HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
 _TCP = re.compile(rf"tcp://{_HOST}(?::[0-9]{{1,5}})?", re.IGNORECASE)
 _KEYWORDS = ("local", "transport")
-_TEXTS = (
-    ("SERVICE_NAME", "service_name", 256),
-    ("BROKER_INSTANCE", "broker_instance", 128),
-    ("ADDRESS", "address", 256),
-    ("MIRROR_ADDRESS", "mirror_address", 256),
-)
 
 
 def check_options(options: RouteOptions) -> None:
     """Each given option by itself; raises RefusalError."""
-    for word, attribute, longest in _TEXTS:
-        text = getattr(options, attribute)
+    texts = (
+        ("SERVICE_NAME", options.service_name, 256),
+        ("BROKER_INSTANCE", options.broker_instance, 128),
+        ("ADDRESS", options.address, 256),
+        ("MIRROR_ADDRESS", options.mirror_address, 256),
+    )
+    for word, text, longest in texts:
         if text is None:
             continue
         if text == "":

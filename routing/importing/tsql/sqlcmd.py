@@ -25,12 +25,14 @@ Include = Callable[[str, str], tuple[str, str]]
 """The file of ``:r``: (the including file, the path as written) → (its name, its text)."""
 
 _DEEPEST_INCLUDE, _MOST_INCLUDES = 16, 1000
+# Characters that variables stand for in a script and its files, all together: a variable that stands for itself
+# twice doubles with each line.
+_MOST_FILLED_IN = 1_000_000
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _VARIABLE = re.compile(r"\$\(([^\s()'\"$]+)\)")
-_GO = re.compile(r"\s*GO(?:\s+(\S+?))?\s*;?\s*", re.IGNORECASE)
-_COMMAND = re.compile(r"\s*:([A-Za-z]+)\b[ \t]*(.*)")
+_COMMAND = re.compile(r"\s*:([A-Za-z]+)\b(.*)", re.DOTALL)
 _SYSTEM = re.compile(r"\s*:?!!")
-_LEAVE = re.compile(r"\s*:?(?:EXIT|QUIT)\s*(\(.*\))?\s*", re.IGNORECASE)
+_LEAVE = re.compile(r"\s*:?(?:EXIT|QUIT)(.*)", re.IGNORECASE | re.DOTALL)
 _SETTING = re.compile(r'(\S+)(?:\s+("(?:[^"]|"")*"|\S+))?\s*(?:--.*)?')
 _WITHOUT_EFFECT = {
     "ed",
@@ -77,6 +79,7 @@ class _Lines:
         self._server: str | None = None
         self._over = False
         self._includes = 0
+        self._filled_in = 0
 
     def read(self, text: str, file: str, depth: int) -> None:
         """Feed one file; what it leaves open goes on in the file that includes it."""
@@ -106,61 +109,72 @@ class _Lines:
 
     def _line(self, line: str, file: str, number: int) -> None:
         found, state = segments(line, self._state)
-        go = _GO.fullmatch(_code(line, found)) if self._state == CODE else None
+        go = _go(_code(line, found)) if self._state == CODE else None
         after = CODE if state.mode is Mode.LINE_COMMENT else state
-        if go:
-            self._go(go.group(1), file, number)
+        if go is not None:
+            self._go(go, file, number)
             if after == CODE:
                 return
             # A comment that GO's line leaves open belongs to the next batch.
             line, found = "/*" * after.depth, []
         self._state = after
-        for piece in _LINE_END.split(self._replaced(line, found)):
+        for piece in _LINE_END.split(self._replaced(line, found, file, number)):
             self._pending.append(piece)
             self._places.append((file, number))
 
-    def _go(self, count: str | None, file: str, number: int) -> None:
+    def _go(self, count: str, file: str, number: int) -> None:
         """A repeated batch leaves what one run leaves; GO 0 asks for none at all."""
-        if count is not None and count.isdecimal() and int(count) == 0:
+        if count.isdecimal() and not any(int(digit) for digit in count):
             self._report(file, number, "GO 0 does not run its batch")
             self._drop()
         self.flush()
 
-    def _replaced(self, line: str, found: list[Segment]) -> str:
+    def _replaced(self, line: str, found: list[Segment], file: str, number: int) -> str:
         if "$(" not in line:
             return line
         parts = []
         for part in found:
             piece = line[part.start : part.end]
             is_comment = part.mode in (Mode.COMMENT, Mode.LINE_COMMENT)
-            parts.append(piece if is_comment else self._filled(piece))
+            parts.append(piece if is_comment else self._filled(piece, file, number))
         return "".join(parts)
 
-    def _filled(self, text: str) -> str:
+    def _filled(self, text: str, file: str, number: int) -> str:
+        """The text with its variables' values: these are counted, and reading ends where they are too much."""
+
         def value(match: re.Match[str]) -> str:
             name = match.group(1)
             marked = f"{UNKNOWN_OPEN}{name}{UNKNOWN_CLOSE}"
-            return self._variables.get(name.casefold(), marked)
+            known = self._variables.get(name.casefold())
+            self._filled_in += len(known or "")
+            return marked if known is None or self._filled_in > _MOST_FILLED_IN else known
 
-        return _VARIABLE.sub(value, text)
+        was_over = self._filled_in > _MOST_FILLED_IN
+        filled = _VARIABLE.sub(value, text)
+        if self._filled_in > _MOST_FILLED_IN and not was_over:
+            why = f"its variables stand for more than {_MOST_FILLED_IN} characters: the script is read up to here"
+            self._report(file, number, why)
+            self._over = True
+        return filled
 
     def _command(self, line: str, file: str, number: int, depth: int) -> bool:
         if _SYSTEM.match(line):
             return True
         leave = _LEAVE.fullmatch(line)
-        if leave:
-            self._leave(leave.group(1) is not None, file, number)
+        asked = leave.group(1).strip() if leave else None
+        if asked is not None and (asked == "" or (asked.startswith("(") and asked.endswith(")"))):
+            self._leave(asked != "", file, number)
             return True
         command = _COMMAND.fullmatch(line)
         if command is None:
             return False
-        name, rest = command.group(1).lower(), command.group(2)
+        name, rest = command.group(1).lower(), command.group(2).lstrip(" \t")
         if name == "setvar":
             self._setvar(rest, file, number)
         elif name == "r":
             self._read_file(rest, file, number, depth)
         elif name == "connect":
-            self._server = self._filled(rest).split(" ")[0].strip()
+            self._server = self._filled(rest, file, number).split(" ")[0].strip()
         elif name == "reset":
             self._drop()
         elif name not in _WITHOUT_EFFECT:
@@ -187,10 +201,10 @@ class _Lines:
             return
         if value.startswith('"') and len(value) > 1:
             value = value[1:-1].replace('""', '"')
-        self._variables[name] = self._filled(value)
+        self._variables[name] = self._filled(value, file, number)
 
     def _read_file(self, rest: str, file: str, number: int, depth: int) -> None:
-        path = self._filled(rest).strip().strip('"')
+        path = self._filled(rest, file, number).strip().strip('"')
         missing = unknown_variable(path)
         if missing is not None:
             why = f"sqlcmd variable {shown(missing)} has no value"
@@ -208,6 +222,17 @@ class _Lines:
                 self.read(text, included, depth + 1)
                 return
         self._report(file, number, f"the file {shown(as_written(path))} of :r is not read: {why}")
+
+
+def _go(code: str) -> str | None:
+    """What ``GO`` is told, empty where that is nothing; None where a line is no GO.
+
+    Not one expression: blanks before and after what may be missing would take time by the square of their number.
+    """
+    parts = code.rstrip().removesuffix(";").split()
+    if not parts or parts[0].lower() != "go" or len(parts) > 2:
+        return None
+    return parts[1] if len(parts) > 1 else ""
 
 
 def _code(line: str, found: list[Segment]) -> str:

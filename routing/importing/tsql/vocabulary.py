@@ -8,7 +8,7 @@ UNKNOWN_OPEN, UNKNOWN_CLOSE = "\ue000", "\ue001"
 """Private characters around the name of a sqlcmd variable that has no value; to the tokenizer they
 are letters, so ``$(prefix)_route`` stays one name."""
 
-UNKNOWN_VARIABLE = re.compile(f"{UNKNOWN_OPEN}([^{UNKNOWN_CLOSE}]*){UNKNOWN_CLOSE}")
+UNKNOWN_VARIABLE = re.compile(f"{UNKNOWN_OPEN}([^{UNKNOWN_OPEN}{UNKNOWN_CLOSE}]*){UNKNOWN_CLOSE}")
 
 STARTERS = frozenset(
     re.findall(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import time
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from routing.importing.tsql import Script
-from routing.importing.tsql.sqlcmd import Batch, batches
+from routing.importing.tsql.sqlcmd import Batch, _go, batches
 from routing.importing.tsql.statements import CreateRoute, Problem
 
 ReadText = Callable[..., Script]
@@ -145,3 +150,74 @@ def test_without_a_way_to_files_an_include_is_reported(read: ReadText) -> None:
         (1, "the file 'other.sql' of :r is not read: only the script itself is read here"),
         (2, "the file '$(dir)/x.sql' of :r is not read: sqlcmd variable 'dir' has no value"),
     ]
+
+
+_LINES = st.text(st.sampled_from("GOgo \t;05x/-"), max_size=12)
+
+
+@given(_LINES)
+@example("GO ;")
+@example("GO 5;;")
+@example("GO;5")
+@example(" GO 0 ; ")
+def test_go_is_what_this_expression_says(line: str) -> None:
+    """Which takes time by the square of the blanks, and is not used for that."""
+    match = re.fullmatch(r"\s*GO(?:\s+(\S+?))?\s*;?\s*", line, re.IGNORECASE)
+    found = _go(line)
+    assert (found is None) == (match is None)
+    # A semicolon for a count counts nothing either way.
+    assert match is None or found == (match.group(1) or "").removesuffix(";") or found == match.group(1)
+
+
+@pytest.mark.parametrize(
+    ("line", "batches_made"),
+    [
+        ("GO" + " " * 40_000, 2),
+        ("GO" + " " * 40_000 + "x y", 1),
+        ("GO 1" + "\t" * 40_000 + "x", 1),
+        ("GO " + "9" * 40_000, 2),
+        (" " * 40_000 + "GO" + " " * 40_000 + ";", 2),
+        ("EXIT" + " " * 40_000 + "x", 1),
+        ("EXIT (" + " " * 40_000 + "x", 1),
+        (":QUIT" + "\t" * 40_000, 0),
+        ("EXIT" + " " * 40_000 + "(" + " " * 40_000 + ")" + " " * 40_000, 1),
+        (":setvar a" + " " * 40_000 + "b c", 1),
+        (":setvar a " + '"' * 40_001 + " c", 1),
+        (":connect" + " " * 40_000 + "srv", 1),
+        (":r" + " " * 40_000, 1),
+        ("$(" * 40_000, 1),
+        ("\ue000" * 40_000, 1),
+    ],
+)
+def test_a_long_line_takes_no_time(line: str, batches_made: int) -> None:
+    started = time.monotonic()
+    assert len(_texts(f"a\n{line}\nb")) == batches_made
+    assert time.monotonic() - started < 3
+
+
+def test_a_variable_that_doubles_ends_the_script(read: ReadText) -> None:
+    doubling = ":setvar a 0123456789\n" + ":setvar a $(a)$(a)\n" * 100
+    tracemalloc.start()
+    started = time.monotonic()
+    script = read(f"DROP ROUTE early\nGO\n{doubling}DROP ROUTE late\nPRINT '$(a)'\n")
+    assert time.monotonic() - started < 3
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
+    assert [statement.name for statement in script.statements] == ["early"]
+    assert [(problem.line, problem.why) for problem in script.problems] == [
+        (19, "its variables stand for more than 1000000 characters: the script is read up to here"),
+        (20, "what follows is not run: the script ended above"),
+    ]
+
+
+def test_a_long_value_that_stands_often_ends_the_script(read: ReadText) -> None:
+    script = read(f":setvar a {'x' * 60_000}\n" + "CREATE ROUTE r WITH ADDRESS = '$(a)'\nGO\n" * 100)
+    assert script.statements == ()
+    assert sum("longer than 256" in problem.why for problem in script.problems) == 16
+    assert sum("stand for more than" in problem.why for problem in script.problems) == 1
+    assert len(script.problems) == 19
+
+
+def test_values_of_a_large_script_are_no_such_thing(read: ReadText) -> None:
+    script = read(":setvar db Sales\n" + "DROP ROUTE [$(db)_a]\nGO\n" * 10_000)
+    assert (len(script.statements), script.problems) == (10_000, ())

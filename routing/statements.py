@@ -1,0 +1,197 @@
+"""The only room that runs SQL text and names tables by text.
+
+Its functions take locations, numbers, schemas and names of columns, and quote what is a name. Nobody hands in a
+text that Spark parses: inside, the type `Sql` tells such a text from any other.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from routing.config import Location
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
+
+
+class Sql(str):
+    """A piece of SQL of which every part is constant, a number or quoted; only this room makes it."""
+
+    __slots__ = ()
+
+
+_COMMA, _DOT, _AND, _BLANK = Sql(", "), Sql("."), Sql(" AND "), Sql(" ")
+
+
+def _sql(template: str, /, **parts: Sql | int) -> Sql:
+    """A constant text with its ``{parts}`` put in; what is put in is not looked into for further ones."""
+    for name, part in parts.items():
+        if not isinstance(part, Sql | int):
+            raise TypeError(f"{name} is put into SQL without being quoted: {part!r}")
+    return Sql(template.format(**parts))
+
+
+def _joined(parts: Iterable[Sql], by: Sql = _COMMA) -> Sql:
+    return Sql(by.join(parts))
+
+
+def quoted(name: str) -> Sql:
+    """One name: of a column, or one part of a table's."""
+    return Sql("`" + name.replace("`", "``") + "`")
+
+
+def sql_name(location: Location) -> Sql:
+    """The table as SQL names it, every part quoted."""
+    parts = location.text.split(".") if location.is_name else ["delta", location.text]
+    return _joined((quoted(part) for part in parts), by=_DOT)
+
+
+def _literal(text: str) -> Sql:
+    r"""A text between apostrophes; a dollar sign is written ``\u0024``, since ``${…}`` would be replaced in it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
+    return Sql("'" + escaped + "'")
+
+
+def _kind(kind: DataType) -> Sql:
+    """A type as SQL writes it, names of nested fields quoted."""
+    if isinstance(kind, ArrayType):
+        return _sql("array<{element}>", element=_kind(kind.elementType))
+    if isinstance(kind, MapType):
+        return _sql("map<{key}, {value}>", key=_kind(kind.keyType), value=_kind(kind.valueType))
+    if isinstance(kind, StructType):
+        fields = (_sql("{name}: {kind}", name=quoted(f.name), kind=_kind(f.dataType)) for f in kind)
+        return _sql("struct<{fields}>", fields=_joined(fields))
+    return Sql(kind.simpleString())
+
+
+def _column(field: StructField) -> Sql:
+    return _sql("{name} {kind}", name=quoted(field.name), kind=_kind(field.dataType))
+
+
+def read_named(reader: DataFrameReader, location: Location) -> DataFrame:
+    """A table of the catalog, with the options that the reader was given."""
+    return reader.table(sql_name(location))
+
+
+def save_named(writer: DataFrameWriter, location: Location) -> None:
+    """Write rows to a table of the catalog, with the options that the writer was given."""
+    writer.saveAsTable(sql_name(location))
+
+
+def describe_history(spark: SparkSession, location: Location, limit: int | None = None) -> DataFrame:
+    """The commits of a table, newest first."""
+    table = sql_name(location)
+    if limit is None:
+        return spark.sql(_sql("DESCRIBE HISTORY {table}", table=table))
+    return spark.sql(_sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=table, limit=limit))
+
+
+def describe_detail(spark: SparkSession, location: Location) -> DataFrame:
+    """One row: where a table lies, its id, its properties."""
+    return spark.sql(_sql("DESCRIBE DETAIL {table}", table=sql_name(location)))
+
+
+def describe_table(spark: SparkSession, location: Location) -> DataFrame:
+    """A table or view of the catalog, a row (col_name, data_type, comment) for each column and each detail."""
+    return spark.sql(_sql("DESCRIBE TABLE EXTENDED {table}", table=sql_name(location)))
+
+
+def restore(spark: SparkSession, location: Location, version: int) -> None:
+    """Bring a table back to a version, in one commit."""
+    text = _sql("RESTORE TABLE {table} TO VERSION AS OF {version}", table=sql_name(location), version=version)
+    spark.sql(text).collect()
+
+
+def create_table(spark: SparkSession, location: Location, schema: StructType) -> None:
+    """Make an empty Delta table, if there is none."""
+    columns = _joined(
+        _column(field) if field.nullable else _sql("{column} NOT NULL", column=_column(field)) for field in schema
+    )
+    table = sql_name(location)
+    spark.sql(_sql("CREATE TABLE IF NOT EXISTS {table} ({columns}) USING DELTA", table=table, columns=columns))
+
+
+def add_columns(spark: SparkSession, location: Location, fields: Iterable[StructField]) -> None:
+    """Give a table further columns, which may be null."""
+    columns = _joined(_column(field) for field in fields)
+    spark.sql(_sql("ALTER TABLE {table} ADD COLUMNS ({columns})", table=sql_name(location), columns=columns))
+
+
+def set_properties(spark: SparkSession, location: Location, properties: Mapping[str, str]) -> None:
+    """Set properties of a table, in one commit."""
+    pairs = _joined(
+        _sql("{key} = {value}", key=_literal(key), value=_literal(value)) for key, value in properties.items()
+    )
+    spark.sql(_sql("ALTER TABLE {table} SET TBLPROPERTIES ({pairs})", table=sql_name(location), pairs=pairs))
+
+
+def merge(
+    rows: DataFrame,
+    location: Location,
+    on: Sequence[str],
+    *,
+    removed_by: str,
+    folded: Collection[str] = (),
+    insert_only: bool = False,
+) -> None:
+    """Bring rows into a table by the columns of their key; those in ``folded`` are compared without case.
+
+    A row whose column ``removed_by`` is true is removed; with ``insert_only`` nothing that stands is touched.
+    """
+    removed = quoted(removed_by)
+    names = [quoted(name) for name in rows.columns if name != removed_by]
+    clauses = []
+    if not insert_only:
+        put = _joined(_sql("t.{name} = s.{name}", name=name) for name in names)
+        clauses.append(_sql("WHEN MATCHED AND s.{removed} THEN DELETE", removed=removed))
+        clauses.append(_sql("WHEN MATCHED THEN UPDATE SET {put}", put=put))
+    clauses.append(
+        _sql(
+            "WHEN NOT MATCHED {kept}THEN INSERT ({names}) VALUES ({values})",
+            kept=Sql("") if insert_only else _sql("AND NOT s.{removed} ", removed=removed),
+            names=_joined(names),
+            values=_joined(_sql("s.{name}", name=name) for name in names),
+        )
+    )
+    # A name of its own: the session may be shared, by other imports or by people.
+    view = _sql("sbroute_merge_{number}", number=uuid.uuid4().int)
+    text = _sql(
+        "MERGE INTO {table} AS t USING {view} AS s ON {same} {clauses}",
+        table=sql_name(location),
+        view=quoted(view),
+        same=_joined((_same(name, name in folded) for name in on), by=_AND),
+        clauses=_joined(clauses, by=_BLANK),
+    )
+    try:
+        rows.createOrReplaceTempView(view)
+        rows.sparkSession.sql(text).collect()
+    finally:
+        rows.sparkSession.catalog.dropTempView(view)
+
+
+def _same(name: str, is_folded: bool) -> Sql:
+    if is_folded:
+        return _sql("lower(t.{name}) <=> lower(s.{name})", name=quoted(name))
+    return _sql("t.{name} <=> s.{name}", name=quoted(name))
+
+
+def show_version(spark: SparkSession, view: Location, resolved: Location, version: int) -> None:
+    """Make or replace a view of the last rows of ``resolved_routes`` at one version of it."""
+    pinned = _sql("(SELECT * FROM {table} VERSION AS OF {version})", table=sql_name(resolved), version=version)
+    spark.sql(_sql("CREATE OR REPLACE VIEW {view} AS {query}", view=sql_name(view), query=_last_rows(pinned)))
+
+
+def _last_rows(routes: Sql) -> Sql:
+    """The last row of each message: a row that a later attempt has replaced is left out."""
+    return _sql(
+        "SELECT r.* FROM {routes} AS r LEFT JOIN (SELECT instance_name,"
+        " message_id, max(attempt) AS last_attempt FROM {routes} WHERE attempt > 1"
+        " GROUP BY instance_name, message_id) AS l"
+        " ON r.instance_name = l.instance_name AND r.message_id = l.message_id"
+        " WHERE r.attempt = coalesce(l.last_attempt, r.attempt)",
+        routes=routes,
+    )

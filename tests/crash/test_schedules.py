@@ -1,0 +1,124 @@
+"""Two runs at once without a lock, as on an object store: schedules that were chosen, on Delta in one session.
+
+`tests/unit/exactly_once` explores every schedule on a log in memory; these see that Delta does the same.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import routing
+from routing import locking
+from routing.errors import StorageError
+from tests.crash.estate import FIRST, NEW, NOW, WRITTEN, Case, before, copied, tables
+from tests.frames import moment, rows_of
+from tests.hooks import Killed, hooked, kill, once
+from tests.reference.increments import Increments
+from tests.spark.test_random_estates import assert_same
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHORT = os.environ.get("SBROUTE_CRASH") == "short"
+CLEAN = NOW.replace(hour=15)
+
+
+class Schedule(NamedTuple):
+    """Run A comes to a moment; B runs, and may die at one of its own; then A goes on, if it is not to die."""
+
+    at: str
+    dies: str | None
+    # The runs that count before the clean one, and how A ended.
+    counted: tuple[str, ...]
+    a: str = "done"
+
+
+LOST = "another run has written to output."
+SCHEDULES = {
+    # What a review found: B takes A's commits back and dies, A counts.
+    "taken back while about to count": Schedule("before runs", "restored resolved_routes", ("A",)),
+    "both to the end": Schedule("before runs", None, ("B",), f"{LOST}runs"),
+    "taken back in the middle": Schedule("after resolved_routes", "restored resolved_routes", (), LOST),
+    "B in the middle of A": Schedule("before resolved_routes", None, ("B",), LOST),
+    "B dies in the middle of A": Schedule("before resolved_routes", "after resolved_routes", (), LOST),
+    "B dies before it counts": Schedule("before rejected_messages", "before runs", (), LOST),
+    "between A's readings": Schedule("before last_run", None, ("B", "A")),
+    "after A's readings": Schedule("after last_run", None, ("B",), LOST),
+    "B dies after A's readings": Schedule("after last_run", "after new_route_requests", (), LOST),
+    "B dies when it counts": Schedule("before pending_messages", "after runs", ("B",), LOST),
+    "once A counts": Schedule("after runs", "after resolved_routes", ("A",)),
+    "A dies when B has taken back": Schedule("after pending_messages", "restored resolved_routes", (), "dead"),
+}
+
+
+@pytest.fixture(scope="module")
+def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return before(spark, tmp_path_factory.mktemp("schedules") / "case")
+
+
+@pytest.fixture(autouse=True)
+def _without_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+
+
+def _run_b(spark: SparkSession, case: Case, dies: str | None) -> None:
+    # B is hooked by A's hook as well, which has done its work by then.
+    with hooked(once(dies or "never", kill)):
+        try:
+            routing.run(spark, case.config(), run_id="B", now=NOW)
+        except Killed:
+            assert dies is not None
+
+
+def _run_a(spark: SparkSession, case: Case, schedule: Schedule) -> str:
+    def then() -> None:
+        _run_b(spark, case, schedule.dies)
+        if schedule.a == "dead":
+            kill()
+
+    with hooked(once(schedule.at, then)):
+        try:
+            routing.run(spark, case.config(), run_id="A", now=NOW)
+        except StorageError as error:
+            return str(error)
+        except Killed:
+            return "dead"
+    return "done"
+
+
+def _expected(counted: tuple[str, ...]) -> Increments:
+    inputs = {key: _with_times(rows) for key, rows in tables().items()}
+    messages = inputs.pop("messages")
+    expected = Increments(inputs)
+    expected.run(messages, FIRST, "first")
+    new = _with_times(NEW)
+    for run_id in counted:
+        expected.run(new, NOW, run_id)
+        new = []
+    expected.run(new, CLEAN, "clean")
+    return expected
+
+
+def _with_times(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: moment(value) for name, value in row.items()} for row in rows]
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedule(spark: SparkSession, case: Case, tmp_path: Path, name: str) -> None:
+    if SHORT and list(SCHEDULES).index(name) > 2:
+        pytest.skip("a long test: make test-crash")
+    schedule = SCHEDULES[name]
+    again = copied(case, tmp_path / "case")
+    ended = _run_a(spark, again, schedule)
+    assert ended == schedule.a or (schedule.a.startswith(LOST) and ended.startswith(schedule.a)), ended
+    routing.run(spark, again.config(), run_id="clean", now=CLEAN)
+    read = {key: spark.read.format("delta").load(str(again.folder / "out" / key)) for key in (*WRITTEN, "runs")}
+    runs = read["runs"].orderBy("finished_at").select("run_id").collect()
+    assert [row["run_id"] for row in runs] == ["first", *schedule.counted, "clean"]
+    expected = _expected(schedule.counted)
+    for key in WRITTEN:
+        assert_same(rows_of(read[key]), getattr(expected, key), key)

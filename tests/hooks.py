@@ -1,0 +1,80 @@
+"""Moments of a run at which a test does something: kills it, starts another, or reads what is there.
+
+A run touches its outputs by `routing.ledger.DeltaTables` alone, so its methods are where it can be met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from routing.ledger import DeltaTables
+
+Hook = Callable[[str], None]
+
+
+class Killed(BaseException):
+    """Stands for a kill -9, past everything that handles errors; tests/crash has the real one."""
+
+
+@contextmanager
+def hooked(hook: Hook) -> Iterator[None]:
+    """Within it runs tell the hook what they are about to do, and what they have done.
+
+    The moments: ``before KEY`` and ``after KEY`` for the commit of an output and of the row in ``runs``, ``before
+    restoring KEY`` and ``restored KEY``, ``before last_run`` (the versions of outputs are read by then), ``after
+    last_run``. A hook that starts a run has it hooked as well, unless it is done by `once`.
+    """
+    from routing.ledger import DeltaTables
+
+    was_put, restored, recorded = DeltaTables.put, DeltaTables.restore, DeltaTables.record
+    last_run = DeltaTables.last_run
+
+    def put(self: DeltaTables, key: str, *arguments: Any, **named: Any) -> None:
+        hook(f"before {key}")
+        was_put(self, key, *arguments, **named)
+        hook(f"after {key}")
+
+    def restore(self: DeltaTables, key: str, *arguments: Any) -> None:
+        hook(f"before restoring {key}")
+        restored(self, key, *arguments)
+        hook(f"restored {key}")
+
+    def record(self: DeltaTables, *arguments: Any) -> bool:
+        hook("before runs")
+        is_recorded = recorded(self, *arguments)
+        hook("after runs")
+        return is_recorded
+
+    def read(self: DeltaTables) -> Any:
+        hook("before last_run")
+        found = last_run(self)
+        hook("after last_run")
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, method in (("put", put), ("restore", restore), ("record", record), ("last_run", read)):
+            patch.setattr(DeltaTables, name, method)
+        yield
+
+
+def once(point: str, work: Callable[[], None]) -> Hook:
+    """A hook that does something the first time that a moment comes, and nothing more."""
+    is_done = False
+
+    def hook(reached: str) -> None:
+        nonlocal is_done
+        if reached == point and not is_done:
+            is_done = True
+            work()
+
+    return hook
+
+
+def kill() -> None:
+    """End the run that this is called in."""
+    raise Killed

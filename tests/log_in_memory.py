@@ -1,0 +1,151 @@
+"""A job's tables as logs in memory, with the operations of Delta that the order of runs rests on.
+
+`tests/spark/test_log_in_memory.py` holds them equal to Delta, operation by operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import Any
+
+from routing.protocol import RUN, Commit, LastRun, Mark, read_mark
+
+Rows = frozenset[Any]
+_FIRST = datetime(2026, 1, 5, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One commit, and what the table holds after it."""
+
+    operation: str
+    rows: Rows
+    metadata: str | None = None
+    turn: int = 0
+
+
+@dataclass(frozen=True)
+class Log:
+    """All commits of one table; nothing is ever taken out."""
+
+    id: str
+    entries: tuple[Entry, ...] = ()
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.id, self.entries))
+
+    def __hash__(self) -> int:
+        """Computed once: the explorer asks for it in each of its states."""
+        return self._hash
+
+    def rows(self, version: int = -1) -> Rows:
+        """What the table holds at a version, the newest one if none is given."""
+        return self.entries[version].rows
+
+    def and_then(self, operation: str, rows: Rows, metadata: str | None = None, turn: int = 0) -> Log:
+        """The log with one commit more."""
+        return Log(self.id, (*self.entries, Entry(operation, rows, metadata, turn)))
+
+
+class LogsInMemory:
+    """`routing.protocol.Tables` over such logs. ``logs`` is the whole state: it may be copied and compared.
+
+    ``by_name``: tables of a catalog, which are made before their rows are committed.
+    """
+
+    def __init__(self, keys: Iterable[str], logs: Mapping[str, Log] | None = None, by_name: bool = False) -> None:
+        self.keys = tuple(keys)
+        self.logs = dict(logs or {})
+        self.by_name = by_name
+
+    def place(self, key: str) -> str:
+        return f"out/{key}"
+
+    def newest(self, key: str) -> int | None:
+        return len(self.logs[key].entries) - 1 if key in self.logs else None
+
+    def commits(self, key: str, after: int) -> list[Commit]:
+        entries = self.logs[key].entries if key in self.logs else ()
+        return [
+            Commit(version, entry.operation, entry.metadata, read_mark(entry.metadata))
+            for version, entry in enumerate(entries)
+            if version > after
+        ]
+
+    def latest(self, key: str) -> list[Commit]:
+        return self.commits(key, -1)[-20:]
+
+    def table_id(self, key: str) -> str | None:
+        return self.logs[key].id if key in self.logs else None
+
+    def identity(self, key: str, version: int) -> str | None:
+        entries = self.logs[key].entries
+        return str(hash(entries[: version + 1])) if version < len(entries) else None
+
+    def last_run(self) -> LastRun | None:
+        rows = self.logs["runs"].rows() if "runs" in self.logs else ()
+        if not rows:
+            return None
+        number, found = max(rows)
+        told = dict(found)
+        return LastRun(
+            run_id=told["run_id"],
+            mode=told["mode"],
+            finished_at=_FIRST + timedelta(seconds=number),
+            input_versions={"messages": told["messages"]},
+            output_versions=dict(told["output_versions"]),
+            outcome_counts={},
+            runs=self.place("runs"),
+            messages="in/messages",
+            table_ids=dict(told["table_ids"]),
+            commit_identities=dict(told["commit_identities"]),
+            read_at=len(self.logs["runs"].entries) - 1,
+        )
+
+    def rows(self, key: str, version: int) -> Rows:
+        """What a table holds at a version."""
+        return self.logs[key].rows(version)
+
+    def put(self, key: str, rows: Rows, mark: Mark, *, adds: bool) -> None:
+        self._put(key, rows, mark.as_text(), adds=adds)
+
+    def _put(self, key: str, rows: Rows, metadata: str | None, *, adds: bool, turn: int = 0) -> None:
+        if key not in self.logs and self.by_name:
+            self.logs[key] = Log(f"id of {key}").and_then("CREATE TABLE", frozenset())
+        if key not in self.logs:
+            self.logs[key] = Log(f"id of {key}").and_then("WRITE", rows, metadata, turn)
+            return
+        log = self.logs[key]
+        # To add nothing is no commit; nor is it to replace nothing by nothing, but for tables of a catalog.
+        if not rows and (adds or not (log.rows() or self.by_name)):
+            return
+        self.logs[key] = log.and_then("WRITE", log.rows() | rows if adds else rows, metadata, turn)
+
+    def restore(self, key: str, version: int, mark: Mark) -> None:
+        log = self.logs[key]
+        if log.rows(version) != log.rows():
+            self.logs[key] = log.and_then("RESTORE", log.rows(version), mark.as_text())
+
+    def record(self, row: Mapping[str, Any], mark: Mark, turn: int) -> bool:
+        if "runs" in self.logs and any(entry.turn >= turn for entry in self.logs["runs"].entries):
+            return False
+        plain = {k: tuple(sorted(v.items())) if isinstance(v, Mapping) else v for k, v in row.items()}
+        number = len(self.logs["runs"].rows()) if "runs" in self.logs else 0
+        self._put(
+            "runs", frozenset({(number, tuple(sorted(plain.items())))}), mark.as_text(), adds=True, turn=turn
+        )
+        return True
+
+    def by_hand(self, key: str, operation: str, rows: Rows | None = None) -> None:
+        """A commit of somebody else, with no mark; where no rows are given they stay as they are."""
+        log = self.logs[key]
+        self.logs[key] = log.and_then(operation, log.rows() if rows is None else rows)
+
+
+def run_mark(run_id: str) -> Mark:
+    """The mark of a run of this job."""
+    return Mark(RUN, run_id, "out/runs")

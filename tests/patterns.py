@@ -1,0 +1,196 @@
+"""The regular expressions of the package, found by looking, and texts that make a bad one slow.
+
+Python's are compiled at the top of a module or written where they are used; Spark's are arguments of the functions
+that have Java run them. A text is what comes before a repetition, something repeated, and what does not fit after.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import routing
+
+HOUSE = Path(routing.__file__).parent
+LENGTH = 100_000
+"""As many characters as a text may have and still be read in no time."""
+
+INLINE = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
+# Functions and methods of Spark that take a regular expression, and which of their arguments it is.
+_JAVA_FUNCTIONS = {
+    **dict.fromkeys(
+        ("regexp_replace", "regexp_extract", "regexp_extract_all", "regexp_substr", "regexp_instr"), 1
+    ),
+    **dict.fromkeys(("regexp_count", "regexp_like", "regexp", "split", "rlike", "like", "ilike"), 1),
+}
+_JAVA_METHODS = {"rlike": 0, "like": 0, "ilike": 0}
+
+
+@dataclass(frozen=True)
+class Use:
+    """One way in which one expression is used; ``where`` is module and line or name."""
+
+    where: str
+    pattern: str
+    flags: int
+    method: str
+
+
+@dataclass(frozen=True)
+class Room:
+    """A module of the package: its name, its syntax tree and what its names are bound to."""
+
+    name: str
+    tree: ast.Module
+    names: dict[str, Any]
+
+
+def rooms() -> list[Room]:
+    found = []
+    for path in sorted(HOUSE.rglob("*.py")):
+        parts = path.relative_to(HOUSE.parent).with_suffix("").parts
+        if parts[-1] == "__main__":
+            continue
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        module = importlib.import_module(name)
+        found.append(Room(name, ast.parse(path.read_text(encoding="utf-8")), vars(module)))
+    return found
+
+
+def python_uses(found: list[Room]) -> tuple[list[Use], list[str]]:
+    """How each expression that Python runs is used, and what cannot be seen: breaches of the law."""
+    uses: list[Use] = []
+    breaches: list[str] = []
+    for room in found:
+        uses += _compiled(room, found, breaches)
+        uses += _inline(room, breaches)
+        breaches += _unseen(room)
+    return uses, breaches
+
+
+def _compiled(room: Room, all_rooms: list[Room], breaches: list[str]) -> Iterator[Use]:
+    own = {target for target, _ in _assigned(room.tree)}
+    for name in sorted(own):
+        patterns = list(_patterns(room.names.get(name)))
+        if not patterns:
+            continue
+        readers = [room] if name.startswith("_") else all_rooms
+        methods = {method for reader in readers for method in _methods(reader.tree, name)}
+        if not methods:
+            breaches.append(f"{room.name}: nobody sees how {name} is used")
+        for pattern in patterns:
+            yield from (Use(f"{room.name}.{name}", pattern.pattern, pattern.flags, m) for m in sorted(methods))
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    yield target.id, node.value
+
+
+def _patterns(value: Any) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _patterns(inner)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for inner in value:
+            yield from _patterns(inner)
+
+
+def _methods(tree: ast.Module, name: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in INLINE:
+            on = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+            if isinstance(on, ast.Name) and on.id == name:
+                yield node.attr
+
+
+def _inline(room: Room, breaches: list[str]) -> Iterator[Use]:
+    for node in ast.walk(room.tree):
+        if _is_call_of(node, "re", INLINE):
+            assert isinstance(node, ast.Call)
+            assert isinstance(node.func, ast.Attribute)
+            pattern = _value(node.args[0], room)
+            where = f"{room.name}, line {node.lineno}"
+            if pattern is None or any(keyword.arg == "flags" for keyword in node.keywords):
+                breaches.append(f"{where}: {ast.unparse(node)}: compile it at the top of the module")
+            else:
+                yield Use(where, pattern, 0, node.func.attr)
+
+
+def _unseen(room: Room) -> Iterator[str]:
+    """Expressions that are compiled where no module's names show them, and names of `re` that hide a call."""
+    seen = {id(node) for name, value in _assigned(room.tree) for node in ast.walk(value)}
+    for node in ast.walk(room.tree):
+        if _is_call_of(node, "re", {"compile"}) and id(node) not in seen:
+            yield f"{room.name}, line {node.lineno}: compiled out of sight"  # type: ignore[attr-defined]
+        if isinstance(node, ast.ImportFrom) and node.module in ("re", "regex", "fnmatch"):
+            yield f"{room.name}, line {node.lineno}: {ast.unparse(node)}"
+        if isinstance(node, ast.Import) and any(
+            alias.name in ("regex", "fnmatch") or (alias.name == "re" and alias.asname) for alias in node.names
+        ):
+            yield f"{room.name}, line {node.lineno}: {ast.unparse(node)}"
+
+
+def java_uses(found: list[Room]) -> tuple[list[Use], list[str]]:
+    """How each expression that Java runs is used, and what cannot be seen."""
+    uses: list[Use] = []
+    breaches: list[str] = []
+    for room in found:
+        for node in ast.walk(room.tree):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            is_function = _is_call_of(node, "F", set(_JAVA_FUNCTIONS))
+            place = (_JAVA_FUNCTIONS if is_function else _JAVA_METHODS).get(node.func.attr)
+            if place is None:
+                continue
+            where = f"{room.name}, line {node.lineno}"
+            pattern = _value(node.args[place], room) if len(node.args) > place else None
+            if pattern is None:
+                breaches.append(f"{where}: {ast.unparse(node)}")
+            else:
+                uses.append(Use(where, pattern, 0, node.func.attr))
+        for node in ast.walk(room.tree):
+            # Texts that Spark parses may hold one as well.
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if re.search(r"(?i)\b(rlike|regexp\w*|similar to)\b[ (]", text) and not _is_docstring(node, room.tree):
+                breaches.append(f"{room.name}, line {node.lineno}: {text[:60]}")  # type: ignore[attr-defined]
+    return uses, breaches
+
+
+def _is_docstring(node: ast.AST, tree: ast.Module) -> bool:
+    return any(isinstance(outer, ast.Expr) and outer.value is node for outer in ast.walk(tree))
+
+
+def _is_call_of(node: ast.AST, name: str, functions: set[str]) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == name
+        and node.func.attr in functions
+    )
+
+
+def _value(node: ast.expr, room: Room) -> str | None:
+    """What an expression of constants of a module is; None where a function's own names are in it."""
+    try:
+        found = eval(compile(ast.Expression(node), room.name, "eval"), dict(room.names))
+    except NameError:
+        return None
+    return found if isinstance(found, str) else None
+
+
+def in_python(pattern: str) -> str:
+    """An expression of Java as Python writes it."""
+    pattern = re.sub(r"\\x\{([0-9A-Fa-f]+)\}", lambda m: re.escape(chr(int(m.group(1), 16))), pattern)
+    return pattern.replace(r"\z", r"\Z")

@@ -1,0 +1,154 @@
+"""What messages make is measured before it is joined; runs over the limit broadcast none of it, and are right."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing import incremental, joining, keeping, tables
+from routing.schemas import INPUTS
+from tests.frames import frame_of, rows_of
+from tests.plans import broadcast_tables
+from tests.reference.estates import joined, random_estate
+from tests.reference.increments import Increments
+from tests.spark.test_random_estates import SEED, assert_same
+from tests.stored import config_of, store, store_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Columns of what messages make.
+OF_MESSAGES = {"message_id", "requests", "choices"}
+NAMES = ["//short", "//" + "n" * 1_000_000, None]
+
+
+def _names(spark: SparkSession, names: list[str | None]) -> DataFrame:
+    return spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number bigint, name string")
+
+
+def test_a_side_has_the_size_of_its_texts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    short, long = _names(spark, NAMES[:1]), _names(spark, NAMES)
+    narrow = joining.Broadcasts(1_000_000)
+    assert narrow.side("names", short).how == "broadcast"
+    assert narrow.notes == []
+    assert narrow.side("names", long).how == "shuffle_hash"
+    (note,) = narrow.notes
+    assert note.startswith("names are over broadcast_limit (1000")
+    assert note.endswith("both sides are shuffled to join them (shuffled hash join)")
+    assert joining.Broadcasts(1_100_000).side("names", long).fits
+    # What a task would hold of it is sorted where that is too much.
+    monkeypatch.setattr(joining, "TASK_BYTES", 500_000)
+    assert narrow.side("names", long).how == "merge"
+    assert narrow.notes[1].endswith("(sort-merge join)")
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    assert narrow.side("names", long).how == "shuffle_hash"
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+
+
+def test_what_is_inside_of_columns_counts(spark: SparkSession) -> None:
+    inside = spark.range(1).selectExpr("array(named_struct('name', repeat('n', 100000))) AS requests")
+    assert not joining.Broadcasts(100_000).side("requests", inside).fits
+    assert joining.Broadcasts(101_000).side("requests", inside).fits
+
+
+def test_a_number_of_rows_may_tell_enough(spark: SparkSession) -> None:
+    """Rows are not read where their number says that they do not fit, or that there are none."""
+    failing = spark.range(1).selectExpr("CAST(raise_error('read') AS string) AS name")
+    few = joining.Broadcasts(1_000)
+    assert few.side("rows", failing, count=0).fits
+    assert few.side("rows", failing, count=10).how == "merge"
+    assert len(few.notes) == 1
+    with pytest.raises(Exception, match="read"):
+        few.side("rows", failing, count=1)
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
+    """Every frame that a run keeps or writes, in their order."""
+    seen: list[DataFrame] = []
+    keep, put = keeping.Keeper.keep, {name: vars(tables)[name] for name in ("put",)}
+
+    def watched(self: keeping.Keeper, small: DataFrame) -> DataFrame:
+        seen.append(small)
+        return keep(self, small)
+
+    def watching(name: str) -> Any:
+        def written(rows: DataFrame, *arguments: Any) -> Any:
+            seen.append(rows)
+            return put[name](rows, *arguments)
+
+        return written
+
+    monkeypatch.setattr(keeping.Keeper, "keep", watched)
+    # Rows that the driver holds would not tell where they come from.
+    held = keeping.held_frame
+    for room in (keeping, incremental):
+        monkeypatch.setattr(room, "held_frame", lambda rows: rows if OF_MESSAGES & {*rows.columns} else held(rows))
+    for name in put:
+        monkeypatch.setattr(tables, name, watching(name))
+    return seen
+
+
+def test_runs_over_the_limit_agree(
+    spark: SparkSession, tmp_path: Path, plans: list[DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full run and two incremental ones, held to the tests' own resolver; sides are hashed, then sorted."""
+    rng = random.Random(SEED)
+    estate = joined([random_estate(rng, 40, f"e{number}/") for number in range(6)])
+    messages = estate.pop("messages")
+    expected = Increments(estate)
+    inputs, out = store_estate(spark, {**estate, "messages": []}, tmp_path / "in"), tmp_path / "out"
+    of_messages = [inputs / "messages", inputs / "route_requests"]
+    of_messages += [out / key for key in ("resolved_routes", "new_route_requests", "pending_messages")]
+    folders = [str(folder) for folder in of_messages]
+    notes = []
+    for number, hour in enumerate((9, 10, 12)):
+        batch = messages[number::3]
+        if number == 0:
+            # A full run does not look for doubled ids.
+            ids = Counter((row.get("instance_name"), row.get("message_id")) for row in batch)
+            batch = [row for row in batch if ids[row.get("instance_name"), row.get("message_id")] == 1]
+        if number == 2:
+            monkeypatch.setattr(joining, "TASK_BYTES", 0)
+        store(frame_of(spark, batch, INPUTS["messages"]).coalesce(1), inputs / "messages", mode="append")
+        mode = "incremental" if number else "full"
+        settings = ("resolve.broadcast_limit=1B", f"resolve.mode={mode}")
+        pending = f"output.pending_messages={out / 'pending_messages'}"
+        config = config_of(inputs, out, pending, *settings)
+        now = datetime(2026, 1, 5, hour, tzinfo=timezone.utc)
+        # What is kept in storage is let go with the run, and with it where its rows came from.
+        with monkeypatch.context() as patch:
+            patch.setattr(keeping.Keeper, "release", lambda self: None)
+            done = routing.run(spark, config, run_id=f"run{number}", now=now if number else None)
+        notes.append(" | ".join(done.notes))
+        assert plans
+        assert [broadcast_tables(frame, folders) for frame in plans] == [set()] * len(plans)
+        plans.clear()
+        expected.run(batch, now, f"run{number}")
+        keys = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_messages")
+        for key in keys if number else keys[:3]:
+            rows = rows_of(spark.read.format("delta").load(str(out / key)))
+            assert_same(rows, getattr(expected, key), f"{key} after run {number}")
+    spark.catalog.clearCache()
+    assert max(row["attempt"] for row in expected.resolved_routes) == 3
+    assert any("DUPLICATE_MESSAGE_ID" in row["reasons"] for row in expected.rejected_messages)
+    always = ("the route requests on record", "the messages that open a route request", "the routing plan")
+    later = (
+        "the keys of the new messages",
+        "the doubled message ids",
+        "the rows of route_requests",
+        "the route requests of earlier runs",
+        "the times of messages that are tried again",
+        "the messages that are delayed",
+    )
+    for number, told in enumerate(notes):
+        whats = always if number == 0 else (*always, *later)
+        assert [what for what in whats if f"{what} are over" not in told and f"{what} takes" not in told] == []
+    assert "the messages that the last run delayed are over" in notes[1]
+    assert "the messages that the last run delayed" not in notes[2]

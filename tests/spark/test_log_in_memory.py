@@ -1,0 +1,155 @@
+"""The log in memory, with which every state of two runs is explored, does what Delta does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing import statements
+from routing.ledger import DeltaTables
+from routing.protocol import RESTORE, Mark, Tables
+from routing.schemas import NEW_ROUTE_REQUESTS
+from tests.frames import frame_of
+from tests.log_in_memory import LogsInMemory, run_mark
+from tests.stored import config_of, small_estate, store_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEY = "new_route_requests"
+A, B = run_mark("a"), run_mark("b")
+
+
+def _back_to(version: int) -> Mark:
+    return Mark(RESTORE, "b", "out/runs", version)
+
+
+class OnDelta:
+    """The same operations on a Delta table; rows are texts."""
+
+    def __init__(self, spark: SparkSession, tables: DeltaTables) -> None:
+        self.spark, self.tables = spark, tables
+        self.location = tables.config.output[KEY]
+
+    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+        fixed = dict.fromkeys(NEW_ROUTE_REQUESTS.names, "x")
+        told = [{**fixed, "requested_at": "2026-01-05T12:00:00Z", "message_id": row} for row in sorted(rows)]
+        self.tables.put(KEY, frame_of(self.spark, told, NEW_ROUTE_REQUESTS).coalesce(1), mark, adds=adds)
+
+    def by_hand(self, operation: str) -> None:
+        if operation == "OPTIMIZE":
+            self.spark.sql(f"OPTIMIZE {statements.sql_name(self.location)}")
+        else:
+            statements.set_properties(self.spark, self.location, {"note": "x"})
+
+    def rows(self) -> frozenset[str]:
+        from routing.tables import Snapshot
+
+        version = self.tables.newest(KEY)
+        read = Snapshot(self.location, version or 0).read(self.spark)
+        return frozenset(row["message_id"] for row in read.select("message_id").collect())
+
+
+class InMemory:
+    """The operations on the log in memory."""
+
+    def __init__(self, by_name: bool) -> None:
+        self.tables = LogsInMemory([KEY], by_name=by_name)
+
+    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+        self.tables.put(KEY, rows, mark, adds=adds)
+
+    def by_hand(self, operation: str) -> None:
+        self.tables.by_hand(KEY, operation)
+
+    def rows(self) -> frozenset[str]:
+        return frozenset(self.tables.logs[KEY].rows())
+
+
+Step = Callable[[Any], None]
+STEPS: list[tuple[str, Step]] = [
+    ("made", lambda on: on.write(frozenset({"m1", "m2"}), A, adds=False)),
+    ("added to", lambda on: on.write(frozenset({"m3"}), A, adds=True)),
+    ("nothing added", lambda on: on.write(frozenset(), A, adds=True)),
+    ("optimized", lambda on: on.by_hand("OPTIMIZE")),
+    ("replaced", lambda on: on.write(frozenset({"m4"}), B, adds=False)),
+    ("restored", lambda on: on.tables.restore(KEY, 1, _back_to(1))),
+    ("restored to what is there", lambda on: on.tables.restore(KEY, 4, _back_to(4))),
+    ("replaced by nothing", lambda on: on.write(frozenset(), B, adds=False)),
+    ("nothing replaced by nothing", lambda on: on.write(frozenset(), A, adds=False)),
+    ("a property set", lambda on: on.by_hand("SET TBLPROPERTIES")),
+    ("restored by another", lambda on: on.tables.restore(KEY, 1, _back_to(1))),
+    ("added to again", lambda on: on.write(frozenset({"m5"}), B, adds=True)),
+]
+
+
+def _told(tables: Tables) -> list[tuple[int, str, Mark | None]]:
+    return [(c.version, _kind(c.operation), c.mark) for c in tables.commits(KEY, -1)]
+
+
+def _kind(operation: str) -> str:
+    """Delta's names of the same operation by path and by name."""
+    return "WRITE" if operation == "CREATE OR REPLACE TABLE AS SELECT" else operation
+
+
+@pytest.fixture
+def catalog(spark: SparkSession) -> Iterator[str]:
+    """A schema of the session's catalog, gone afterwards."""
+    spark.sql("CREATE SCHEMA in_memory")
+    yield "in_memory"
+    spark.sql("DROP SCHEMA in_memory CASCADE")
+
+
+@pytest.mark.parametrize("by", ["path", "name"])
+def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
+    estate = {"messages": small_estate()["messages"][:1]}
+    inputs = store_estate(spark, estate, tmp_path / "in")
+    named = [] if by == "path" else [f"output.{KEY}={catalog}.requests"]
+    paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
+    delta = OnDelta(spark, DeltaTables(spark, config_of(inputs, tmp_path, *named, **paths), "b"))
+    memory = InMemory(by_name=by == "name")
+    for what, step in STEPS:
+        step(delta)
+        step(memory)
+        assert _told(delta.tables) == _told(memory.tables), what
+        assert delta.rows() == memory.rows(), what
+        assert delta.tables.newest(KEY) == memory.tables.newest(KEY), what
+    every = delta.tables.commits(KEY, -1)
+    assert delta.tables.latest(KEY) == every
+    assert delta.tables.commits(KEY, 3) == every[4:]
+    ids = {delta.tables.identity(KEY, version) for version in range(len(every))}
+    assert len(ids - {None}) == len(every)
+    assert delta.tables.identity(KEY, len(every)) is None
+
+
+def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As serverless compute refuses it: a property of the table says so before, and goes with what is restored."""
+    from pyspark.errors import AnalysisException
+
+    inputs = store_estate(spark, {"messages": small_estate()["messages"][:1]}, tmp_path / "in")
+    paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
+    delta = OnDelta(spark, DeltaTables(spark, config_of(inputs, tmp_path, **paths), "b"))
+    delta.write(frozenset({"m1"}), A, adds=False)
+    delta.write(frozenset({"m2"}), A, adds=False)
+    conf = type(spark.conf)
+    was_set = conf.set
+
+    def refuse(self: Any, key: str, value: Any) -> None:
+        if key.startswith("spark.databricks."):
+            raise AnalysisException("[CONFIG_NOT_AVAILABLE] Configuration is not available.")
+        was_set(self, key, value)
+
+    monkeypatch.setattr(conf, "set", refuse)
+    mark = _back_to(0)
+    delta.tables.restore(KEY, 0, mark)
+    found = delta.tables.commits(KEY, 1)
+    assert [(c.operation, c.mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", mark)]
+    assert found[1].metadata is None
+    assert delta.rows() == {"m1"}
+    properties = statements.describe_detail(spark, delta.location).select("properties").collect()[0][0]
+    assert "sbroute.restore" not in properties

@@ -1,0 +1,249 @@
+"""Tables put back, changed or made anew behind the job's back: nothing is lost without a word.
+
+The tables of two runs are copied for each test, which is a move of the folder as well.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import routing
+from routing.errors import ContractError, StorageError
+from tests.crash.estate import NOW, Case, before, copied, run_ids, state
+from tests.frames import frame_of
+from tests.hooks import Killed, hooked, kill, once
+from tests.stored import message, store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NEXT = NOW.replace(hour=15)
+LATER = [message(21, "//far"), message(22, "//nowhere")]
+Damage = Callable[["SparkSession", Case], None]
+
+
+def _append(spark: SparkSession, case: Case, *rows: dict[str, object]) -> None:
+    from routing.schemas import MESSAGES
+
+    store(frame_of(spark, list(rows), MESSAGES).coalesce(1), case.folder / "in" / "messages", mode="append")
+
+
+@pytest.fixture(scope="module")
+def one_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """After a first run, with new messages."""
+    return before(spark, tmp_path_factory.mktemp("one") / "case")
+
+
+@pytest.fixture(scope="module")
+def two_runs(spark: SparkSession, one_run: Case, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """After a second run, with new messages again."""
+    case = copied(one_run, tmp_path_factory.mktemp("two") / "case")
+    routing.run(spark, case.config(), run_id="second", now=NOW)
+    _append(spark, case, *LATER)
+    return case
+
+
+@pytest.fixture
+def case(two_runs: Case, tmp_path: Path) -> Case:
+    return copied(two_runs, tmp_path / "case")
+
+
+def _table(case: Case, key: str) -> Path:
+    return case.folder / ("in" if key == "messages" else "out") / key
+
+
+def _sql(text: str, key: str) -> Damage:
+    def damage(spark: SparkSession, case: Case) -> None:
+        spark.sql(text.replace("TABLE_ITSELF", f"delta.`{_table(case, key)}`")).collect()
+
+    return damage
+
+
+def _removed(key: str) -> Damage:
+    return lambda spark, case: shutil.rmtree(_table(case, key))
+
+
+def _made_anew(key: str) -> Damage:
+    def damage(spark: SparkSession, case: Case) -> None:
+        copy = _table(case, key).with_suffix(".anew")
+        store(spark.read.format("delta").load(str(_table(case, key))).coalesce(1), copy)
+        shutil.rmtree(_table(case, key))
+        copy.rename(_table(case, key))
+
+    return damage
+
+
+def _log_cleaned(key: str) -> Damage:
+    """As Delta cleans it: a checkpoint, and no commit before it."""
+
+    def damage(spark: SparkSession, case: Case) -> None:
+        _sql("ALTER TABLE TABLE_ITSELF SET TBLPROPERTIES ('delta.checkpointInterval' = '1')", key)(spark, case)
+        _sql("ALTER TABLE TABLE_ITSELF SET TBLPROPERTIES ('note' = 'x')", key)(spark, case)
+        log = _table(case, key) / "_delta_log"
+        for file in sorted(log.glob("*.json"))[:-1]:
+            file.unlink()
+
+    return damage
+
+
+def _put_back(key: str) -> Damage:
+    """As a backup of the first version has it, and then another commit: the number of commits is as it was."""
+
+    def damage(spark: SparkSession, case: Case) -> None:
+        log = _table(case, key) / "_delta_log"
+        for file in (*log.glob("0*[1-9].*"), *log.glob(".0*[1-9].*")):
+            file.unlink()
+        rows = spark.read.format("delta").load(str(_table(case, key))).limit(1)
+        store(rows.coalesce(1), _table(case, key), mode="append")
+
+    return damage
+
+
+ANEW = r" \(run once with --set resolve.mode=full; the next incremental run goes on from there\)"
+FULL = r" \(its history says who wrote; run once with --set resolve.mode=full, which writes all outputs anew\)"
+OTHER = r"is another table than the one that run 'second' recorded \(correct the location, or move this table away"
+REFUSED: dict[str, tuple[Damage, str]] = {
+    "an operator's RESTORE of an output": (
+        _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", "resolved_routes"),
+        r"output.resolved_routes at .*: version 2 \(RESTORE\) is no run's of this job" + FULL,
+    ),
+    "an output that is gone": (
+        _removed("resolved_routes"),
+        r"output.resolved_routes at .*: what run 'second' wrote is no longer there" + FULL,
+    ),
+    "an output made anew": (_made_anew("resolved_routes"), f"output.resolved_routes: .* {OTHER}"),
+    "runs brought back": (
+        _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", "runs"),
+        r"version 2 of .* is no run's \(RESTORE\): runs go on from .* \(RESTORE it to version 1, or name other",
+    ),
+    "the log of an output cleaned up": (
+        _log_cleaned("pending_messages"),
+        r"output.pending_messages at .*: the log of .* has been cleaned up: nothing tells what came after 1"
+        + FULL,
+    ),
+    "messages made anew": (
+        _made_anew("messages"),
+        r"tables.messages: .* was made anew or put back since the last run" + ANEW,
+    ),
+    "the log of messages cleaned up": (
+        _log_cleaned("messages"),
+        r"tables.messages: version 1 of .* is not the one that the last run read: .* cleaned up" + ANEW,
+    ),
+    "messages put back": (
+        _put_back("messages"),
+        r"tables.messages: version 1 of .* is not the one that the last run read: the table was put back"
+        ".*" + ANEW,
+    ),
+    "an UPDATE of messages": (
+        _sql("UPDATE TABLE_ITSELF SET hops_remaining = 3", "messages"),
+        r"tables.messages: version 3 of .* is no append \(UPDATE\)" + ANEW,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_an_incremental_run_does_not_go_on(spark: SparkSession, case: Case, what: str) -> None:
+    damage, sentence = REFUSED[what]
+    damage(spark, case)
+    with pytest.raises(ContractError, match=sentence) as caught:
+        routing.run(spark, case.config(), now=NEXT)
+    assert caught.value.exit_code == 2
+    if _table(case, "runs").exists() and "runs" not in what:
+        assert run_ids(spark, case) == ["first", "second"]
+
+
+def test_a_full_run_replaces_what_it_cannot_trust(spark: SparkSession, case: Case) -> None:
+    """Where an incremental run is refused a full one says what it replaces; another table it refuses as well."""
+    _put_back("resolved_routes")(spark, case)
+    _removed("rejected_messages")(spark, case)
+    done = routing.run(spark, case.config("resolve.mode=full"), run_id="full")
+    assert [note for note in done.notes if note.startswith("output.")] == [
+        "output.rejected_messages: what run 'second' wrote is no longer there; this run replaces it",
+        (
+            "output.resolved_routes: version 1 is not the one that run 'second' wrote: the table was put back;"
+            " this run replaces it"
+        ),
+    ]
+    assert {row["run_id"] for row in state(spark, case)["resolved_routes"]} == {"later"}
+    _made_anew("rejected_messages")(spark, case)
+    for mode in ("full", "incremental"):
+        with pytest.raises(ContractError, match=r"output.rejected_messages: .* is another table") as caught:
+            routing.run(spark, case.config(f"resolve.mode={mode}"))
+        assert caught.value.exit_code == 2
+    assert run_ids(spark, case) == ["first", "second", "full"]
+
+
+def test_maintenance_changes_nothing(spark: SparkSession, case: Case) -> None:
+    """Nor does a DELETE of old rows, which stay deleted; and a folder that was moved is the same tables still."""
+    _sql("OPTIMIZE TABLE_ITSELF", "messages")(spark, case)
+    _sql("OPTIMIZE TABLE_ITSELF", "runs")(spark, case)
+    _sql("VACUUM TABLE_ITSELF", "pending_messages")(spark, case)
+    _sql("ALTER TABLE TABLE_ITSELF SET TBLPROPERTIES ('note' = 'x')", "rejected_messages")(spark, case)
+    _sql("ALTER TABLE TABLE_ITSELF ALTER COLUMN run_id COMMENT 'x'", "resolved_routes")(spark, case)
+    _sql("DELETE FROM TABLE_ITSELF WHERE message_id = 'm2'", "resolved_routes")(spark, case)
+    done = routing.run(spark, case.config(), run_id="third", now=NEXT)
+    assert done.notes == ()
+    # m4, m12 and m14 of the runs before, and the two new ones.
+    assert done.row["rows_read"] == 5
+    assert "m2" not in {row["message_id"] for row in state(spark, case)["resolved_routes"]}
+
+
+def test_a_restore_that_fails_says_what_to_type(spark: SparkSession, case: Case) -> None:
+    """What a killed run replaced is gone: vacuumed, say."""
+    with hooked(once("before runs", kill)), pytest.raises(Killed):
+        routing.run(spark, case.config(), now=NEXT)
+    table = _table(case, "pending_messages")
+    kept = {row[0].rpartition("/")[2] for row in _files(spark, table)}
+    for file in table.glob("*.parquet"):
+        if file.name not in kept:
+            file.unlink()
+    with pytest.raises(StorageError, match=r"pending_messages .* version 1 cannot be restored: .*") as caught:
+        routing.run(spark, case.config(), now=NEXT)
+    assert "RESTORE it to version 1 once the cause is gone, or run once with --set resolve.mode=full" in str(
+        caught.value
+    )
+    assert caught.value.exit_code == 3
+    full = routing.run(spark, case.config("resolve.mode=full"), run_id="full")
+    assert full.row["rows_read"] == full.row["rows_resolved"] + full.row["rows_rejected"]
+
+
+def _files(spark: SparkSession, table: Path) -> list[tuple[str]]:
+    from pyspark.sql import functions as F
+
+    rows = spark.read.format("delta").load(str(table)).select(F.col("_metadata.file_path")).distinct().collect()
+    return [(str(row[0]),) for row in rows]
+
+
+def test_somebody_else_commits_while_a_run_works(spark: SparkSession, case: Case) -> None:
+    add = "INSERT INTO TABLE_ITSELF SELECT * FROM TABLE_ITSELF LIMIT 1"
+
+    def meddle() -> None:
+        _sql(add, "rejected_messages")(spark, case)
+
+    with (
+        hooked(once("after resolved_routes", meddle)),
+        pytest.raises(StorageError, match=r"another run has written to output\.rejected_messages"),
+    ):
+        routing.run(spark, case.config(), now=NEXT)
+    assert run_ids(spark, case) == ["first", "second"]
+    with pytest.raises(ContractError, match=r"rejected_messages at .*\(WRITE\) is no run's of this job"):
+        routing.run(spark, case.config(), now=NEXT)
+
+
+def test_files_that_were_vacuumed(spark: SparkSession, one_run: Case, tmp_path: Path) -> None:
+    """After a full run with delayed messages these are read at the version that it read."""
+    case = copied(one_run, tmp_path / "case")
+    routing.run(spark, case.config("resolve.mode=full"), run_id="full")
+    _sql("OPTIMIZE TABLE_ITSELF", "messages")(spark, case)
+    kept = {row[0].rpartition("/")[2] for row in _files(spark, _table(case, "messages"))}
+    for file in _table(case, "messages").glob("*.parquet"):
+        if file.name not in kept:
+            file.unlink()
+    with pytest.raises(ContractError, match=r"tables.messages: .*have been vacuumed" + ANEW) as caught:
+        routing.run(spark, case.config(), now=NEXT)
+    assert caught.value.exit_code == 2

@@ -1,0 +1,151 @@
+"""Whoever reads while runs work, are killed and start again always gets one counting run, whole.
+
+By Python, by the view of a catalog, and by SQL in two statements, at every moment of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import routing
+from tests.crash.estate import NOW, before
+from tests.frames import frame_of
+from tests.hooks import Hook, Killed, hooked, once
+from tests.stored import message, store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from routing import Config
+
+KEYS = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_messages", "runs")
+Rows = frozenset[tuple[str, int, str]]
+
+
+@pytest.fixture
+def catalog(spark: SparkSession) -> Iterator[str]:
+    """A schema of the session's catalog, gone afterwards."""
+    spark.sql("CREATE SCHEMA readers")
+    yield "readers"
+    spark.sql("DROP SCHEMA readers CASCADE")
+
+
+def _rows(frame: DataFrame) -> Rows:
+    return frozenset((r[0], r[1], r[2]) for r in frame.select("message_id", "attempt", "run_id").collect())
+
+
+def _last_attempts(rows: Rows) -> Rows:
+    return frozenset(r for r in rows if r[1] == max(other[1] for other in rows if other[0] == r[0]))
+
+
+class Readers:
+    """Three ways to read, each compared with the run that counts at that moment."""
+
+    def __init__(self, spark: SparkSession, config: Config, catalog: str) -> None:
+        self.spark, self.config, self.catalog = spark, config, catalog
+        self.moments: list[str] = []
+        self.seen: set[Rows] = set()
+        self.shown: Rows = frozenset()
+
+    def is_current(self) -> bool:
+        """Whether the view showed, when it was read last, the run that counts."""
+        return self.shown == _last_attempts(self.counting())
+
+    def counting(self) -> Rows:
+        """What the last recorded run left, by the two statements of docs/operation.md."""
+        [row] = self.spark.sql(
+            f"SELECT output_versions['resolved_routes'] AS version FROM {self.catalog}.runs"
+            " ORDER BY finished_at DESC LIMIT 1"
+        ).collect()
+        return _rows(
+            self.spark.sql(f"SELECT * FROM {self.catalog}.resolved_routes VERSION AS OF {row['version']}")
+        )
+
+    def read(self, moment: str) -> None:
+        """All three at once; the view may still show the counting run before."""
+        rows = self.counting()
+        assert len({(r[0], r[1]) for r in rows}) == len(rows)
+        assert _rows(routing.current_routes(self.spark, self.config)) == _last_attempts(rows), moment
+        self.shown = _rows(self.spark.table(f"{self.catalog}.current_routes"))
+        self.seen.add(_last_attempts(rows))
+        assert self.shown in self.seen, moment
+        self.moments.append(moment)
+
+    def killing(self, at: str) -> Hook:
+        """A hook that reads at each moment and ends the run at one."""
+
+        def hook(moment: str) -> None:
+            self.at(moment)
+            if moment == at:
+                raise Killed
+
+        return hook
+
+    def at(self, moment: str) -> None:
+        """Read at a moment of a run, but not where the last run is looked up: readers do so themselves."""
+        if "last_run" not in moment:
+            self.read(moment)
+
+
+def test_readers_always_get_one_counting_run(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
+    from routing.schemas import MESSAGES
+
+    case = before(spark, tmp_path / "case", run_first=False)
+    named = [f"output.{key}={catalog}.{key}" for key in KEYS]
+    full = case.config(*named, "resolve.mode=full")
+    incremental = case.config(*named)
+    routing.run(spark, full, run_id="full 1")
+    readers = Readers(spark, full, catalog)
+    readers.read("after the first")
+    assert readers.is_current()
+    store(frame_of(spark, [message(31, "//far")], MESSAGES), case.folder / "in" / "messages", mode="append")
+    for at in ("after resolved_routes", "after runs"):
+        with hooked(readers.killing(at)), pytest.raises(Killed):
+            routing.run(spark, full, run_id=f"full, killed {at}")
+    # Killed once it counted: the view shows the run before until the next start.
+    assert not readers.is_current()
+    with hooked(once("before new_route_requests", lambda: readers.read("at the next start"))):
+        routing.run(spark, full, run_id="full 2")
+    assert readers.moments[-1] == "at the next start"
+    readers.read("after the second")
+    assert readers.is_current()
+    store(frame_of(spark, [message(32, "//far")], MESSAGES), case.folder / "in" / "messages", mode="append")
+    with hooked(readers.killing("before runs")), pytest.raises(Killed):
+        routing.run(spark, incremental, run_id="added, killed", now=NOW)
+    with hooked(readers.at):
+        routing.run(spark, incremental, run_id="added", now=NOW)
+    readers.read("at the end")
+    assert readers.is_current()
+    assert {"before resolved_routes", "after resolved_routes", "restored resolved_routes", "after runs"} <= set(
+        readers.moments
+    )
+    assert {r[2] for r in readers.counting()} == {"full 2", "added"}
+
+
+def test_a_catalog_that_takes_no_such_view_is_told_so_once(
+    spark: SparkSession, catalog: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from routing import statements
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("views are not supported")
+
+    case = before(spark, tmp_path / "case", run_first=False)
+    config = case.config(*(f"output.{key}={catalog}.{key}" for key in KEYS))
+    told = "the view `readers`.`current_routes` {}: views are not supported"
+    with monkeypatch.context() as patch:
+        patch.setattr(statements, "show_version", refuse)
+        assert told.format("cannot be made") in routing.run(spark, config, run_id="one", now=NOW).notes
+        assert routing.run(spark, config, run_id="two", now=NOW).notes == ()
+    assert routing.run(spark, config, run_id="three", now=NOW).notes == ()
+    assert spark.table(f"{catalog}.current_routes").count() > 0
+    # A view that is there and cannot be replaced is stale, which is told each time.
+    with monkeypatch.context() as patch:
+        patch.setattr(statements, "show_version", refuse)
+        four = routing.run(spark, config, run_id="four", now=NOW.replace(hour=20))
+    version = four.row["output_versions"]["resolved_routes"]
+    assert told.format(f"still shows what it did, not version {version}") in four.notes

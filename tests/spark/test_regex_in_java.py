@@ -1,0 +1,108 @@
+"""Regular expressions that Java runs, and what reads texts without one, take time by the length of a text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from routing import text
+from routing.analysis.explaining import candidates
+from routing.analysis.lint import estate
+from routing.requests import missing_route
+from routing.terms import BLANKS
+from tests.adversaries import Text, texts
+from tests.patterns import LENGTH, Use, in_python, java_uses, rooms
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A slash repeated took 17 seconds; what is linear takes a fraction of one for all texts together.
+_BOUND = 10.0
+_RUN: dict[str, Callable[[Column, str], Column]] = {
+    "regexp_replace": lambda x, pattern: F.regexp_replace(x, pattern, ""),
+    "regexp_extract": lambda x, pattern: F.regexp_extract(x, pattern, 0),
+    "rlike": lambda x, pattern: x.rlike(pattern),
+}
+USES, _ = java_uses(rooms())
+
+
+def _seconds(spark: SparkSession, tried: list[Text], length: int, read: Column) -> float:
+    """How long Java takes to read the texts, the query's own time left out."""
+    rows = [(one.head, one.part, length // len(one.part), one.tail) for one in tried]
+    frame = spark.createDataFrame(rows, "head string, part string, n int, tail string")
+    made = frame.select(F.concat("head", F.expr("repeat(part, n)"), "tail").alias("x"))
+    counted = made.select(F.sum(F.length(read.cast("string"))))
+    started = time.monotonic()
+    counted.collect()
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.where)
+def test_java_takes_time_by_the_length(spark: SparkSession, use: Use) -> None:
+    read = _RUN[use.method](F.col("x"), use.pattern)
+    tried = [one for one in texts(in_python(use.pattern)) if one.tail]
+    assert _seconds(spark, tried, 2_000, read) < _BOUND
+    assert _seconds(spark, [one for one in tried if len(one.part) == 1], LENGTH, read) < _BOUND
+
+
+_READERS = {
+    "comparable_address": lambda: text.comparable_address(F.col("x")),
+    "is_tcp": lambda: text.is_tcp(F.col("x")),
+    "port": lambda: text.port(F.col("x")),
+    "address_in_name": lambda: text.address_in_name(F.col("x")),
+    "is_guid": lambda: text.is_guid(F.col("x")),
+    "broker_id": lambda: text.broker_id(F.col("x")),
+    "differences": lambda: F.size(candidates.differences(F.lit("Stock"), F.col("x"))),
+    "host": lambda: estate.host(F.col("x")),
+    "missing_route": lambda: missing_route(F.col("x"), "urn:x"),
+}
+_HOSTILE = [
+    Text("a", "/", "b"),
+    Text("tcp://", ":", ""),
+    Text("tcp://[", ":", "x"),
+    Text("tcp://h:1", "/", "b"),
+    Text("tcp://", "1", ":"),
+    Text("a", " /", "b"),
+    Text("", "&", ""),
+    Text("{", "{ ", "}"),
+]
+
+
+@pytest.mark.parametrize("reader", _READERS)
+def test_what_reads_a_hostile_text(spark: SparkSession, reader: str) -> None:
+    assert _seconds(spark, _HOSTILE, LENGTH, _READERS[reader]()) < _BOUND
+
+
+# A text; the address it is; its core; what is around that; for no expression says it any more.
+_TRIMMED = [
+    (None, None, None, None),
+    ("", "", "", "|"),
+    ("/", "", "", "|/"),
+    (" ", "", "", " | "),
+    ("a", "a", "a", "|"),
+    ("A//", "a", "A", "|//"),
+    (" /a/ ", "/a", "/a", " |/ "),
+    ("a/b", "a/b", "a/b", "|"),
+    ("/a", "/a", "/a", "|"),
+    ("\t\na b / /\r", "a b / ", "a b", "\t\n| / /\r"),
+    ("\u00a0a\u00a0", "\u00a0a\u00a0", "\u00a0a\u00a0", "|"),
+    ("É//é/", "é//é", "É//é", "|/"),
+]
+
+
+@pytest.mark.core
+def test_what_is_trimmed(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(row[0],) for row in _TRIMMED], "x string")
+    found = frame.select(
+        "x",
+        text.comparable_address(F.col("x")).alias("address"),
+        candidates._core(F.col("x")).alias("core"),
+        candidates._edges(F.col("x")).alias("edges"),
+    ).collect()
+    assert [tuple(row) for row in found] == _TRIMMED
+    assert BLANKS == " \t\n\r"

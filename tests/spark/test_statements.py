@@ -1,0 +1,98 @@
+"""What the statements do, with names and texts that break out of whatever does not quote them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing import statements
+from routing.config import Location
+from tests.frames import frame_of
+from tests.hostile import CONTROL, NAMES, QUOTES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.core
+
+
+def test_a_table_has_the_columns_of_its_schema_whatever_their_names(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructField, StructType
+
+    nested = StructType([StructField("x`:int>", StringType()), StructField("a.b", LongType())])
+    schema = StructType(
+        [
+            StructField("a`b", IntegerType(), nullable=False),
+            StructField("x.y", ArrayType(nested)),
+            StructField("--'\"", MapType(StringType(), LongType())),
+        ]
+    )
+    later = StructField("`", nested)
+    location = Location(str(tmp_path / "it's `quoted`"))
+    statements.create_table(spark, location, schema)
+    statements.create_table(spark, location, StructType([later]))
+    assert spark.read.format("delta").load(location.text).schema == schema
+    statements.add_columns(spark, location, [later, StructField("n", LongType())])
+    found = spark.read.format("delta").load(location.text).schema
+    assert found == StructType([*schema, later, StructField("n", LongType())])
+
+
+def test_properties_hold_any_text(spark: SparkSession, tmp_path: Path) -> None:
+    location = Location(str(tmp_path))
+    spark.range(1).write.format("delta").save(location.text)
+    properties = {f"k{n}": text for n, text in enumerate(NAMES)} | {QUOTES: "1", CONTROL: "2"}
+    properties["setting"] = "${spark.app.name} $spark \\u0024 \\"
+    statements.set_properties(spark, location, properties)
+    (row,) = statements.describe_detail(spark, location).collect()
+    assert row["properties"].items() >= properties.items()
+
+
+def test_history_back_to_its_start_and_a_way_back(spark: SparkSession, tmp_path: Path) -> None:
+    location = Location(str(tmp_path))
+    for mode in ("overwrite", "append", "append"):
+        spark.range(2).write.format("delta").mode(mode).save(location.text)
+    statements.restore(spark, location, 1)
+    history = statements.describe_history(spark, location).select("version", "operation").collect()
+    assert [tuple(row) for row in history] == [(3, "RESTORE"), (2, "WRITE"), (1, "WRITE"), (0, "WRITE")]
+    newest = statements.describe_history(spark, location, limit=2).collect()
+    assert [row["version"] for row in newest] == [3, 2]
+    assert spark.read.format("delta").load(location.text).count() == 4
+
+
+def test_a_view_stays_at_its_version(spark: SparkSession) -> None:
+    from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+    schema = StructType(
+        [
+            StructField("instance_name", StringType()),
+            StructField("message_id", StringType()),
+            StructField("attempt", IntegerType()),
+        ]
+    )
+    view, table = (Location(f"pinned.{name}", is_name=True) for name in ("current_routes", "resolved"))
+
+    def write(*rows: tuple[str, str, int], mode: str = "append") -> None:
+        named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+        writer = frame_of(spark, named, schema).coalesce(1).write.format("delta").mode(mode)
+        statements.save_named(writer, table)
+
+    def shown() -> list[tuple[str, str, int]]:
+        rows = spark.table("pinned.current_routes").collect()
+        return sorted((row["instance_name"], row["message_id"], row["attempt"]) for row in rows)
+
+    spark.sql("CREATE SCHEMA pinned")
+    try:
+        write(("hub", "m1", 1), ("hub", "m2", 1))
+        write(("hub", "m1", 2), ("spoke", "m1", 1))
+        statements.show_version(spark, view, table, 1)
+        write(("hub", "m1", 3), ("hub", "m3", 1))
+        assert shown() == [("hub", "m1", 2), ("hub", "m2", 1), ("spoke", "m1", 1)]
+        statements.show_version(spark, view, table, 2)
+        write(mode="overwrite")
+        assert shown() == [("hub", "m1", 3), ("hub", "m2", 1), ("hub", "m3", 1), ("spoke", "m1", 1)]
+        old = statements.read_named(spark.read.format("delta").option("versionAsOf", 0), table)
+        assert old.count() == 2
+    finally:
+        spark.sql("DROP SCHEMA pinned CASCADE")

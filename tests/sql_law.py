@@ -1,0 +1,181 @@
+"""What may be parsed as SQL, read off the syntax tree: the law itself; its test has examples.
+
+That few rooms reach the one that runs SQL, and nobody a DeltaTable, is the import linter's; that a piece of SQL is
+of type `Sql`, and a Column what is said to be one, is mypy's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+# What parses a text, takes the name of a table, or gets at such a method by a text: not to be spelled.
+_WORDS = {"sql", "expr", "selectexpr", "saveastable", "insertinto", "writeto", "mergeinto", "totable", "jdbc"}
+_WORDS |= {f"create{kind}tempview" for kind in ("", "global", "orreplace", "orreplaceglobal")}
+_WORDS |= {"registertemptable", "dbtable", "replacewhere", "deltatable"}
+_WORDS |= {"attrgetter", "methodcaller", "__getattribute__", "__dict__", "__import__"}
+# The same, of words that have other uses too; and those.
+_METHODS = {"table", "catalog", "where", "filter", "option", "options"}
+_HARMLESS = {"F.filter", "show.table", "pyarrow.table"}
+_IMPORTED = {"F": "functions", "show": "show", "pyarrow": "pyarrow"}
+# Methods of a Column that no text has.
+_OF_COLUMNS = {"isNull", "isNotNull", "isin", "eqNullSafe"}
+_QUOTING = {"_sql", "_joined", "quoted", "_literal", "_kind"}
+
+Known = dict[str, list[ast.expr | bool]]
+
+
+def parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+
+
+def says(annotation: ast.expr | None, kind: str) -> bool:
+    return annotation is not None and ast.unparse(annotation) == kind
+
+
+def bindings(tree: ast.AST, kind: str) -> Known:
+    """What is assigned to each name, or whether it is said to be of this kind; False where nothing is known."""
+    up, bound = parents(tree), Known()
+    for node in ast.walk(tree):
+        match node, up.get(node):
+            case (ast.FunctionDef(name=name, returns=said) | ast.arg(arg=name, annotation=said), _):
+                value: ast.expr | bool = says(said, kind)
+            case ast.Name(id=name, ctx=ast.Store()), ast.AnnAssign(annotation=said):
+                value = says(said, kind)
+            case ast.Name(id=name, ctx=ast.Store()), (ast.Assign(value=given) | ast.NamedExpr(value=given)):
+                value = given
+            case (ast.Name(id=name, ctx=ast.Store()) | ast.alias(asname=str(name)), _):
+                value = False
+            case _:
+                continue
+        bound.setdefault(name, []).append(value)
+    return bound
+
+
+def declared(*sources: str) -> Known:
+    """Whether functions of these rooms, and members of their classes (``.name``), are said to be Columns."""
+    found = Known()
+    for holder in (node for source in sources for node in ast.walk(ast.parse(source))):
+        dot = "." if isinstance(holder, ast.ClassDef) else ""
+        for member in holder.body if isinstance(holder, ast.Module | ast.ClassDef) else []:
+            match member:
+                case ast.FunctionDef(name=name, returns=said):
+                    found.setdefault(dot + name, []).append(says(said, "Column"))
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=said):
+                    found.setdefault(dot + name, []).append(says(said, "Column"))
+                case ast.Assign(targets=[ast.Name(id=name)]):
+                    found.setdefault(dot + name, []).append(False)
+    return found
+
+
+def follows(node: ast.expr, own: Known, others: Known, is_safe: Callable[[ast.expr], bool]) -> bool:
+    """Whether it is safe, or the name of what is never anything else, or such a function's call."""
+    if is_safe(node):
+        return True
+    match node:
+        case ast.Call(func=function):
+            return follows(function, own, others, is_safe)
+        case ast.Name(id=name) if name in own:
+            rest = {other: values for other, values in own.items() if other != name}
+            return all(v if isinstance(v, bool) else follows(v, rest, others, is_safe) for v in own[name])
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            dot = "." if isinstance(node, ast.Attribute) and f".{name}" in others else ""
+            return all(others.get(dot + name, [False]))
+    return False
+
+
+def is_condition(node: ast.expr) -> bool:
+    """A literal, or what is no text: comparisons, logic, functions of Spark, and what only a Column has."""
+    match node:
+        case ast.Constant() | ast.Compare() | ast.UnaryOp() | ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+            return True
+        case ast.Call(func=ast.Attribute(attr=name, value=on)):
+            return name in _OF_COLUMNS or ast.unparse(on) == "F"
+    return False
+
+
+def is_made(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("_sql", "sql_name")
+
+
+def words(node: ast.AST) -> set[str]:
+    """What one node spells, in lower case, as options are read."""
+    match node:
+        case ast.alias(name=name, asname=asname):
+            return {*name.lower().split("."), (asname or "").lower()}
+        case ast.Attribute(attr=word) | ast.Name(id=word) | ast.keyword(arg=word) | ast.Constant(value=word):
+            return {word.lower()} if isinstance(word, str) else set()
+    return set()
+
+
+def arguments(node: ast.AST, parent: ast.AST | None) -> list[ast.expr] | None:
+    """What it is called with; None where it is not called, but handed on."""
+    if isinstance(parent, ast.Call) and parent.func is node:
+        return [*parent.args, *(keyword.value for keyword in parent.keywords)]
+    return None
+
+
+def breaches(source: str, others: Known | None = None) -> Iterator[str]:
+    """What a room does that only the one may; ``others`` are the declarations of all rooms."""
+    tree = ast.parse(source)
+    up, own, others = parents(tree), bindings(tree, "Column"), declared(source) if others is None else others
+    for node in ast.walk(tree):
+        given = arguments(node, up.get(node))
+        match node:
+            case ast.Attribute(attr="sql" | "expr"):
+                is_safe = given is not None and [type(part) for part in given] == [ast.Constant]
+            case ast.Attribute() if ast.unparse(node) in _HARMLESS:
+                is_safe = True
+            case ast.Attribute(attr="where" | "filter"):
+                is_safe = given is not None and all(follows(part, own, others, is_condition) for part in given)
+            case ast.Attribute(attr="option"):
+                is_safe = given is not None and isinstance(given[0], ast.Constant)
+            case ast.Attribute(attr="options"):
+                is_safe = given is None
+            case ast.Attribute(attr="table" | "catalog") | ast.Name(id="eval" | "exec"):
+                is_safe = False
+            case ast.Name(id="getattr"):
+                word = given[1] if given else node
+                is_safe = isinstance(word, ast.Constant) and word.value not in _METHODS
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in _IMPORTED:
+                is_safe = False
+            case ast.alias(name=name, asname=asname) if (asname or name) in _IMPORTED:
+                is_safe = name == _IMPORTED[asname or name]
+            case _:
+                is_safe = not words(node) & _WORDS
+        if not is_safe:
+            yield ast.unparse(node)
+
+
+def breaches_inside(source: str) -> Iterator[str]:
+    """What the one room may not: hand Spark a text, or take a text for `Sql`, but where it is quoted."""
+    tree = ast.parse(source)
+    up = parents(tree)
+    for node in ast.walk(tree):
+        given, around = arguments(node, up.get(node)), up.get(node)
+        match node:
+            case ast.Attribute(attr="catalog"):
+                is_safe = isinstance(around, ast.Attribute)
+            case ast.Attribute(value=on) if words(node) & {*_WORDS, "table"} or "catalog" in words(on):
+                own = bindings(function_of(node, up), "Sql")
+                is_safe = given is not None and all(follows(part, own, {}, is_made) for part in given)
+            case ast.Name(id="_sql"):
+                is_safe = given is not None and isinstance(given[0], ast.Constant)
+            case ast.Name(id="Sql") if given is not None:
+                function = function_of(node, up)
+                is_quoting = isinstance(function, ast.FunctionDef) and function.name in _QUOTING
+                is_safe = is_quoting or isinstance(given[0], ast.Constant)
+            case ast.Name(id="Sql"):
+                # The type of something.
+                is_safe = isinstance(around, ast.FunctionDef | ast.arg | ast.Subscript | ast.BinOp)
+            case _:
+                is_safe = not words(node) & ({"getattr", "cast", *_METHODS, *_WORDS} - {"table"})
+        if not is_safe:
+            yield ast.unparse(node)
+
+
+def function_of(node: ast.AST, up: dict[ast.AST, ast.AST]) -> ast.AST:
+    """The function, or the module, that it stands in."""
+    while not isinstance(node, ast.FunctionDef | ast.Module):
+        node = up[node]
+    return node

@@ -1,0 +1,133 @@
+"""Every way in which two runs can meet, on a log in memory: each step of either, any death, new messages.
+
+A run is a plain function over `Tables`. To go one step on it is called anew, with the answers that it has had so
+far; the next call is really made, and then the function is left. So a state is a log and the answers of two runs,
+and a state that was seen is not gone into again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from routing.errors import RoutingError
+from tests.log_in_memory import Log, LogsInMemory
+
+Program = Callable[[Any], None]
+Logs = tuple[tuple[str, Log], ...]
+
+
+class _Left(BaseException):
+    """The next call has been made: the function is left, and goes on at the next step."""
+
+
+# What these say of a version never changes, so that it does not matter when they are asked.
+_TIMELESS = ("keys", "place", "rows", "identity", "table_id")
+
+
+class _Answers:
+    """Stands for the tables: old answers first, then one real call."""
+
+    def __init__(self, tables: LogsInMemory, answers: tuple[Any, ...]) -> None:
+        self._tables, self._answers, self._asked = tables, answers, 0
+        self.new: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _TIMELESS:
+            return getattr(self._tables, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            if self._asked < len(self._answers):
+                self._asked += 1
+                return self._answers[self._asked - 1]
+            self.new = getattr(self._tables, name)(*arguments, **named)
+            raise _Left
+
+        return call
+
+
+_WAYS: dict[tuple[int, str], int] = {}
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run on its way: the answers that it has had, and how it ended (done, dead, or a sentence)."""
+
+    answers: tuple[Any, ...] = ()
+    end: str | None = None
+    # What tells these answers from others.
+    way: int = 0
+
+    @property
+    def key(self) -> int | str:
+        """What tells this run from others; how it came to its end does not matter any more."""
+        return self.end or self.way
+
+    def and_then(self, answer: Any) -> Running:
+        """The run with one answer more."""
+        way = _WAYS.setdefault((self.way, repr(answer)), len(_WAYS) + 1)
+        return Running((*self.answers, answer), way=way)
+
+
+@dataclass(frozen=True)
+class State:
+    """The tables, two runs, and how many messages are still to come."""
+
+    logs: Logs
+    runs: tuple[Running, ...]
+    to_come: int
+
+    @property
+    def key(self) -> Any:
+        """What tells this state from others."""
+        return self.logs, tuple(run.key for run in self.runs), self.to_come
+
+    def tables(self, keys: tuple[str, ...]) -> LogsInMemory:
+        """The tables of this state, to be looked at or written to."""
+        return LogsInMemory(keys, dict(self.logs))
+
+
+def one_step(program: Program, tables: LogsInMemory, run: Running) -> Running:
+    """A run after its next call, which changes the tables."""
+    asked = _Answers(tables, run.answers)
+    try:
+        program(asked)
+    except _Left:
+        return run.and_then(asked.new)
+    except RoutingError as error:
+        return replace(run, end=str(error))
+    return replace(run, end="done")
+
+
+def all_states(start: LogsInMemory, programs: tuple[Program, ...], to_come: int) -> Iterator[State]:
+    """Every state that can be reached, each once."""
+    first = State(tuple(sorted(start.logs.items())), tuple(Running() for _ in programs), to_come)
+    seen, waiting = {first.key}, [first]
+    while waiting:
+        state = waiting.pop()
+        yield state
+        for found in _next(state, programs, start.keys):
+            if found.key not in seen:
+                seen.add(found.key)
+                waiting.append(found)
+
+
+def _next(state: State, programs: tuple[Program, ...], keys: tuple[str, ...]) -> Iterator[State]:
+    for number, (program, run) in enumerate(zip(programs, state.runs, strict=True)):
+        if run.end is not None:
+            continue
+        tables = state.tables(keys)
+        yield _with(state, number, one_step(program, tables, run), tables)
+        yield _with(state, number, replace(run, end="dead"), state.tables(keys))
+    if state.to_come:
+        tables = state.tables(keys)
+        tables.by_hand(
+            "messages", "WRITE", tables.logs["messages"].rows() | {len(tables.logs["messages"].entries)}
+        )
+        yield replace(_with(state, 0, state.runs[0], tables), to_come=state.to_come - 1)
+
+
+def _with(state: State, number: int, run: Running, tables: LogsInMemory) -> State:
+    runs = tuple(run if place == number else other for place, other in enumerate(state.runs))
+    return replace(state, runs=runs, logs=tuple(sorted(tables.logs.items())))

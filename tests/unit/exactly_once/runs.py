@@ -1,0 +1,95 @@
+"""A small job over logs in memory: what each message becomes, in one run and in several one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from routing import protocol
+from tests.log_in_memory import LogsInMemory
+
+KEYS = ("pending_messages", "resolved_routes")
+
+
+def is_delayed(message: int) -> bool:
+    """Every other message never finds its way."""
+    return message % 2 == 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the job: its id, its mode, and the order in which it commits its outputs."""
+
+    run_id: str
+    mode: str = "incremental"
+    order: tuple[str, ...] = KEYS
+
+    def __call__(self, tables: Any) -> None:
+        """Do what `routing.pipeline.run` does, in its order."""
+        is_full = self.mode == "full"
+        start = protocol.begin(tables, self.run_id, is_full=is_full)
+        if not is_full:
+            start = protocol.take_back(tables, start)
+        version = tables.newest("messages")
+        outputs, adds = self._outputs(tables, start, version)
+        written = dict(start.versions) if adds else {}
+        for key in self.order:
+            if key in outputs:
+                rows, is_added = outputs[key]
+                written[key] = protocol.commit(tables, start, key, rows, adds=is_added)
+        row = {"run_id": self.run_id, "mode": self.mode, "messages": version, "output_versions": written}
+        protocol.finish(tables, start, written, {**row, "table_ids": {}, "commit_identities": {}})
+
+    def _outputs(self, tables: Any, start: protocol.Start, version: int) -> tuple[dict[str, Any], bool]:
+        messages = tables.rows("messages", version)
+        if self.mode == "full":
+            return {"resolved_routes": (resolved(messages, {}, self.run_id), False)}, False
+        last = start.last
+        if last is None:
+            rows = resolved(messages, {}, self.run_id)
+            return {"resolved_routes": (rows, False), "pending_messages": (pending(rows), False)}, False
+        new = messages - tables.rows("messages", last.input_versions["messages"])
+        if "pending_messages" in last.output_versions:
+            waiting = tables.rows("pending_messages", start.versions["pending_messages"])
+        else:
+            waiting = pending(tables.rows("resolved_routes", start.versions["resolved_routes"]))
+        rows = resolved(new, dict(waiting), self.run_id)
+        return {"resolved_routes": (rows, True), "pending_messages": (pending(rows), False)}, True
+
+
+def resolved(new: frozenset[int], waiting: Mapping[int, int], run_id: str) -> frozenset[Any]:
+    """A row (message, attempt, run) for each message that is new or waits."""
+    first = {(message, 1, run_id) for message in new}
+    return frozenset(first | {(message, attempt + 1, run_id) for message, attempt in waiting.items()})
+
+
+def pending(rows: frozenset[Any]) -> frozenset[Any]:
+    """The messages that wait after a run, each with its attempt."""
+    return frozenset((message, attempt) for message, attempt, _ in rows if is_delayed(message))
+
+
+def told(tables: LogsInMemory) -> list[dict[str, Any]]:
+    """The rows of runs that count, the first one first."""
+    rows = tables.logs["runs"].rows() if "runs" in tables.logs else frozenset()
+    return [dict(row) for _, row in sorted(rows)]
+
+
+def one_after_the_other(counted: list[dict[str, Any]], messages: Any) -> dict[str, frozenset[Any]]:
+    """What the outputs hold after these runs, in plain words: each message once a run, in the order of runs.
+
+    ``messages`` gives the messages of a version. Written without `protocol` and without any log.
+    """
+    rows: set[tuple[int, int, str]] = set()
+    attempts: dict[int, int] = {}
+    seen: frozenset[int] = frozenset()
+    for row in counted:
+        there = messages(row["messages"])
+        if row["mode"] == "full":
+            rows, attempts, seen = set(), {}, frozenset()
+        tried = {message: attempts[message] + 1 for message in attempts if is_delayed(message)}
+        tried |= dict.fromkeys(there - seen, 1)
+        rows |= {(message, attempt, row["run_id"]) for message, attempt in tried.items()}
+        attempts = {message: attempt for message, attempt in tried.items() if is_delayed(message)}
+        seen = there
+    return {"resolved_routes": frozenset(rows), "pending_messages": frozenset(attempts.items())}

@@ -1,0 +1,103 @@
+"""Two runs at once, killed anywhere: what counts is never lost, and one clean run leaves what it should."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing.errors import RoutingError
+from tests.log_in_memory import Log, LogsInMemory
+from tests.unit.exactly_once.explorer import State, all_states
+from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told
+
+REVERSED = tuple(reversed(KEYS))
+LOST = "another run has written to output."
+
+
+def _no_run() -> LogsInMemory:
+    messages = Log("id of messages").and_then("WRITE", frozenset({0, 1}))
+    return LogsInMemory(KEYS, {"messages": messages})
+
+
+def _one_run(mode: str = "incremental") -> LogsInMemory:
+    tables = _no_run()
+    Job("first", mode)(tables)
+    tables.by_hand("messages", "WRITE", frozenset({0, 1, 2, 3}))
+    return tables
+
+
+def _a_killed_run() -> LogsInMemory:
+    """It has replaced one output, and somebody has looked after that since."""
+    from routing import protocol
+
+    tables = _one_run()
+    start = protocol.begin(tables, "killed", is_full=False)
+    protocol.commit(tables, start, "pending_messages", frozenset({(3, 1)}), adds=False)
+    tables.by_hand("pending_messages", "OPTIMIZE")
+    return tables
+
+
+BEGINNINGS = {
+    "no run": _no_run,
+    "one run": _one_run,
+    "a full run": lambda: _one_run("full"),
+    "killed": _a_killed_run,
+}
+PAIRS = {
+    "two incremental runs": (Job("A"), Job("B", order=REVERSED)),
+    "an incremental and a full one": (Job("A", order=REVERSED), Job("B", "full")),
+    "two full runs": (Job("A", "full"), Job("B", "full")),
+}
+
+
+def _messages(tables: LogsInMemory, version: int) -> frozenset[int]:
+    return tables.logs["messages"].rows(version)
+
+
+def _faults(state: State) -> list[str]:
+    """What is wrong in a state: the last run that counts is not to be read whole."""
+    tables = state.tables(KEYS)
+    counted = told(tables)
+    if not counted:
+        return []
+    expected = one_after_the_other(counted, lambda version: _messages(tables, version))
+    return [
+        f"{key} at {version}"
+        for key, version in counted[-1]["output_versions"]
+        if tables.logs[key].rows(version) != expected[key]
+    ]
+
+
+def _faults_at_the_end(state: State, mode: str) -> list[str]:
+    """What is wrong after one clean run more, when both have ended."""
+    tables = state.tables(KEYS)
+    try:
+        Job("clean", mode)(tables)
+    except RoutingError as error:
+        return [str(error)]
+    counted = told(tables)
+    expected = one_after_the_other(counted, lambda version: _messages(tables, version))
+    keys = KEYS if mode == "incremental" else ("resolved_routes",)
+    return [key for key in keys if tables.logs[key].rows() != expected[key]]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_nothing_that_counts_is_lost(beginning: str, pair: str) -> None:
+    ends: dict[tuple[str, ...], int] = {}
+    # New messages make three times as many states: once is enough.
+    to_come = 1 if beginning == "one run" else 0
+    for state in all_states(BEGINNINGS[beginning](), PAIRS[pair], to_come):
+        assert not _faults(state), state
+        ids = {row["run_id"] for row in told(state.tables(KEYS))}
+        for job, run in zip(PAIRS[pair], state.runs, strict=True):
+            # Whoever is done counts, and nobody is refused for what another run did.
+            assert (
+                run.end in (None, "dead") or run.end.startswith(LOST) or (run.end == "done" and job.run_id in ids)
+            )
+        if all(run.end for run in state.runs):
+            how = tuple(str(run.end).split(" at ")[0] for run in state.runs)
+            ends[how] = ends.get(how, 0) + 1
+            assert not _faults_at_the_end(state, "incremental"), state
+            assert not _faults_at_the_end(state, "full"), state
+    # Both may count, one after the other; and each may win.
+    assert {("done", "done"), ("done", "dead"), ("dead", "done"), ("dead", "dead")} <= set(ends)

@@ -1,0 +1,139 @@
+"""Every regular expression of the package takes time by the length of a text, not by its square or worse.
+
+They are found by looking, so that a new one is tried as well; those that Java runs are tried in
+``tests/spark/test_regex_in_java.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from collections import deque
+
+import pytest
+
+from tests.adversaries import Text, texts
+from tests.patterns import LENGTH, Room, Use, java_uses, python_uses, rooms
+
+# What is linear takes a millisecond for 10,000 characters and ten for 100,000; what goes by the square a tenth of
+# a second and ten; what grows faster still is slow long before. A busy machine is given time.
+_SHORT, _SCREENED = (30, 300, 1000), 10_000
+_SUSPECT, _BOUND = 0.02, 2.0
+USES, BREACHES = python_uses(rooms())
+
+
+def _seconds(use: Use, text: str) -> float:
+    pattern = re.compile(use.pattern, use.flags)
+    started = time.perf_counter()
+    if use.method in ("sub", "subn"):
+        pattern.sub("", text)
+    elif use.method == "finditer":
+        deque(pattern.finditer(text), maxlen=0)
+    else:
+        getattr(pattern, use.method)(text)
+    return time.perf_counter() - started
+
+
+def slow_text(use: Use, bound: float = _BOUND) -> Text | None:
+    """The first text that takes too long, of 30 characters up to 100,000."""
+    return next((text for text in texts(use.pattern, use.flags) if _is_slow(use, text, bound)), None)
+
+
+def _is_slow(use: Use, text: Text, bound: float) -> bool:
+    for length in _SHORT:
+        # A stop of the machine's is not there again.
+        if all(_seconds(use, text.of(length)) > _SUSPECT for _ in range(5)):
+            return True
+    is_suspect = _seconds(use, text.of(_SCREENED)) > _SUSPECT
+    if not is_suspect and len(text.part) > 1:
+        return False
+    return any(_seconds(use, text.of(length)) > bound for length in (_SCREENED, 30_000, LENGTH))
+
+
+def test_every_expression_is_seen() -> None:
+    assert BREACHES == []
+    # As many as there were when this was written: a walk that finds fewer has lost its way.
+    assert len(USES) >= 60
+    uses, breaches = java_uses(rooms())
+    assert breaches == []
+    assert len(uses) >= 10
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: f"{use.where} {use.method}")
+def test_takes_time_by_the_length_of_the_text(use: Use) -> None:
+    assert slow_text(use) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"/+\Z", "search"),
+        (r"[ \t\n\r/]+\Z|\A[ \t\n\r]+", "sub"),
+        (r"\s*GO(?:\s+(\S+?))?\s*;?\s*", "fullmatch"),
+        (r"\s*:?(?:EXIT|QUIT)\s*(\(.*\))?\s*", "fullmatch"),
+        (r"[A-Za-z][\w+.-]*://[^/\s?#@]*:[^/\s?#@]+@", "search"),
+        (r"\beyJ[\w-]{10,}\.eyJ", "search"),
+        ("<([^>]*)>", "findall"),
+        ("(a|aa)+b", "match"),
+    ],
+)
+def test_a_slow_one_is_found(pattern: str, method: str) -> None:
+    # Sooner than in earnest: a text that is known to be slow need not be read to its end.
+    assert slow_text(Use("", pattern, 0, method), _BOUND / 10) is not None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(x):\n    return re.compile(x)",
+        "def f(x):\n    return re.compile('a').match(x)",
+        "def f(x):\n    return re.match(x, 'a')",
+        "def f(x):\n    return re.sub(f'{x}+', '', 'a')",
+        "def f(x):\n    return re.search('a', x, flags=re.I)",
+        "P = re.compile('a')",
+        "P = {'a': re.compile('a')}\ndef f(x):\n    q = P[x]\n    return q.match(x)",
+        "from re import match",
+        "import re as expressions",
+        "import fnmatch",
+    ],
+)
+def test_an_expression_out_of_sight_is_a_breach(source: str) -> None:
+    uses, breaches = python_uses([_room(source)])
+    assert (uses, len(breaches)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("P = re.compile('a', re.I)\ndef f(x):\n    return P.match(x) or P.search(x)", ["match", "search"]),
+        ("P = {'a': re.compile('a')}\ndef f(x):\n    return P[x].sub('', x)", ["sub"]),
+        ("A = 'a'\ndef f(x):\n    return re.split(rf'{A}+', x)", ["split"]),
+    ],
+)
+def test_how_one_is_used_is_seen(source: str, seen: list[str]) -> None:
+    uses, breaches = python_uses([_room(source)])
+    assert breaches == []
+    assert [use.method for use in uses] == seen
+    assert uses[0].pattern in ("a", "a+")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "F.regexp_replace(x, y, '')",
+        "F.regexp_extract(x, f'{y}+', 1)",
+        "x.rlike(y)",
+        "F.expr('x rlike \\'a\\'')",
+        "F.expr('regexp_count(x, y)')",
+    ],
+)
+def test_one_of_java_out_of_sight_is_a_breach(line: str) -> None:
+    uses, breaches = java_uses([_room(f"def f(x, y):\n    return {line}")])
+    assert (uses, len(breaches)) == ([], 1)
+
+
+def _room(source: str) -> Room:
+    names: dict[str, object] = {"re": re}
+    exec(source, names)
+    return Room("room", ast.parse(source), names)
