@@ -1,7 +1,7 @@
 """The dialog-ID hash (rule book, section 6): xxhash64 of the lower-case conversation id, seed 42.
 
-One definition in four shapes: a Column, the SQL function ``dialog_id_hash``, a plain Python reference, and an
-Arrow UDF for those who replace the hash by another. This is the only room with a Python UDF.
+The definition of `rules.hashing` as a Column, as the SQL function ``dialog_id_hash``, and as an Arrow UDF for
+those who replace the hash by another. This is the only room with a Python UDF.
 """
 
 from __future__ import annotations
@@ -16,11 +16,6 @@ from routing import text
 
 DialogHash = Callable[[Column], Column]
 SQL_FUNCTION = "dialog_id_hash"
-
-_SEED = 42
-_MASK = (1 << 64) - 1
-_P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
-_P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 
 
 def builtin(conversation_id: Column) -> Column:
@@ -37,6 +32,8 @@ def udf(conversation_id: Column) -> Column:
 def _arrow_udf() -> Any:
     """The UDF itself, made when it is asked for: pandas is needed only by those who use it."""
     import pandas
+
+    from routing.rules.hashing import dialog_id_hash as reference
 
     def dialog_id_hash(ids):  # type: ignore[no-untyped-def]
         return pandas.Series([None if i is None else reference(i) for i in ids], dtype="Int64")
@@ -61,55 +58,3 @@ def register(spark: SparkSession) -> None:
         )
         return
     spark.udf.register(SQL_FUNCTION, _arrow_udf())
-
-
-def reference(conversation_id: str) -> int:
-    """The hash in plain Python: a signed 64-bit integer."""
-    hashed = xxhash64(conversation_id.lower().encode("utf-8"), _SEED)
-    return hashed - (1 << 64) if hashed >> 63 else hashed
-
-
-def xxhash64(data: bytes, seed: int) -> int:
-    """XXH64 of some bytes, unsigned, as its published specification defines it."""
-    length, position = len(data), 0
-    if length >= 32:
-        lanes = [seed + _P1 + _P2, seed + _P2, seed, seed - _P1]
-        while position + 32 <= length:
-            for lane in range(4):
-                word = int.from_bytes(data[position : position + 8], "little")
-                lanes[lane] = _round(lanes[lane] & _MASK, word)
-                position += 8
-        a, b, c, d = lanes
-        total = _rotate(a, 1) + _rotate(b, 7) + _rotate(c, 12) + _rotate(d, 18)
-        for lane_value in lanes:
-            total = ((total ^ _round(0, lane_value)) * _P1 + _P4) & _MASK
-    else:
-        total = (seed + _P5) & _MASK
-    return _avalanche(_tail((total + length) & _MASK, data[position:]))
-
-
-def _rotate(value: int, bits: int) -> int:
-    return ((value << bits) | (value >> (64 - bits))) & _MASK
-
-
-def _round(lane: int, word: int) -> int:
-    return (_rotate((lane + word * _P2) & _MASK, 31) * _P1) & _MASK
-
-
-def _tail(total: int, rest: bytes) -> int:
-    """The bytes after the last whole stripe: eights, then a four, then ones."""
-    while len(rest) >= 8:
-        total ^= _round(0, int.from_bytes(rest[:8], "little"))
-        total, rest = (_rotate(total, 27) * _P1 + _P4) & _MASK, rest[8:]
-    if len(rest) >= 4:
-        total ^= (int.from_bytes(rest[:4], "little") * _P1) & _MASK
-        total, rest = (_rotate(total, 23) * _P2 + _P3) & _MASK, rest[4:]
-    for byte in rest:
-        total = (_rotate(total ^ (byte * _P5 & _MASK), 11) * _P1) & _MASK
-    return total
-
-
-def _avalanche(total: int) -> int:
-    total = ((total ^ (total >> 33)) * _P2) & _MASK
-    total = ((total ^ (total >> 29)) * _P3) & _MASK
-    return total ^ (total >> 32)

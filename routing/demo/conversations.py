@@ -206,6 +206,6 @@ def _minutes(value: float) -> timedelta:
 def _picked(broker_ids: list[str], conversation_id: str) -> str:
     """The id that balancing picks for a dialog, so that messages arrive where they were sent."""
     # Needed by the demo alone, where Spark is loaded anyway.
-    from routing.dialog_hash import reference
+    from routing.rules.hashing import dialog_id_hash
 
-    return broker_ids[reference(conversation_id) % len(broker_ids)]
+    return broker_ids[dialog_id_hash(conversation_id) % len(broker_ids)]

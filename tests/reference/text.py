@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 BLANKS = " \t\n\r"
+# Case counts for no letter but these.
+_SMALL = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}
 ZERO_GUID = "00000000-0000-0000-0000-000000000000"
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", ".")
 
@@ -33,7 +35,7 @@ def is_guid(value: str) -> bool:
 def broker_id(value: str | None) -> str | None:
     """Read a broker id as it is compared, or None where it is no id.
 
-    Blanks around, one pair of braces and the blanks inside them do not count; neither does case.
+    Blanks around, one pair of braces and the blanks inside them do not count; neither does the case of A to Z.
     Nothing left, or the all-zero GUID, is no id.
     """
     if value is None:
@@ -41,13 +43,13 @@ def broker_id(value: str | None) -> str | None:
     inner = value.strip(BLANKS)
     if len(inner) >= 2 and inner[0] == "{" and inner[-1] == "}":
         inner = inner[1:-1].strip(BLANKS)
-    inner = inner.lower()
+    inner = inner.translate(_SMALL)
     return None if inner in ("", ZERO_GUID) else inner
 
 
 def address_key(address: str) -> str:
-    """Read an address as it is compared: lower case, no blanks around, no slashes after."""
-    return address.strip(BLANKS).rstrip("/").lower()
+    """Read an address as it is compared: A to Z in lower case, no blanks around, no slashes after."""
+    return address.strip(BLANKS).rstrip("/").translate(_SMALL)
 
 
 def is_address(address: str) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routing import dialog_hash, register_dialog_hash
+from routing.rules import hashing
 from tests.frames import frame_of, rows_of
 from tests.reference.dialog_hash import xxhash64 as second_opinion
 
@@ -33,7 +34,7 @@ def test_all_shapes_are_equal(spark: SparkSession) -> None:
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
     schema = StructType([StructField("id", StringType()), StructField("reference", LongType())])
-    rows = [{"id": i, "reference": dialog_hash.reference(i)} for i in _mixed_case_ids()]
+    rows = [{"id": i, "reference": hashing.dialog_id_hash(i)} for i in _mixed_case_ids()]
     rows.append({"id": None, "reference": None})
     register_dialog_hash(spark)
     in_sql = F.expr(f"{dialog_hash.SQL_FUNCTION}(id)")
@@ -74,7 +75,7 @@ def test_the_sql_function_is_inlined_on_spark_4(spark: SparkSession) -> None:
 
 
 def test_the_golden_value() -> None:
-    assert dialog_hash.reference("abc") == dialog_hash.reference("ABC") == ABC
+    assert hashing.dialog_id_hash("abc") == hashing.dialog_id_hash("ABC") == ABC
 
 
 def test_the_reference_at_every_length(spark: SparkSession) -> None:
@@ -88,9 +89,9 @@ def test_the_reference_at_every_length(spark: SparkSession) -> None:
     frame = frame_of(spark, [{"text": t} for t in texts], StructType([StructField("text", StringType())]))
     rows = rows_of(frame.select("text", F.xxhash64("text").alias("hash")))
     assert len(rows) == len(texts)
-    assert {r["text"]: r["hash"] for r in rows} == {t: dialog_hash.reference(t) for t in texts}
+    assert {r["text"]: r["hash"] for r in rows} == {t: hashing.dialog_id_hash(t) for t in texts}
 
 
 @given(st.text(max_size=100))
 def test_the_reference_agrees_with_the_tests_own(text: str) -> None:
-    assert dialog_hash.reference(text) == second_opinion(text.lower())
+    assert hashing.dialog_id_hash(text) == second_opinion(text.lower())

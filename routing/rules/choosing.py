@@ -1,0 +1,182 @@
+"""Rule book, section 3: which of the matching routes is used, and what becomes of the message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from routing.rules.estate import Kind, NameAddress, Route
+from routing.rules.locating import Location
+from routing.terms import Outcome, Reason
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a choice depends on besides its routes."""
+
+    location: Location
+    name_address: NameAddress
+    own_addresses: frozenset[str]
+    is_from_network: bool
+    is_forwarding: bool
+
+
+def has_mirror(route: Route) -> bool:
+    """Tier A: the route has a mirror address."""
+    return route.mirror_address is not None
+
+
+def is_local(route: Route) -> bool:
+    """Tier B: the route's address is LOCAL."""
+    return route.kind is Kind.LOCAL
+
+
+def is_network(route: Route) -> bool:
+    """Tier C: the route has a network address."""
+    return route.kind is Kind.NETWORK
+
+
+def is_transport(route: Route) -> bool:
+    """Tier D: the address is read from the service's name."""
+    return route.kind is Kind.TRANSPORT
+
+
+def always(situation: Situation) -> Reason | None:
+    """An address of the route's own can always be used."""
+    return None
+
+
+def unless_located(situation: Situation) -> Reason | None:
+    """LOCAL cannot be used where no database of this instance can take the message."""
+    return situation.location.reason
+
+
+def unless_named(situation: Situation) -> Reason | None:
+    """TRANSPORT cannot be used where the service's name holds no address."""
+    return Reason.TRANSPORT_ADDRESS_INVALID if situation.name_address is NameAddress.NONE else None
+
+
+def never(route: Route, situation: Situation) -> bool:
+    """Mirrored routes and LOCAL are no way back to this very instance."""
+    return False
+
+
+def has_own_address(route: Route, situation: Situation) -> bool:
+    """The route's address is one of the instance's own."""
+    return route.compared in situation.own_addresses
+
+
+def has_own_name(route: Route, situation: Situation) -> bool:
+    """The address in the service's name is one of the instance's own."""
+    return situation.name_address is NameAddress.OWN
+
+
+@dataclass(frozen=True)
+class Tier:
+    """One tier: the routes it holds, why it cannot be used (None where it can), and what is said where it is.
+
+    ``is_own``: whether a route leads back to this very instance.
+    """
+
+    letter: str
+    holds: Callable[[Route], bool]
+    why_not: Callable[[Situation], Reason | None]
+    reason: Reason
+    is_own: Callable[[Route, Situation], bool]
+
+
+# The order of the tiers, here and nowhere else. A route stands in the first that holds it.
+TIERS = (
+    Tier("A", has_mirror, always, Reason.MIRROR_ADDRESS, never),
+    Tier("B", is_local, unless_located, Reason.LOCAL_SERVICE, never),
+    Tier("C", is_network, always, Reason.NETWORK_ADDRESS, has_own_address),
+    Tier("D", is_transport, unless_named, Reason.TRANSPORT_ADDRESS, has_own_name),
+)
+
+
+def tier_of(route: Route) -> Tier | None:
+    """The tier in which a route stands; None for an address outside the grammar, which no tier holds."""
+    return next((tier for tier in TIERS if tier.holds(route)), None)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The tier that is used, with its routes by name.
+
+    Where none can be used ``why_not`` says why, and tier and routes are those of the first that could not; both
+    are empty where no tier holds a route.
+    """
+
+    tier: Tier | None
+    routes: tuple[Route, ...]
+    why_not: Reason | None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is a way."""
+        return self.tier is not None and self.why_not is None
+
+
+def distinct_routes(matches: Sequence[Route]) -> list[Route]:
+    """Routes equal in addresses are one; the first by name stands for it.
+
+    Service name and broker instance are equal already: all matches of a step and a picked id share them.
+    """
+    found: dict[tuple[str | None, str | None], Route] = {}
+    for route in matches:
+        found.setdefault((route.compared, route.compared_mirror), route)
+    return list(found.values())
+
+
+def choose(routes: Sequence[Route], situation: Situation) -> Choice:
+    """Take the first usable tier of distinct routes, which are in the order of their names."""
+    unusable: Choice | None = None
+    for tier, held in tiers(routes):
+        why_not = tier.why_not(situation)
+        if why_not is None:
+            return Choice(tier, held, None)
+        unusable = unusable or Choice(tier, held, why_not)
+    return unusable or Choice(None, (), None)
+
+
+def tiers(routes: Sequence[Route]) -> list[tuple[Tier, tuple[Route, ...]]]:
+    """The tiers that hold any of the routes, in their order, with these."""
+    held: dict[str, list[Route]] = {}
+    for route in routes:
+        tier = tier_of(route)
+        if tier is not None:
+            held.setdefault(tier.letter, []).append(route)
+    return [(tier, tuple(held[tier.letter])) for tier in TIERS if tier.letter in held]
+
+
+@dataclass(frozen=True)
+class End:
+    """What becomes of a message by its choice.
+
+    ``is_own``: the reported route leads back to this very instance. ``counts_hops``: HOP_LIMIT where none remain.
+    """
+
+    outcome: Outcome
+    reason: Reason
+    is_own: bool = False
+    counts_hops: bool = False
+
+
+def end_of(choice: Choice, situation: Situation) -> End:
+    """What a choice makes of a message; one without a route has none (section 2.7)."""
+    tier = choice.tier
+    if tier is None:
+        return End(Outcome.DELAYED, Reason.NO_ROUTE)
+    if choice.why_not is not None:
+        # D4: what cannot be sent on is DELAYED here; what has arrived is dropped.
+        return End(Outcome.DROPPED if situation.is_from_network else Outcome.DELAYED, choice.why_not)
+    if tier.reason is Reason.LOCAL_SERVICE:
+        return End(Outcome.DELIVERED, tier.reason)
+    is_own = tier.is_own(choice.routes[0], situation)
+    if not situation.is_from_network:
+        return End(Outcome.SENT, tier.reason, is_own)
+    if not situation.is_forwarding:
+        return End(Outcome.DROPPED, Reason.FORWARDING_DISABLED, is_own)
+    if is_own:
+        return End(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own, counts_hops=True)
+    return End(Outcome.FORWARDED, tier.reason, counts_hops=True)

@@ -1,0 +1,262 @@
+"""From a routing key to what the rules decide for it: sections 1 to 4, at every time and for every pick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from routing.rules import choosing, locating, matching
+from routing.rules.choosing import Choice, End, Situation
+from routing.rules.estate import (
+    ARRIVALS,
+    IMPLIED_LOCAL,
+    REPLY,
+    Database,
+    Instance,
+    Kind,
+    NameAddress,
+    Route,
+    address_of_name,
+)
+from routing.rules.locating import Location
+from routing.rules.matching import Bound, Match
+from routing.rules.timeline import spans
+from routing.terms import MatchingStep, Outcome, Reason
+
+UNNAMED = ""
+"""The broker id of a message that is bound to one that nothing in the instance has: it is equal to none."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What of a message decides its way, but for the dialog hash, the time, pending requests and hops.
+
+    ``database`` is the sender, None for an arrival. ``service`` is None for a name that nothing in the instance
+    names; ``name_address`` tells what address such a name holds. ``broker`` is None for an open message.
+    """
+
+    database: str | None
+    service: str | None
+    broker: str | None
+    is_initiator: bool
+    name_address: NameAddress
+
+    @classmethod
+    def of_names(
+        cls, instance: Instance, database: str | None, service: str, broker: str | None, *, is_initiator: bool
+    ) -> Key:
+        """The key of a message for a service by its own name."""
+        named = address_of_name(service, instance.own_addresses)
+        return cls(database, service, broker, is_initiator, named)
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One search of a routing table: the message's own scope, or msdb once it has come back.
+
+    ``broker`` is the id that the message brings to it, ``pick`` the one that step 3 picks. ``match`` is None where
+    the broker of the scope's database is disabled. ``routes`` are the distinct matches of the pick, by name.
+    """
+
+    scope: str
+    sender: str | None
+    is_from_network: bool
+    broker: str | None
+    match: Match | None
+    pick: str | None
+    routes: tuple[Route, ...]
+    holders: tuple[Database, ...]
+    situation: Situation
+    choice: Choice
+    end: End
+
+    @property
+    def is_reply(self) -> bool:
+        """Section 1: no routes were searched."""
+        return self.step is MatchingStep.REPLY
+
+    @property
+    def step(self) -> MatchingStep | None:
+        """The step that ended the search; None where the scope's broker is disabled."""
+        return None if self.match is None else self.match.step
+
+    @property
+    def asks(self) -> bool:
+        """Whether step 4 was met: a message opens a request where none is pending."""
+        return self.match is not None and self.match.asks
+
+    @property
+    def known_broker(self) -> str | None:
+        """The broker instance after matching."""
+        return self.broker if self.pick is None else self.pick
+
+    @property
+    def location(self) -> Location:
+        """Where a LOCAL route would deliver it."""
+        return self.situation.location
+
+    @property
+    def reported(self) -> Route | None:
+        """The route that is reported, None where none matched or is implied."""
+        first = self.choice.routes[0] if self.choice.routes else None
+        return None if first is None or first.is_implied else first
+
+    @property
+    def route_name(self) -> str | None:
+        """The name of the reported route."""
+        return None if self.reported is None else self.reported.name
+
+    @property
+    def reads_address(self) -> bool:
+        """Whether the address is read from the message's own service name (tier D)."""
+        return self.choice.is_usable and self.choice.routes[0].kind is Kind.TRANSPORT
+
+    @property
+    def address(self) -> str | None:
+        """The address as the route writes it; None where none is used, or it is read from the service's name."""
+        return self.choice.routes[0].address if self.choice.is_usable and not self.reads_address else None
+
+    @property
+    def mirror_address(self) -> str | None:
+        """The mirror address that is used."""
+        return self.choice.routes[0].mirror_address if self.choice.is_usable else None
+
+    @property
+    def alternatives(self) -> tuple[Route, ...]:
+        """The rest of the tier."""
+        return self.choice.routes[1:]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is decided for a key, a time and a pick; ``again`` is the search of msdb, if it came back."""
+
+    first: Leg
+    again: Leg | None
+
+    @property
+    def last(self) -> Leg:
+        """The leg that decides."""
+        return self.first if self.again is None else self.again
+
+    @property
+    def pick(self) -> str | None:
+        """The broker id that step 3 picked, in either search."""
+        return self.last.pick if self.last.pick is not None else self.first.pick
+
+    @property
+    def destination(self) -> str | None:
+        """The database that it is delivered to."""
+        return self.last.location.destination if self.last.end.outcome is Outcome.DELIVERED else None
+
+    @property
+    def rerouted_from(self) -> str | None:
+        """The route that led back to this very instance."""
+        return None if self.again is None else self.first.route_name
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether step 4 was met in msdb, after the message came back."""
+        return self.again is not None and self.again.asks
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The decisions of a key from a time (inclusive) to another (exclusive), None for no bound.
+
+    Of several the dialog-ID hash takes one (sections 2.3 and 6).
+    """
+
+    valid_from: int | None
+    valid_to: int | None
+    decisions: tuple[Decision, ...]
+
+
+def decide(key: Key, instance: Instance) -> Iterator[Timed]:
+    """All decisions of a key, in the order of time."""
+    for span in spans(*_concerning(key, instance)):
+        yield Timed(span.valid_from, span.valid_to, _decisions(key, instance, *span.tables))
+
+
+def decide_at(key: Key, instance: Instance, t: int) -> tuple[Decision, ...]:
+    """The decisions of a key at one time."""
+    own, returned = _concerning(key, instance)
+    return _decisions(key, instance, _live(own, t), _live(returned, t))
+
+
+def _live(routes: Iterable[Route], t: int) -> tuple[Route, ...]:
+    return tuple(route for route in routes if route.is_live(t))
+
+
+def scope_of(database: str | None) -> str:
+    """The database whose routes are searched: the sender's, or msdb's for an arrival (section 0)."""
+    return ARRIVALS if database is None else database
+
+
+def _concerning(key: Key, instance: Instance) -> tuple[list[Route], list[Route]]:
+    """The routes of the scope that can concern a key, and those of msdb if it may come back; by name."""
+    own = instance.routes_for(scope_of(key.database), key.service)
+    own = matching.concerning(Bound(key.service, key.broker), own)
+    may_return = key.database is not None and any(_leads_back(key, instance, route) for route in own)
+    return own, instance.routes_for(ARRIVALS, key.service) if may_return else []
+
+
+def _leads_back(key: Key, instance: Instance, route: Route) -> bool:
+    """Whether a route may lead to this very instance."""
+    tier = choosing.tier_of(route)
+    nowhere = Situation(Location(None, None), key.name_address, instance.own_addresses, False, False)
+    return tier is not None and tier.is_own(route, nowhere)
+
+
+def _decisions(
+    key: Key, instance: Instance, own: tuple[Route, ...], returned: tuple[Route, ...]
+) -> tuple[Decision, ...]:
+    """The decisions at a time, in the order of their picks."""
+    found: list[Decision] = []
+    is_arrival = key.database is None
+    for leg in legs(key, instance, own, key.broker, sender=key.database):
+        if is_arrival or not leg.end.is_own:
+            found.append(Decision(leg, None))
+            continue
+        # An address of this very instance: as if it had arrived from the network (section 3).
+        again = legs(key, instance, returned, leg.known_broker, sender=None)
+        found += [Decision(leg, second) for second in again]
+    return tuple(found)
+
+
+def legs(
+    key: Key, instance: Instance, routes: tuple[Route, ...], broker: str | None, *, sender: str | None
+) -> Iterator[Leg]:
+    """One search of routes in force, with what is chosen of them; several where step 3 may pick among ids.
+
+    ``sender`` is None for what has arrived. A reply searches no routes, and comes before the broker check
+    (section 1).
+    """
+    scope, is_from_network = scope_of(sender), sender is None
+    holders = instance.holders_of(key.service)
+    match: Match | None
+    if locating.is_reply(instance, broker, is_from_network=is_from_network, is_initiator=key.is_initiator):
+        match = Match(MatchingStep.REPLY, (REPLY,), asks=False)
+    elif instance.is_enabled(scope):
+        implied = (IMPLIED_LOCAL,) if holders else ()
+        match = matching.search(Bound(key.service, broker), (*routes, *implied))
+    else:
+        match = None
+    for pick in [None] if match is None else matching.picks(match):
+        known = broker if pick is None else pick
+        situation = Situation(
+            locating.locate(instance, holders, sender, known),
+            key.name_address,
+            instance.own_addresses,
+            is_from_network,
+            instance.is_forwarding,
+        )
+        found = () if match is None else match.routes
+        distinct = tuple(choosing.distinct_routes([r for r in found if pick is None or r.broker == pick]))
+        choice = choosing.choose(distinct, situation)
+        end = _SCOPE_IS_OFF if match is None else choosing.end_of(choice, situation)
+        yield Leg(scope, sender, is_from_network, broker, match, pick, distinct, holders, situation, choice, end)
+
+
+# The check of the scope's broker comes before the search, for either origin (section 2).
+_SCOPE_IS_OFF = End(Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED)

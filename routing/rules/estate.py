@@ -1,0 +1,243 @@
+"""What is known besides the messages: instances, their databases, services and routes, as the rules see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+from routing.rules import text
+from routing.terms import BROKER_CONFIGURATION_SERVICE, LOCAL_ADDRESS, LOOPBACK_HOSTS, MSDB
+
+
+class Kind(Enum):
+    """What the address of a route is."""
+
+    LOCAL = "LOCAL"
+    TRANSPORT = "TRANSPORT"
+    NETWORK = "NETWORK"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route as it is matched: ``service`` and ``broker`` None where it names none.
+
+    It is in force from ``live_from`` (inclusive) to ``live_to`` (exclusive). ``kind`` is None for an address
+    outside the grammar. ``name`` is None for the LOCAL route that a rule implies (sections 1 and 2.6).
+    """
+
+    name: str | None
+    service: str | None
+    broker: str | None
+    live_from: int | None
+    live_to: int | None
+    address: str | None
+    mirror_address: str | None
+    kind: Kind | None
+
+    @classmethod
+    def of_row(
+        cls,
+        name: str,
+        remote_service_name: str | None,
+        broker_instance: str | None,
+        address: str,
+        mirror_address: str | None,
+        valid_from: int | None,
+        valid_to: int | None,
+        lifetime: int | None,
+    ) -> Route:
+        """A row of ``routes``; address and mirror address stay as they are written."""
+        ends = [end for end in (valid_to, lifetime) if end is not None]
+        return cls(
+            name,
+            text.empty_as_null(remote_service_name),
+            text.broker_id(broker_instance),
+            valid_from,
+            min(ends, default=None),
+            address,
+            text.empty_as_null(mirror_address),
+            kind_of(address),
+        )
+
+    @classmethod
+    def implied(cls, address: str | None) -> Route:
+        """The LOCAL route that a rule implies, with the address under which it is reported."""
+        return cls(None, None, None, None, None, address, None, Kind.LOCAL)
+
+    @property
+    def is_implied(self) -> bool:
+        """Whether no row says this, but a rule."""
+        return self.name is None
+
+    @property
+    def is_ever_live(self) -> bool:
+        """Whether there is a time at which it is in force."""
+        return self.live_from is None or self.live_to is None or self.live_from < self.live_to
+
+    def is_live(self, t: int) -> bool:
+        """Whether it is in force at a time (section 0)."""
+        return (self.live_from is None or self.live_from <= t) and (self.live_to is None or t < self.live_to)
+
+    @cached_property
+    def compared(self) -> str | None:
+        """The address as it is compared."""
+        return None if self.address is None else text.comparable_address(self.address)
+
+    @cached_property
+    def compared_mirror(self) -> str | None:
+        """The mirror address as it is compared."""
+        return None if self.mirror_address is None else text.comparable_address(self.mirror_address)
+
+
+def kind_of(address: str | None) -> Kind | None:
+    """What an address is, None where it is outside the grammar (tables.md)."""
+    if text.is_local(address):
+        return Kind.LOCAL
+    if text.is_transport(address):
+        return Kind.TRANSPORT
+    return Kind.NETWORK if text.is_tcp(address) else None
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database that ``databases`` lists; ``broker`` None where its id is all zeros."""
+
+    name: str
+    broker: str | None
+    is_enabled: bool
+
+    @classmethod
+    def of_row(cls, name: str, service_broker_guid: str | None, is_broker_enabled: bool | None) -> Database:
+        """A row of ``databases``."""
+        return cls(name, text.broker_id(service_broker_guid), is_broker_enabled is not False)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One SQL Server instance.
+
+    ``routes``: by database, then by the service that they name (None for any), in the order of their names.
+    ``holders``: by service, the databases that hold it, in the order of their names.
+    """
+
+    name: str
+    is_forwarding: bool = False
+    own_addresses: frozenset[str] = frozenset()
+    databases: Mapping[str, Database] = field(default_factory=dict)
+    routes: Mapping[str, Mapping[str | None, tuple[Route, ...]]] = field(default_factory=dict)
+    holders: Mapping[str, tuple[Database, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def brokers(self) -> frozenset[str]:
+        """The broker ids of its databases."""
+        return frozenset(found.broker for found in self.databases.values() if found.broker is not None)
+
+    def is_enabled(self, database: str) -> bool:
+        """Whether the broker of a database is on; one that is not listed is taken to be."""
+        found = self.databases.get(database)
+        return found is None or found.is_enabled
+
+    def routes_for(self, database: str, service: str | None) -> list[Route]:
+        """The routes of a database that name a service, any, or the one that is asked for routes; by name."""
+        by_service = self.routes.get(database)
+        if by_service is None:
+            return []
+        names = dict.fromkeys((service, None, BROKER_CONFIGURATION_SERVICE))
+        found = [route for name in names for route in by_service.get(name, ())]
+        return sorted(found, key=_by_name)
+
+    def names_service(self, database: str, service: str) -> bool:
+        """Whether a route of a database names this very service."""
+        return service in self.routes.get(database, ())
+
+    def holders_of(self, service: str | None) -> tuple[Database, ...]:
+        """The databases that hold a service, by name."""
+        return () if service is None else self.holders.get(service, ())
+
+
+def _by_name(route: Route) -> tuple[str, int]:
+    return (route.name or "", -(2**63) if route.live_from is None else route.live_from)
+
+
+def own_addresses(addresses: Iterable[str | None] | None) -> frozenset[str]:
+    """The addresses of an instance as they are compared, loopback names with its ports included (section 3)."""
+    own = {text.comparable_address(address) for address in addresses or () if address}
+    ports = {text.port(address) for address in own} - {None}
+    return frozenset(own | {f"tcp://{host}:{port}" for port in ports for host in LOOPBACK_HOSTS})
+
+
+InstanceRow = tuple[str, bool | None, Iterable[str | None] | None]
+DatabaseRow = tuple[str, str, str | None, bool | None]
+ServiceRow = tuple[str, str, str]
+RouteRow = tuple[str, str, Route]
+
+
+def estate_of(
+    instances: Iterable[InstanceRow],
+    databases: Iterable[DatabaseRow],
+    services: Iterable[ServiceRow],
+    routes: Iterable[RouteRow],
+) -> dict[str, Instance]:
+    """Instances by name, from the rows of the configuration tables.
+
+    Rows: (instance_name, is_message_forwarding_enabled, addresses); (instance_name, name, service_broker_guid,
+    is_broker_enabled); (instance_name, database_name, name); (instance_name, database_name, `Route`). Routes that
+    are in force at no time are left out; so are services of databases, and what is said of instances, that are not
+    listed.
+    """
+    listed: dict[str, dict[str, Database]] = {}
+    for instance, name, guid, is_enabled in databases:
+        listed.setdefault(instance, {})[name] = Database.of_row(name, guid, is_enabled)
+    held: dict[str, dict[str, list[Database]]] = {}
+    for instance, database, service in services:
+        found = listed.get(instance, {}).get(database)
+        if found is not None:
+            held.setdefault(instance, {}).setdefault(service, []).append(found)
+    routed: dict[str, dict[str, dict[str | None, list[Route]]]] = {}
+    for instance, database, route in routes:
+        if route.is_ever_live:
+            scope = routed.setdefault(instance, {}).setdefault(database, {})
+            scope.setdefault(route.service, []).append(route)
+    return {
+        name: Instance(
+            name,
+            bool(is_forwarding),
+            own_addresses(addresses),
+            listed.get(name, {}),
+            {
+                database: {service: tuple(sorted(found, key=_by_name)) for service, found in scope.items()}
+                for database, scope in routed.get(name, {}).items()
+            },
+            {
+                service: tuple(sorted(found, key=lambda database: database.name))
+                for service, found in held.get(name, {}).items()
+            },
+        )
+        for name, is_forwarding, addresses in instances
+    }
+
+
+class NameAddress(Enum):
+    """The address that a service name holds, for TRANSPORT routes (section 3)."""
+
+    NONE = "none"
+    ELSEWHERE = "elsewhere"
+    OWN = "own"
+
+
+def address_of_name(service: str, own: frozenset[str]) -> NameAddress:
+    """Whether a service name holds an address, and whether it is one of the instance's own."""
+    address = text.address_in_name(service)
+    if address is None:
+        return NameAddress.NONE
+    return NameAddress.OWN if text.comparable_address(address) in own else NameAddress.ELSEWHERE
+
+
+IMPLIED_LOCAL = Route.implied(LOCAL_ADDRESS)
+"""Step 6: as if there were one LOCAL route that names the service."""
+REPLY = Route.implied(None)
+"""Section 1: a reply needs no route to be delivered."""
+ARRIVALS = MSDB
+"""The database whose routes are searched for what arrives over the network."""

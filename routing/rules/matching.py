@@ -1,0 +1,150 @@
+"""Rule book, section 2: which routes match a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from routing.rules.estate import Route
+from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What of a message the matching looks at.
+
+    ``service`` is None for a name that nothing names; ``broker`` is None for an open message.
+    """
+
+    service: str | None
+    broker: str | None
+
+
+def names_service(message: Bound, route: Route) -> bool:
+    """The route names the message's service, exactly."""
+    return route.service is not None and route.service == message.service
+
+
+def broker_instance(message: Bound, route: Route) -> bool:
+    """Step 1: names the service, and has the broker instance that the message is bound to."""
+    return names_service(message, route) and message.broker is not None and route.broker == message.broker
+
+
+def service(message: Bound, route: Route) -> bool:
+    """Step 2: names the service, and has no broker instance."""
+    return names_service(message, route) and route.broker is None
+
+
+def balanced(message: Bound, route: Route) -> bool:
+    """Step 3: the message is open; names the service, and has a broker instance."""
+    return names_service(message, route) and route.broker is not None and message.broker is None
+
+
+def route_request(message: Bound, route: Route) -> bool:
+    """Step 4: names the BrokerConfiguration service, which can be asked for a route."""
+    return route.service == BROKER_CONFIGURATION_SERVICE
+
+
+def any_service(message: Bound, route: Route) -> bool:
+    """Step 5: neither a service name nor a broker instance (D3: an instance without a service never matches)."""
+    return not route.is_implied and route.service is None and route.broker is None
+
+
+def service_of_this_instance(message: Bound, route: Route) -> bool:
+    """Step 6: the LOCAL route that a service of this instance implies, for a message with a broker instance."""
+    return route.is_implied and message.broker is not None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the search; ``number`` is what tables and pages call it."""
+
+    number: MatchingStep
+    matches: Callable[[Bound, Route], bool]
+
+
+# The order of the steps, here and nowhere else: the first that a route matches ends the search.
+STEPS = (
+    Step(MatchingStep.BROKER_INSTANCE, broker_instance),
+    Step(MatchingStep.SERVICE, service),
+    Step(MatchingStep.BALANCED, balanced),
+    Step(MatchingStep.ROUTE_REQUEST, route_request),
+    Step(MatchingStep.ANY_SERVICE, any_service),
+    Step(MatchingStep.SERVICE_OF_THIS_INSTANCE, service_of_this_instance),
+)
+_PLACE = {step.number: place for place, step in enumerate(STEPS)}
+
+
+def step_of(message: Bound, route: Route) -> MatchingStep | None:
+    """The first step in which a route matches a message, None where it matches in none."""
+    for step in STEPS:
+        if step.matches(message, route):
+            return step.number
+    return None
+
+
+def comes_before(step: MatchingStep, other: MatchingStep) -> bool:
+    """Whether one step stands before another; nothing stands before a reply, and all before the end (7)."""
+    return _place(step) < _place(other)
+
+
+def _place(step: MatchingStep) -> int:
+    if step is MatchingStep.REPLY:
+        return -1
+    return _PLACE.get(step, len(STEPS))
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a search found: the step that ends it, its routes in their order, and whether step 4 is met before.
+
+    Where ``asks``, the step stands only while a request is pending; else the message opens one (section 5).
+    """
+
+    step: MatchingStep
+    routes: tuple[Route, ...]
+    asks: bool
+
+
+def search(message: Bound, routes: Iterable[Route]) -> Match:
+    """Search routes that are in force, and the one that a service of this instance implies (steps 1 to 7)."""
+    found: dict[MatchingStep, list[Route]] = {}
+    for route in routes:
+        step = step_of(message, route)
+        if step is not None:
+            found.setdefault(step, []).append(route)
+    asks = False
+    for step_ in STEPS:
+        if step_.number not in found:
+            continue
+        if step_.number is MatchingStep.ROUTE_REQUEST:
+            asks = True
+        else:
+            return Match(step_.number, tuple(found[step_.number]), asks)
+    return Match(MatchingStep.NO_MATCH, (), asks)
+
+
+def picks(match: Match) -> list[str | None]:
+    """Step 3: the distinct broker ids of the matches, sorted; of any other step one None: nothing is picked.
+
+    The dialog-ID hash chooses among them (section 6).
+    """
+    if match.step is not MatchingStep.BALANCED:
+        return [None]
+    found = {route.broker for route in match.routes if route.broker is not None}
+    return [*sorted(found)]
+
+
+def concerning(message: Bound, routes: Iterable[Route]) -> list[Route]:
+    """Those of the routes that can change what becomes of a message at any time.
+
+    Left out is what matches in no step, and what comes in a later step than a route which is always in force.
+    """
+    stepped = [(route, step_of(message, route)) for route in routes]
+    ending = [
+        step
+        for route, step in stepped
+        if step not in (None, MatchingStep.ROUTE_REQUEST) and route.live_from is None and route.live_to is None
+    ]
+    last = min(map(_place, ending), default=len(STEPS))
+    return [route for route, step in stepped if step is not None and _place(step) <= last]

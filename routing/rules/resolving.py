@@ -1,0 +1,132 @@
+"""One message with what is its own: its dialog, the hash, the requests that are pending, and its hops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing.rules import hashing, text
+from routing.rules.deciding import Decision, Key, decide_at, scope_of
+from routing.rules.estate import ARRIVALS, Instance, Route
+from routing.rules.requesting import Requests
+from routing.terms import MatchingStep, Outcome, Reason
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as the rules read it (section 0).
+
+    ``t`` is the time of the decision, ``database`` None for an arrival, ``broker`` the id that the message itself
+    names. ``conversation_id`` is None where any dialog is meant: then each broker id that step 3 may pick counts.
+    """
+
+    message_id: str
+    conversation_id: str | None
+    is_initiator: bool
+    t: int
+    instance: str
+    database: str | None
+    service: str
+    broker: str | None = None
+    hops_remaining: int | None = None
+
+
+@dataclass(frozen=True)
+class Dialog:
+    """What the dialog of a message says: the ids that it is bound to, and when it ends."""
+
+    far_broker: str | None = None
+    acknowledged_broker: str | None = None
+    acknowledged_at: int | None = None
+    lifetime: int | None = None
+
+    def acknowledged(self, t: int) -> str | None:
+        """The id that the dialog was acknowledged with, if it was by then."""
+        return self.acknowledged_broker if self.acknowledged_at is not None and self.acknowledged_at <= t else None
+
+    def is_expired(self, t: int) -> bool:
+        """Whether its lifetime is over."""
+        return self.lifetime is not None and self.lifetime <= t
+
+
+NO_DIALOG = Dialog()
+
+
+def bound_broker(message: Message, dialog: Dialog) -> str | None:
+    """The broker instance that a message is bound to, None while it is open (section 0)."""
+    return message.broker or dialog.acknowledged(message.t) or dialog.far_broker
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of a message: the columns of ``resolved_routes`` that the rules decide.
+
+    ``decision`` is what led to it, None for an expired dialog. ``opens_in`` is the database in which it opens a
+    request for a route, None where it opens none.
+    """
+
+    outcome: Outcome
+    reason: Reason
+    broker_instance: str | None
+    matching_step: MatchingStep | None = None
+    route_name: str | None = None
+    address: str | None = None
+    mirror_address: str | None = None
+    destination_database: str | None = None
+    alternatives: tuple[Route, ...] = ()
+    rerouted_from: str | None = None
+    decision: Decision | None = None
+    opens_in: str | None = None
+
+
+def decisions_of(message: Message, dialog: Dialog, instance: Instance) -> tuple[Decision, ...]:
+    """All that may be decided for a message at its time: one, or one for each broker id that step 3 may pick."""
+    broker = bound_broker(message, dialog)
+    key = Key.of_names(instance, message.database, message.service, broker, is_initiator=message.is_initiator)
+    return decide_at(key, instance, message.t)
+
+
+def resolve(message: Message, dialog: Dialog, instance: Instance, requests: Requests) -> Verdict:
+    """Resolve one message of a known dialog (rule book, all sections).
+
+    ``requests`` must have seen what asked before, and learns of the request that this message opens.
+    """
+    decisions = decisions_of(message, dialog, instance)
+    if message.conversation_id is None and len(decisions) > 1:
+        raise ValueError("what becomes of the message depends on its dialog")
+    decision = decisions[0]
+    if len(decisions) > 1:
+        decision = hashing.pick(decisions, message.conversation_id or "")
+    return judge(message, dialog, decision, requests)
+
+
+def judge(message: Message, dialog: Dialog, decision: Decision, requests: Requests) -> Verdict:
+    """What a decision comes to for a message: the end of its dialog, then a request, then its hops."""
+    broker = bound_broker(message, dialog)
+    if dialog.is_expired(message.t):
+        return Verdict(Outcome.DROPPED, Reason.DIALOG_EXPIRED, broker)
+    scope, picked = scope_of(message.database), decision.pick
+    asked = (Outcome.DELAYED, Reason.ROUTE_REQUESTED)
+    step = MatchingStep.ROUTE_REQUEST
+    if decision.first.asks and requests.of(scope, message.service).opens(message.t, message.message_id):
+        return Verdict(*asked, broker, step, decision=decision, opens_in=scope)
+    if decision.asks_again and requests.of(ARRIVALS, message.service).opens(message.t, message.message_id):
+        # It keeps the id that was picked before, and the route that led it back.
+        before = decision.first.known_broker
+        return Verdict(
+            *asked, before, step, rerouted_from=decision.rerouted_from, decision=decision, opens_in=ARRIVALS
+        )
+    leg = decision.last
+    no_hops = leg.end.counts_hops and message.hops_remaining is not None and message.hops_remaining <= 0
+    return Verdict(
+        Outcome.DROPPED if no_hops else leg.end.outcome,
+        Reason.HOP_LIMIT if no_hops else leg.end.reason,
+        broker if picked is None else picked,
+        leg.step,
+        leg.route_name,
+        text.address_in_name(message.service) if leg.reads_address else leg.address,
+        leg.mirror_address,
+        decision.destination,
+        leg.alternatives,
+        decision.rerouted_from,
+        decision,
+    )

@@ -1,0 +1,80 @@
+"""How ids and addresses are compared, and what an address is (rule book, sections 0 and 3; tables.md)."""
+
+from __future__ import annotations
+
+import re
+
+from routing.terms import BLANKS, LOCAL_ADDRESS, TRANSPORT_ADDRESS, ZERO_GUID
+
+_UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
+_FOLDING = str.maketrans(_UPPER, _LOWER)
+_HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
+_SCHEME = r"[tT][cC][pP]://"
+_TCP_ADDRESS = re.compile(rf"{_SCHEME}({_HOST})(?::([0-9]{{1,5}}))?")
+_ADDRESS_IN_NAME = re.compile(rf"({_SCHEME}{_HOST}:[0-9]{{1,5}})(?:/|\Z)")
+_HEX = "[0-9a-fA-F]"
+_GUID = re.compile(f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}")
+
+
+def folded(text: str) -> str:
+    """The text with the letters A to Z in lower case; every other character stays as it is."""
+    return text.lower() if text.isascii() else text.translate(_FOLDING)
+
+
+def empty_as_null(text: str | None) -> str | None:
+    """Empty text in an optional column is null (section 0)."""
+    return text or None
+
+
+def broker_id(text: str | None) -> str | None:
+    """A broker instance as it is compared and written: no blanks, no braces, folded; None where it is none."""
+    if text is None:
+        return None
+    bare = text.strip(BLANKS)
+    if bare.startswith("{") and bare.endswith("}"):
+        bare = bare[1:-1].strip(BLANKS)
+    found = folded(bare)
+    return None if found in ("", ZERO_GUID) else found
+
+
+def is_guid(text: str | None) -> bool:
+    """36 characters of a GUID in any case, without braces."""
+    return text is not None and _GUID.fullmatch(text) is not None
+
+
+def comparable_address(address: str) -> str:
+    """An address as two are compared: folded, no blanks around, no slashes after (section 3)."""
+    return folded(address.strip(BLANKS)).rstrip("/")
+
+
+def is_local(address: str | None) -> bool:
+    """The keyword LOCAL, in any case."""
+    return address is not None and comparable_address(address) == folded(LOCAL_ADDRESS)
+
+
+def is_transport(address: str | None) -> bool:
+    """The keyword TRANSPORT, in any case."""
+    return address is not None and comparable_address(address) == folded(TRANSPORT_ADDRESS)
+
+
+def is_tcp(address: str | None) -> bool:
+    """``tcp://HOST`` with an optional port (the grammar in tables.md)."""
+    return address is not None and _TCP_ADDRESS.fullmatch(comparable_address(address)) is not None
+
+
+def host(address: str | None) -> str | None:
+    """The host of a tcp address as it is compared, None where there is none."""
+    found = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
+    return found[1] if found else None
+
+
+def port(address: str | None) -> str | None:
+    """The port of a tcp address as text, None where it has none."""
+    found = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
+    return found[2] if found else None
+
+
+def address_in_name(service_name: str | None) -> str | None:
+    """The address that a TRANSPORT route reads from a service name, None where there is none (section 3)."""
+    found = None if service_name is None else _ADDRESS_IN_NAME.match(service_name)
+    return found[1] if found else None

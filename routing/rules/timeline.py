@@ -1,0 +1,54 @@
+"""Rule book, section 0: the times between which the routes in force stay the same."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from routing.rules.estate import Route
+
+
+@dataclass(frozen=True)
+class Span:
+    """A half-open interval of time, None for no bound, and the routes of each table that are in force in it."""
+
+    valid_from: int | None
+    valid_to: int | None
+    tables: tuple[tuple[Route, ...], ...]
+
+
+def spans(*tables: Sequence[Route]) -> Iterator[Span]:
+    """The intervals that the bounds of routes cut, in order; the routes of each table in the order given.
+
+    A sweep: each bound is met once, so that many versions of a route cost what they are, not what all of them are
+    beside each other.
+    """
+    routes = [(number, route) for number, table in enumerate(tables) for route in table]
+    starts: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {}
+    live: list[int] = []
+    for position, (_, route) in enumerate(routes):
+        if route.live_from is None:
+            live.append(position)
+        else:
+            starts.setdefault(route.live_from, []).append(position)
+        if route.live_to is not None:
+            ends.setdefault(route.live_to, []).append(position)
+
+    def span(valid_from: int | None, valid_to: int | None) -> Span:
+        found: list[list[Route]] = [[] for _ in tables]
+        for position in live:
+            number, route = routes[position]
+            found[number].append(route)
+        return Span(valid_from, valid_to, tuple(map(tuple, found)))
+
+    start: int | None = None
+    for moment in sorted({*starts, *ends}):
+        yield span(start, moment)
+        for position in ends.get(moment, ()):
+            live.remove(position)
+        for position in starts.get(moment, ()):
+            insort(live, position)
+        start = moment
+    yield span(start, None)

@@ -1,0 +1,126 @@
+"""Whole tables resolved by `routing.rules` alone, a message at a time: rows in, verdicts out."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from routing.rules import text
+from routing.rules.estate import Instance, Route, estate_of
+from routing.rules.requesting import Request, Requests
+from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, resolve
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def micros(time: datetime | None) -> int | None:
+    """A time as microseconds since 1970; one without a zone is UTC."""
+    if time is None:
+        return None
+    return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
+
+
+def instances_of(tables: Tables) -> dict[str, Instance]:
+    """The instances of rows."""
+    routes = (
+        (
+            row["instance_name"],
+            row["database_name"],
+            Route.of_row(
+                row["name"],
+                row.get("remote_service_name"),
+                row.get("broker_instance"),
+                row["address"],
+                row.get("mirror_address"),
+                micros(row.get("valid_from")),
+                micros(row.get("valid_to")),
+                micros(row.get("lifetime")),
+            ),
+        )
+        for row in tables.get("routes", [])
+    )
+    return estate_of(
+        (
+            (r["instance_name"], r.get("is_message_forwarding_enabled"), r.get("addresses"))
+            for r in tables["instances"]
+        ),
+        (
+            (r["instance_name"], r["name"], r["service_broker_guid"], r.get("is_broker_enabled"))
+            for r in tables["databases"]
+        ),
+        ((r["instance_name"], r["database_name"], r["name"]) for r in tables.get("services", [])),
+        routes,
+    )
+
+
+def dialogs_of(tables: Tables) -> dict[tuple[Any, ...], Dialog]:
+    """The dialogs of rows, by instance, database, conversation and end."""
+    return {
+        (r["instance_name"], r["database_name"], text.folded(r["conversation_id"]), r["is_initiator"]): Dialog(
+            text.broker_id(r.get("far_broker_instance")),
+            text.broker_id(r.get("acknowledged_broker_instance")),
+            micros(r.get("acknowledged_at")),
+            micros(r.get("lifetime")),
+        )
+        for r in tables.get("dialogs") or []
+    }
+
+
+def resolved(tables: Tables, as_of: datetime | None = None) -> dict[int, Verdict]:
+    """The verdicts of messages without a fault, by the place of their row."""
+    instances, dialogs = instances_of(tables), dialogs_of(tables)
+    requests: dict[str, Requests] = {}
+    for name in instances:
+        requests[name] = Requests.on_record(
+            (
+                row["database_name"],
+                row["service_name"],
+                Request(micros(row["requested_at"]) or 0, row["message_id"], micros(row.get("ended_at"))),
+            )
+            for row in tables.get("route_requests") or []
+            if row["instance_name"] == name
+        )
+    read = []
+    for place, row in enumerate(tables["messages"]):
+        database = row.get("database_name") or None
+        conversation = text.folded(row["conversation_id"])
+        dialog = dialogs.get((row["instance_name"], database, conversation, row["is_initiator"]), NO_DIALOG)
+        t = micros(as_of or row.get("observed_at") or row["enqueue_time"]) or 0
+        message = Message(
+            row["message_id"],
+            conversation,
+            row["is_initiator"],
+            t,
+            row["instance_name"],
+            database,
+            row["to_service_name"],
+            text.broker_id(row.get("to_broker_instance")),
+            row.get("hops_remaining"),
+        )
+        read.append((t, message.message_id, place, message, dialog))
+    return {
+        place: resolve(message, dialog, instances[message.instance], requests[message.instance])
+        for _, _, place, message, dialog in sorted(read, key=lambda found: found[:3])
+    }
+
+
+def columns(verdict: Verdict) -> Row:
+    """The columns of ``resolved_routes`` that a verdict decides."""
+    return {
+        "broker_instance": verdict.broker_instance,
+        "outcome": str(verdict.outcome),
+        "reason": str(verdict.reason),
+        "matching_step": None if verdict.matching_step is None else int(verdict.matching_step),
+        "route_name": verdict.route_name,
+        "address": verdict.address,
+        "mirror_address": verdict.mirror_address,
+        "destination_database": verdict.destination_database,
+        "rerouted_from": verdict.rerouted_from,
+        "alternative_routes": [
+            {"route_name": r.name, "address": r.address, "mirror_address": r.mirror_address}
+            for r in verdict.alternatives
+        ]
+        or None,
+    }
