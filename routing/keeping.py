@@ -201,22 +201,30 @@ def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Str
     By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
     workers, in every job that uses them.
     """
-    tuples = [tuple(row.get(field.name) for field in schema) for row in rows]
-    if tuples and has_arrow():
-        import pyarrow
-
-        columns = zip(*tuples, strict=True)
-        arrays = [
-            pyarrow.array(_entries(column) if isinstance(f.dataType, MapType) else column, _arrow(f.dataType))
-            for column, f in zip(columns, schema, strict=True)
-        ]
-        return spark.createDataFrame(pyarrow.table(arrays, names=schema.names), schema)
-    return spark.createDataFrame(tuples, schema)
+    rows = list(rows)
+    if rows and has_arrow():
+        return spark.createDataFrame(arrow_of(rows, schema), schema)
+    return spark.createDataFrame([_as_tuple(row, schema) for row in rows], schema)
 
 
-def _entries(maps: Iterable[Mapping[Any, Any] | None]) -> list[list[tuple[Any, Any]] | None]:
-    """Maps as Arrow takes them."""
-    return [None if found is None else list(found.items()) for found in maps]
+def _as_tuple(row: Mapping[str, Any], schema: StructType) -> tuple[Any, ...]:
+    return tuple(row.get(field.name) for field in schema)
+
+
+def arrow_of(rows: Iterable[Mapping[str, Any]], schema: StructType) -> Any:
+    """Rows of plain Python as an Arrow table of a schema, as `frame_of` takes them."""
+    import pyarrow
+
+    rows = list(rows)
+    arrays = [
+        pyarrow.array([_entries(row.get(f.name), f.dataType) for row in rows], _arrow(f.dataType)) for f in schema
+    ]
+    return pyarrow.table(arrays, names=schema.names)
+
+
+def _entries(value: Any, kind: DataType) -> Any:
+    """A value as Arrow takes it: a map is a list of its entries."""
+    return list(value.items()) if isinstance(kind, MapType) and value is not None else value
 
 
 def _arrow(kind: DataType) -> Any:
@@ -226,6 +234,8 @@ def _arrow(kind: DataType) -> Any:
         return pyarrow.list_(_arrow(kind.elementType))
     if isinstance(kind, MapType):
         return pyarrow.map_(_arrow(kind.keyType), _arrow(kind.valueType))
+    if isinstance(kind, StructType):
+        return pyarrow.struct([pyarrow.field(field.name, _arrow(field.dataType)) for field in kind])
     types: dict[DataType, Any] = {
         StringType(): pyarrow.string(),
         BooleanType(): pyarrow.bool_(),
