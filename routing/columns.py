@@ -38,6 +38,11 @@ class Columns:
         """The values of some columns, a tuple for each row."""
         return zip(*(self.values[name] for name in names), strict=True)
 
+    def where(self, name: str) -> Columns:
+        """The rows whose value in a column is true, or a number that is not zero."""
+        places = [place for place, value in enumerate(self.values[name]) if value]
+        return Columns({name: [values[place] for place in places] for name, values in self.values.items()})
+
     def dicts(self) -> Iterator[dict[str, Any]]:
         """Whole rows."""
         names = list(self.values)
@@ -122,15 +127,20 @@ def _values(column: Any, wanted: DataType) -> list[Any]:
 
 
 def instances_of(tables: Mapping[str, Columns]) -> dict[str, Instance]:
-    """Instances as the rules see them, from columns of instances, databases, services and routes."""
-    routes = tables["routes"]
-    facts = zip(routes.rows("instance_name", "database_name"), routes.rows(*_ROUTE, *_BOUNDS), strict=True)
+    """Instances as the rules see them, from columns of instances, databases and, if given, services and routes."""
+    routes, services = tables.get("routes"), tables.get("services")
     return estate_of(
         tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
         tables["databases"].rows("instance_name", "name", "service_broker_guid", "is_broker_enabled"),
-        tables["services"].rows("instance_name", "database_name", "name"),
-        ((instance, database, Route.of_row(*row)) for (instance, database), row in facts),
+        () if services is None else services.rows("instance_name", "database_name", "name"),
+        () if routes is None else routes_of(routes),
     )
+
+
+def routes_of(routes: Columns) -> Iterator[tuple[str, str, Route]]:
+    """The routes of columns, each with its instance and database."""
+    for instance, database, *row in routes.rows("instance_name", "database_name", *_ROUTE, *_BOUNDS):
+        yield instance, database, Route.of_row(*row)
 
 
 @dataclass(frozen=True)

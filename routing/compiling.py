@@ -7,8 +7,9 @@ of the configuration (one row) and the distinct routing keys (bounded by the con
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,19 +17,20 @@ from pyspark.sql.types import StructType
 
 from routing import keeping, requests, resolving, session, validate
 from routing import keys as routing_keys
+from routing.columns import Columns, collected
 from routing.config import size_in_bytes
-from routing.configuration import Configuration, Features, configuration, features
+from routing.configuration import Configuration, Facts, configuration, facts
 from routing.conform import conform, in_shape
 from routing.dialog_hash import IMPLEMENTATIONS
 from routing.errors import InputError
 from routing.joining import Broadcasts, Side
-from routing.plan import routing_plan
+from routing.plan import Plan, routing_plan
 from routing.schemas import INPUTS, NEW_ROUTE_REQUESTS, OPTIONAL_INPUTS, REJECTED_MESSAGES
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 _SHOWN_FINDINGS = 20
-# Rough sizes in memory: a row of the plan, a choice, an alternative route, a dialog.
-_PLAN_ROW, _CHOICE, _ALTERNATIVE, _DIALOG = 300, 250, 120, 350
+# A dialog's size in memory, roughly.
+_DIALOG = 350
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Checked:
-    """Conformed frames without a fault, in the rules' view; ``routes`` is how many routes there are."""
+    """Conformed frames without a fault, and what was found out meanwhile."""
 
     frames: Mapping[str, DataFrame]
-    settings: Configuration
-    uses: Features
-    routes: int
+    facts: Facts
 
 
 @dataclass(frozen=True)
@@ -60,112 +60,133 @@ class Dialogs:
     end: bool
 
 
-@dataclass
-class Compiled:
-    """A run that is ready to be written: frames are lazy, counts are known.
-
-    ``may_reject`` is false once the key pass has found no message to reject. ``keeper`` has what several passes
-    read. The notes of ``broadcasts`` say where the run departs from the plan's law (a join without broadcast).
-    """
+@dataclass(frozen=True)
+class Source:
+    """Messages, and what they are looked up in; all frames are lazy."""
 
     messages: DataFrame
     settings: Configuration
-    uses: Features
     dialogs: Dialogs | None
+    as_of: datetime | None
+
+    @property
+    def has_transport(self) -> bool:
+        """Whether a route may read its address from the service name."""
+        return self.settings.facts.has_transport
+
+    def counted(self) -> DataFrame:
+        """The distinct keys of all messages, with how many have them (see `keys.counted`)."""
+        messages = self._in_dialog(routing_keys.cleaned(self.messages, self.as_of))
+        return routing_keys.counted(messages, self.settings, transport=self.has_transport)
+
+    def keyed(self, *, may_reject: bool) -> DataFrame:
+        """The messages to be resolved, bound and keyed; where none is to be rejected, none is checked again."""
+        prepared = routing_keys.prepared(self.messages, self.as_of)
+        if may_reject or self.has_transport:
+            prepared = routing_keys.in_scope(prepared, self.settings)
+        valid = prepared.where(routing_keys.is_valid()) if may_reject else prepared
+        bound = routing_keys.bound(self._in_dialog(valid))
+        return routing_keys.keyed(bound, self.settings, transport=self.has_transport)
+
+    def _in_dialog(self, messages: DataFrame) -> DataFrame:
+        return routing_keys.in_dialog(messages, None if self.dialogs is None else self.dialogs.side)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The distinct keys of all messages that can be resolved, and how many messages there are."""
+
+    source: Source
+    broadcasts: Broadcasts
+    keys: Columns
+    rows_read: int
+    rows_rejected: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A run that is ready to be written: frames are lazy, counts are known.
+
+    ``keeper`` has what several passes read. The notes of ``broadcasts`` say where the run departs from the plan's
+    law (a join without broadcast).
+    """
+
+    counted: Counted
+    plan: Plan
     options: Options
     keeper: keeping.Keeper
-    broadcasts: Broadcasts
-    plan: DataFrame = field(init=False)
-    key_count: int = 0
-    rows_read: int = 0
-    rows_rejected: int = 0
-    may_reject: bool = True
-    broadcast_plan: bool = True
-    _chosen: DataFrame | None = field(default=None, init=False, repr=False)
+
+    @property
+    def source(self) -> Source:
+        """The messages, and what they are looked up in."""
+        return self.counted.source
+
+    @property
+    def broadcasts(self) -> Broadcasts:
+        """What may be broadcast."""
+        return self.counted.broadcasts
 
     @property
     def notes(self) -> list[str]:
         """What the run has to say, which grows until its last table is written."""
         return self.broadcasts.notes
 
-    def checked(self) -> DataFrame:
-        """Every message, prepared, with is_valid."""
-        prepared = routing_keys.prepared(self.messages, self.options.as_of)
-        return routing_keys.in_scope(prepared, self.settings).withColumn("is_valid", routing_keys.is_valid())
+    @property
+    def may_ask(self) -> bool:
+        """Whether any message may open a request for a route."""
+        return self.plan.uses.asks or self.plan.uses.asks_msdb
 
-    def valid(self) -> DataFrame:
-        """The messages to be resolved; where the key pass found none to reject, they are not checked again."""
-        if self.may_reject:
-            return self.checked().where("is_valid")
-        prepared = routing_keys.prepared(self.messages, self.options.as_of)
-        return routing_keys.in_scope(prepared, self.settings) if self.uses.transport else prepared
-
-    def in_dialog(self, messages: DataFrame) -> DataFrame:
-        """Messages with what their dialogs say of them."""
-        return routing_keys.in_dialog(messages, None if self.dialogs is None else self.dialogs.side)
-
-    def keyed(self, valid: DataFrame) -> DataFrame:
-        """Valid messages, bound and keyed."""
-        bound = routing_keys.bound(self.in_dialog(valid))
-        return routing_keys.keyed(bound, self.settings, transport=self.uses.transport)
-
-    def counted(self) -> DataFrame:
-        """The distinct keys of all messages, with how many have them (see `keys.counted`)."""
-        messages = self.in_dialog(routing_keys.cleaned(self.messages, self.options.as_of))
-        return routing_keys.counted(messages, self.settings, transport=self.uses.transport)
-
+    @cached_property
     def chosen(self) -> DataFrame:
         """Every valid message with its choice; made once, for what is made of it is analysed with it each time."""
-        if self._chosen is None:
-            self._chosen = resolving.chosen(
-                self.keyed(self.valid()),
-                self.plan,
-                IMPLEMENTATIONS[self.options.dialog_hash],
-                versions=self.uses.versions,
-                broadcast=self.broadcast_plan,
-            )
-        return self._chosen
+        return resolving.chosen(
+            self.source.keyed(may_reject=self.counted.rows_rejected > 0),
+            self.plan,
+            IMPLEMENTATIONS[self.options.dialog_hash],
+            fits=self.plan.size <= self.broadcasts.limit,
+        )
 
     def opened(self) -> Side | None:
-        """The messages that open a route request, found now; None where no scope has a BrokerConfiguration route.
+        """The messages that open a route request, found now; None where no message reaches step 4.
 
         As many as the services that messages invent.
         """
-        if not self.uses.requests:
+        if not self.may_ask:
             return None
-        record = self.settings.requests
+        record = self.source.settings.requests
         on_record = None if record is None else self._kept("the route requests on record", record)
-        return requests.opened(self.chosen(), on_record, self.uses, self._kept)
+        return requests.opened(self.chosen, on_record, self.plan.uses, self._kept)
 
     def _kept(self, what: str, rows: DataFrame) -> Side:
         return self.broadcasts.side(what, self.keeper.keep(rows))
 
     def resolved(self, opened: Side | None, attempt: Column | None = None) -> DataFrame:
         """The rows of ``resolved_routes``; what cannot happen in this run is left out of the plan."""
-        messages = self.chosen()
+        messages, uses, dialogs = self.chosen, self.plan.uses, self.source.dialogs
         if opened is not None:
-            messages = resolving.with_openers(messages, opened, in_msdb=self.uses.own_addresses)
+            messages = resolving.with_openers(messages, opened, in_msdb=uses.asks_msdb)
         return resolving.resolved_routes(
             messages,
             self.options.run_id,
             F.lit(1) if attempt is None else attempt,
-            may_expire=self.dialogs is not None and self.dialogs.end,
+            may_expire=dialogs is not None and dialogs.end,
             may_ask=opened is not None,
-            transport=self.uses.transport,
+            reads_addresses=uses.reads_addresses,
         )
 
     def new_route_requests(self, opened: Side | None) -> DataFrame:
         """The rows of ``new_route_requests``."""
         if opened is None:
-            return _no_rows(self.messages.sparkSession, NEW_ROUTE_REQUESTS)
+            return _no_rows(self.source.messages.sparkSession, NEW_ROUTE_REQUESTS)
         namespace = self.options.missing_route_namespace
         return requests.new_route_requests(opened.rows, namespace, F.lit(self.options.run_id))
 
     def rejected(self) -> DataFrame:
         """The rows of ``rejected_messages``; where the key pass found none, the messages are not read again."""
-        if not self.may_reject:
-            return _no_rows(self.messages.sparkSession, REJECTED_MESSAGES)
-        return resolving.rejected_messages(self.messages, self.settings, self.options.run_id)
+        messages = self.source.messages
+        if not self.counted.rows_rejected:
+            return _no_rows(messages.sparkSession, REJECTED_MESSAGES)
+        return resolving.rejected_messages(messages, self.source.settings, self.options.run_id)
 
 
 def _no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
@@ -190,43 +211,43 @@ def check_rows(frames: Mapping[str, DataFrame]) -> None:
 
 
 def checked(frames: Mapping[str, DataFrame]) -> Checked:
-    """Check conformed frames, and find out meanwhile what they make use of. Raises InputError as `check_rows`."""
-    settings = configuration(frames)
+    """Check conformed frames, and look through them meanwhile. Raises InputError as `check_rows`."""
     # The faults come first: what else a faulty frame leads to is of no interest.
-    _, used = keeping.all_of(
-        frames["routes"].sparkSession,
-        lambda: check_rows(frames),
-        lambda: features(settings).collect()[0].asDict(),
-    )
-    routes = used.pop("routes")
-    return Checked(frames, settings, Features(**used), routes)
+    _, known = keeping.all_of(frames["routes"].sparkSession, lambda: check_rows(frames), lambda: facts(frames))
+    return Checked(frames, known)
 
 
-def compiled(known: Checked, options: Options, keeper: keeping.Keeper, notes: list[str] | None = None) -> Compiled:
-    """Compile checked frames: one pass over the messages for their keys.
+def count_keys(
+    known: Checked, options: Options, keeper: keeping.Keeper, notes: list[str] | None = None
+) -> Counted:
+    """One pass over the messages, a hash aggregate: their keys, and how many are read and to be rejected.
 
-    The pass is a hash aggregate; it also counts the messages read and those to be rejected. What ``keeper`` is
-    given here must stay until the frames of the job have been read; ``notes`` grows until then.
+    What ``keeper`` is given here must stay until the frames of the job have been read; ``notes`` grows until then.
     """
-    frames, settings, uses = known.frames, known.settings, known.uses
+    messages = known.frames["messages"]
     if options.dialog_hash == "udf":
-        session.check_udf(frames["messages"].sparkSession)
+        session.check_udf(messages.sparkSession)
     broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
-    if known.routes > keeping.HELD_ROWS:
-        # What several passes read, and is too large to be rows of the driver.
-        settings = configuration(frames, keeper.cached)
-    dialogs = _sized_dialogs(settings.dialogs, broadcasts)
-    job = Compiled(frames["messages"], settings, uses, dialogs, options, keeper, broadcasts)
-    keys = keeper.keep(job.counted())
-    is_key = F.col("valid") > 0
-    sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
-    total = keys.agg(*sums, F.count_if(is_key).alias("keys")).collect()[0]
-    job.rows_read, job.key_count = int(total["rows"] or 0), int(total["keys"])
-    job.rows_rejected = job.rows_read - int(total["valid"] or 0)
-    job.may_reject = job.rows_rejected > 0
-    keys = keys.where(is_key).select(*routing_keys.KEY)
-    job.plan = keeper.keep(routing_plan(keys, settings, uses))
-    return job
+    # What several passes read, and is too large to be rows of the driver.
+    kept = {"kept": keeper.cached} if known.facts.is_large else {}
+    settings = configuration(known.frames, known.facts, **kept)
+    source = Source(messages, settings, _sized_dialogs(settings.dialogs, broadcasts), options.as_of)
+    found = collected(source.counted())
+    read, valid = sum(found.values["rows"]), sum(found.values["valid"])
+    return Counted(source, broadcasts, found.where("valid"), read, read - valid)
+
+
+def compiled(counted: Counted, options: Options, keeper: keeping.Keeper) -> Compiled:
+    """Decide for the keys of a job, on the driver."""
+    source, broadcasts, keys = counted.source, counted.broadcasts, counted.keys
+    instances = source.settings.instances(keys.values["key_service"])
+    plan = routing_plan(source.messages.sparkSession, keys, instances, keeper)
+    if plan.size > broadcasts.limit:
+        broadcasts.notes.append(
+            f"the routing plan takes {plan.size} bytes, over broadcast_limit:"
+            " messages are shuffled to join it (shuffled hash join)"
+        )
+    return Compiled(counted, plan, options, keeper)
 
 
 def _sized_dialogs(dialogs: DataFrame | None, broadcasts: Broadcasts) -> Dialogs | None:
@@ -238,22 +259,3 @@ def _sized_dialogs(dialogs: DataFrame | None, broadcasts: Broadcasts) -> Dialogs
         return None
     count = int(counts["rows"])
     return Dialogs(broadcasts.of_size(f"{count} dialogs", dialogs, count * _DIALOG), int(counts["ending"]) > 0)
-
-
-def size_of_plan(plan: DataFrame) -> int:
-    """The bytes that a plan takes in memory, roughly."""
-    alternatives = F.aggregate(
-        "choices",
-        F.lit(0),
-        lambda total, choice: total + F.greatest(F.size(choice["alternative_routes"]), F.lit(0)),
-    )
-    row = plan.agg(
-        F.count(F.lit(1)).alias("rows"),
-        F.sum(F.size("choices")).alias("choices"),
-        F.sum(alternatives).alias("alternatives"),
-    ).collect()[0]
-    return (
-        int(row["rows"]) * _PLAN_ROW
-        + int(row["choices"] or 0) * _CHOICE
-        + int(row["alternatives"] or 0) * _ALTERNATIVE
-    )

@@ -1,4 +1,4 @@
-"""The configuration tables as the rules read them: comparable ids and addresses, one row where one counts.
+"""The configuration as the job sees it: what the rules are asked about, and what messages are looked up in.
 
 Frames of this room are small (they grow with the configuration, never with the messages) and are broadcast;
 but not the dialogs and the requests on record, which grow with the traffic.
@@ -6,37 +6,39 @@ but not the dialogs and the requests on record, which grow with the traffic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from routing import text
+from routing import keeping, text
+from routing.columns import Columns, collected, instances_of
 from routing.joining import bounded
-from routing.terms import (
-    BROKER_CONFIGURATION_SERVICE,
-    LOCAL_ADDRESS,
-    LOOPBACK_HOSTS,
-    MSDB,
-    NETWORK_KIND,
-    TRANSPORT_ADDRESS,
-)
+from routing.rules.estate import Instance
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 # The database_name of the scope for what arrives over the network; no database has an empty name.
 FROM_NETWORK = ""
+_TEXT = StringType()
+_SCOPES = StructType(
+    [
+        StructField("instance_name", _TEXT),
+        StructField("database_name", _TEXT),
+        StructField("own_addresses", ArrayType(_TEXT)),
+    ]
+)
+_NAMES = StructType([StructField("wanted", _TEXT)])
 
 
 @dataclass(frozen=True)
 class Configuration:
     """What a run knows besides its messages.
 
-    routes: instance_name, database_name, name, service, broker, live_from, live_to, address,
-        mirror_address, kind (LOCAL, TRANSPORT, NETWORK), same_address (what equal routes share).
-    instances: instance_name, is_forwarding, own_addresses (comparable text), databases (array of struct
-        name, broker, is_enabled).
-    scopes: instance_name, database_name (FROM_NETWORK for arrivals), own_addresses.
-    holders: instance_name, service, holders (array of struct name, broker, is_enabled; by name).
+    instances: of each instance what its own rows say: databases, addresses, forwarding; no services, no routes.
+    facts: what the tables make use of.
+    scopes: instance_name, database_name (FROM_NETWORK for arrivals), own_addresses (array of comparable text).
     services: instance_name, service: every service that a route or a database of the instance names.
     brokers: instance_name, broker: every broker id that a route or a database of the instance names.
     requests: instance_name, database_name, service, requests (array of struct requested_at, message_id,
@@ -44,31 +46,60 @@ class Configuration:
     dialogs: the dialogs that can matter, None where there are none.
     """
 
-    routes: DataFrame
-    instances: DataFrame
+    tables: Mapping[str, DataFrame]
+    facts: Facts
     scopes: DataFrame
-    holders: DataFrame
     services: DataFrame
     brokers: DataFrame
     requests: DataFrame | None
     dialogs: DataFrame | None
 
+    def instances(self, services: Iterable[str]) -> dict[str, Instance]:
+        """What the rules need to know of every instance for messages to these services.
+
+        Of a large table only the rows that name one of them, any, or the service that is asked for routes.
+        """
+        names = {*services, "", BROKER_CONFIGURATION_SERVICE}
+        named = {"services": "name", "routes": "remote_service_name"}
+        frames = [self._naming(self.tables[key], column, names) for key, column in named.items()]
+        found = keeping.at_once(frames[0].sparkSession, collected, frames)
+        return instances_of({**self.facts.small, **dict(zip(named, found, strict=True))})
+
+    def _naming(self, rows: DataFrame, column: str, names: set[str]) -> DataFrame:
+        if not self.facts.is_large:
+            return rows
+        wanted = keeping.frame_of_tuples(rows.sparkSession, ((name,) for name in names), _NAMES)
+        condition = F.coalesce(F.col(column), F.lit("")) == F.col("wanted")
+        return rows.join(bounded(wanted), condition, how="left_semi")
+
 
 @dataclass(frozen=True)
-class Features:
-    """What a configuration makes use of; a part of the plan that nothing needs is not built.
+class Facts:
+    """What is found out of the tables while they are checked.
 
-    versions: a route has a lifetime or a version bound. own_addresses: a route may lead to its own instance.
-    transport: a route reads its address from the service name. requests: a scope has a BrokerConfiguration
-    route. requests_twice: so have a database and msdb of one
-    instance, and a message may meet both.
+    small: instances and databases as columns. routes: how many there are. has_transport: whether one reads its
+    address from the service name.
     """
 
-    versions: bool
-    own_addresses: bool
-    transport: bool
-    requests: bool
-    requests_twice: bool
+    small: Mapping[str, Columns]
+    routes: int
+    has_transport: bool
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the routes are too many to be rows of the driver as a whole."""
+        return self.routes > keeping.HELD_ROWS
+
+
+def facts(tables: Mapping[str, DataFrame]) -> Facts:
+    """Look through conformed tables."""
+    routes = tables["routes"]
+    is_transport = F.bool_or(text.is_transport(F.col("address")))
+    found = routes.agg(F.count(F.lit(1)).alias("routes"), is_transport.alias("has_transport"))
+    keys = ("instances", "databases")
+    *small, row = keeping.at_once(routes.sparkSession, collected, [*(tables[key] for key in keys), found])
+    ((count, has_transport),) = row.rows("routes", "has_transport")
+    return Facts(dict(zip(keys, small, strict=True)), int(count), bool(has_transport))
 
 
 def _as_it_is(frame: DataFrame) -> DataFrame:
@@ -76,147 +107,42 @@ def _as_it_is(frame: DataFrame) -> DataFrame:
 
 
 def configuration(
-    tables: Mapping[str, DataFrame], kept: Callable[[DataFrame], DataFrame] = _as_it_is
+    tables: Mapping[str, DataFrame], known: Facts, kept: Callable[[DataFrame], DataFrame] = _as_it_is
 ) -> Configuration:
-    """The rules' view of conformed and validated input tables.
+    """The job's view of conformed and validated input tables.
 
     ``kept`` is applied to the frames that grow with the routes and are read by several passes.
     """
-    databases = _databases(tables["databases"])
-    instances = _instances(tables["instances"], databases)
-    routes = kept(_routes(tables["routes"]))
-    services = tables["services"]
+    routes = kept(tables["routes"])
+    tables = {**tables, "routes": routes}
+    services, databases = tables["services"], tables["databases"]
+    by_service = text.empty_as_null(F.col("remote_service_name"))
+    by_broker = text.broker_id(F.col("broker_instance"))
+    held = services.select("instance_name", F.col("name").alias("service"))
+    own = databases.select("instance_name", text.broker_id(F.col("service_broker_guid")).alias("broker"))
     return Configuration(
-        routes=routes,
-        instances=instances,
-        scopes=_scopes(instances),
-        holders=_holders(services, databases),
-        services=kept(_named(routes, "service", services.select("instance_name", F.col("name").alias("service")))),
-        brokers=kept(_named(routes, "broker", databases.select("instance_name", "broker"))),
+        tables=tables,
+        facts=known,
+        scopes=_scopes(routes.sparkSession, known),
+        services=kept(_distinct(routes.select("instance_name", by_service.alias("service")).unionByName(held))),
+        brokers=kept(_distinct(routes.select("instance_name", by_broker.alias("broker")).unionByName(own))),
         requests=_requests(tables["route_requests"]) if "route_requests" in tables else None,
         dialogs=_dialogs(tables["dialogs"]) if "dialogs" in tables else None,
     )
 
 
-def features(settings: Configuration) -> DataFrame:
-    """One row with the fields of `Features`, and the number of routes."""
-    asks = F.col("service") == BROKER_CONFIGURATION_SERVICE
-    has_bounds = F.col("live_from").isNotNull() | F.col("live_to").isNotNull()
-    is_own = F.array_contains("own_addresses", F.col("same_address.address"))
-    may_be_own = (F.col("kind") == TRANSPORT_ADDRESS) | F.coalesce(is_own, F.lit(False))
-    in_msdb = F.col("database_name") == MSDB
-    own = settings.instances.select("instance_name", "own_addresses")
-    # instance_name is the key of instances.
-    per_instance = (
-        settings.routes.join(bounded(own), "instance_name", how="left")
-        .groupBy("instance_name")
-        .agg(
-            F.bool_or(has_bounds).alias("versions"),
-            F.bool_or(may_be_own).alias("own_addresses"),
-            F.bool_or(F.col("kind") == TRANSPORT_ADDRESS).alias("transport"),
-            F.bool_or(asks).alias("requests"),
-            F.bool_or(asks & in_msdb).alias("msdb_asks"),
-            F.bool_or(asks & ~in_msdb).alias("database_asks"),
-            F.count(F.lit(1)).alias("routes"),
-        )
-    )
-    twice = F.col("own_addresses") & F.col("msdb_asks") & F.col("database_asks")
-    return per_instance.agg(
-        *(
-            F.coalesce(F.bool_or(flag), F.lit(False)).alias(name)
-            for name, flag in (
-                ("versions", F.col("versions")),
-                ("own_addresses", F.col("own_addresses")),
-                ("transport", F.col("transport")),
-                ("requests", F.col("requests")),
-                ("requests_twice", twice),
-            )
-        ),
-        F.coalesce(F.sum("routes"), F.lit(0)).alias("routes"),
-    )
-
-
-def _databases(databases: DataFrame) -> DataFrame:
-    return databases.select(
-        "instance_name",
-        "name",
-        text.broker_id(F.col("service_broker_guid")).alias("broker"),
-        F.coalesce("is_broker_enabled", F.lit(True)).alias("is_enabled"),
-    )
-
-
-def _instances(instances: DataFrame, databases: DataFrame) -> DataFrame:
-    listed = databases.groupBy("instance_name").agg(
-        F.collect_list(F.struct("name", "broker", "is_enabled")).alias("databases")
-    )
-    none = F.array().cast(listed.schema["databases"].dataType)
-    return (
-        instances.select(
-            "instance_name",
-            F.coalesce("is_message_forwarding_enabled", F.lit(False)).alias("is_forwarding"),
-            _own_addresses(F.col("addresses")).alias("own_addresses"),
-        )
-        .join(bounded(listed), "instance_name", how="left")
-        .withColumn("databases", F.coalesce("databases", none))
-    )
-
-
-def _own_addresses(addresses: Column) -> Column:
-    """The addresses of an instance as they are compared, loopback names with its ports included."""
-    given = F.filter(F.coalesce(addresses, F.array().cast("array<string>")), lambda a: a != "")
-    own = F.transform(given, text.comparable_address)
-    ports = F.filter(F.transform(own, text.port), lambda port: port != "")
-    hosts = F.array(*(F.lit(f"tcp://{host}:") for host in LOOPBACK_HOSTS))
-    loopback = F.flatten(F.transform(ports, lambda port: F.transform(hosts, lambda host: F.concat(host, port))))
-    return F.array_union(own, loopback)
-
-
-def _routes(routes: DataFrame) -> DataFrame:
-    mirror = text.empty_as_null(F.col("mirror_address"))
-    kind = (
-        F.when(text.is_local(F.col("address")), LOCAL_ADDRESS)
-        .when(text.is_transport(F.col("address")), TRANSPORT_ADDRESS)
-        .when(text.is_tcp(F.col("address")), NETWORK_KIND)
-    )
-    same = F.struct(
-        text.comparable_address(F.col("address")).alias("address"),
-        text.comparable_address(mirror).alias("mirror_address"),
-    )
-    ever = F.col("live_from").isNull() | F.col("live_to").isNull() | (F.col("live_from") < F.col("live_to"))
-    return routes.select(
-        "instance_name",
-        "database_name",
-        "name",
-        text.empty_as_null(F.col("remote_service_name")).alias("service"),
-        text.broker_id(F.col("broker_instance")).alias("broker"),
-        F.col("valid_from").alias("live_from"),
-        F.least("valid_to", "lifetime").alias("live_to"),
-        "address",
-        mirror.alias("mirror_address"),
-        kind.alias("kind"),
-        same.alias("same_address"),
-    ).where(ever)
-
-
-def _scopes(instances: DataFrame) -> DataFrame:
+def _scopes(spark: SparkSession, known: Facts) -> DataFrame:
     """Every scope that a message of a known instance and database can have."""
-    names = F.array_append(F.transform("databases", lambda d: d["name"]), FROM_NETWORK)
-    return instances.select("instance_name", F.explode(names).alias("database_name"), "own_addresses")
+    rows = [
+        (name, database, sorted(instance.own_addresses))
+        for name, instance in instances_of(known.small).items()
+        for database in (*instance.databases, FROM_NETWORK)
+    ]
+    return keeping.frame_of_tuples(spark, rows, _SCOPES)
 
 
-def _holders(services: DataFrame, databases: DataFrame) -> DataFrame:
-    listed = databases.withColumnRenamed("name", "database_name")
-    holder = F.struct(F.col("database_name").alias("name"), "broker", "is_enabled")
-    return (
-        services.join(bounded(listed), ["instance_name", "database_name"], how="inner")
-        .groupBy("instance_name", F.col("name").alias("service"))
-        .agg(F.sort_array(F.collect_list(holder)).alias("holders"))
-    )
-
-
-def _named(routes: DataFrame, column: str, held: DataFrame) -> DataFrame:
-    named = routes.select("instance_name", column).unionByName(held)
-    return named.where(F.col(column).isNotNull()).distinct()
+def _distinct(named: DataFrame) -> DataFrame:
+    return named.where(F.col(named.columns[1]).isNotNull()).distinct()
 
 
 def _requests(requests: DataFrame) -> DataFrame:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta, timezone
 from functools import cache
+from itertools import islice
 from typing import Any, TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -38,6 +39,7 @@ HELD_ROWS, HELD_BYTES = 20_000, 4_000
 # The same for the client of Spark Connect, where nothing can be kept elsewhere.
 CLIENT_ROWS = 200_000
 _IS_LONG = "_is_long"
+_PART = 50_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -205,6 +207,24 @@ def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Str
     if rows and has_arrow():
         return spark.createDataFrame(arrow_of(rows, schema), schema)
     return spark.createDataFrame([_as_tuple(row, schema) for row in rows], schema)
+
+
+def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: StructType) -> DataFrame:
+    """Rows of plain Python, in the order of a schema, as a DataFrame; times are not taken.
+
+    Some at a time, so that many rows are not as a whole objects of Python.
+    """
+    if not has_arrow():
+        return spark.createDataFrame(list(rows), schema)
+    import pyarrow
+
+    kinds = pyarrow.schema([pyarrow.field(field.name, _arrow(field.dataType)) for field in schema])
+    batches, rest = [], iter(rows)
+    while part := list(islice(rest, _PART)):
+        columns = zip(*part, strict=True)
+        arrays = [pyarrow.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
+        batches.append(pyarrow.record_batch(arrays, schema=kinds))
+    return spark.createDataFrame(pyarrow.Table.from_batches(batches, kinds), schema)
 
 
 def _as_tuple(row: Mapping[str, Any], schema: StructType) -> tuple[Any, ...]:

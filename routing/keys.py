@@ -16,6 +16,8 @@ from pyspark.sql import functions as F
 from routing import text, validate
 from routing.configuration import FROM_NETWORK, Configuration
 from routing.joining import Side, bounded
+from routing.rules.deciding import UNNAMED, Key
+from routing.rules.estate import Instance, NameAddress, address_of_name
 from routing.terms import BLANKS, ZERO_GUID
 
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
@@ -24,7 +26,12 @@ KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 _READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
 
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
-KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(4)
+KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(_CLASSES := 4)
+_ADDRESSES = {
+    NO_ADDRESS: NameAddress.NONE,
+    ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE,
+    OWN_ADDRESS: NameAddress.OWN,
+}
 # key_kind = is_initiator + 2 * service class + 8 * (the broker id is one that nothing names).
 _SERVICE_FACTOR, _OTHER_BROKER = 2, 8
 _GUID_LENGTH = 36
@@ -71,8 +78,9 @@ def _with_named_broker(messages: DataFrame) -> DataFrame:
     in_braces = named.startswith("{") & named.endswith("}")
     inner = F.btrim(named.substr(F.lit(2), F.length(named) - 2), blanks)
     return (
-        messages.withColumn("named_broker", F.lower(F.when(is_bare, given).otherwise(F.btrim(given, blanks))))
+        messages.withColumn("named_broker", F.when(is_bare, given).otherwise(F.btrim(given, blanks)))
         .withColumn("named_broker", F.when(in_braces, inner).otherwise(named))
+        .withColumn("named_broker", text.folded(named))
         .withColumn("named_broker", F.when(~named.isin("", ZERO_GUID), named))
     )
 
@@ -199,24 +207,15 @@ def _unknown_service() -> Column:
     return F.when(address.isNull(), NO_ADDRESS).when(is_own, OWN_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
 
 
-def opened(keys: DataFrame) -> DataFrame:
-    """Distinct keys with what they mean to the rules.
-
-    Adds is_from_network, database_name (null for an arrival), scope_database, is_initiator, service (null for
-    a class of unknown names), service_class, and broker: null for an open message, empty text (which is no
-    id) for an id that nothing names.
-    """
-    kind = F.col("key_kind")
-    is_other = kind.bitwiseAND(_OTHER_BROKER) != 0
-    from_network = F.col("key_database") == FROM_NETWORK
-    return keys.withColumns(
-        {
-            "is_from_network": from_network,
-            "database_name": F.when(~from_network, F.col("key_database")),
-            "scope_database": F.when(from_network, "msdb").otherwise(F.col("key_database")),
-            "is_initiator": kind.bitwiseAND(1) == 1,
-            "service": text.empty_as_null(F.col("key_service")),
-            "service_class": F.shiftright(kind, 1).bitwiseAND(3),
-            "broker": F.when(is_other | (F.col("key_broker") != ""), F.col("key_broker")),
-        }
+def key_of(row: tuple[str, str, str, str, int], instance: Instance) -> Key:
+    """What a row of the columns `KEY` means to the rules."""
+    _, database, service, broker, kind = row
+    is_other = bool(kind & _OTHER_BROKER)
+    named = _ADDRESSES.get(kind // _SERVICE_FACTOR % _CLASSES)
+    return Key(
+        database or None,
+        service or None,
+        UNNAMED if is_other else broker or None,
+        bool(kind & 1),
+        address_of_name(service, instance.own_addresses) if named is None else named,
     )

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing import incremental, ledger, pending, protocol, tables, view, writing
-from routing.compiling import Checked, Compiled, Options, checked, compiled, conformed, size_of_plan
-from routing.config import Config, size_in_bytes
+from routing.compiling import Checked, Compiled, Options, checked, compiled, conformed, count_keys
+from routing.config import Config
 from routing.errors import ConfigError, InputError
 from routing.keeping import Keeper, held, released_on_failure
 from routing.ledger import DeltaTables
@@ -76,8 +76,7 @@ def resolve(
         missing_route_namespace=missing_route_namespace,
     )
     with released_on_failure() as keeper:
-        job = compiled(known, options, keeper)
-        _fit_plan(job)
+        job = compiled(count_keys(known, options, keeper), options, keeper)
         opened = job.opened()
         return Resolution(job.resolved(opened), job.new_route_requests(opened), job.rejected(), keeper)
 
@@ -216,21 +215,9 @@ def _increment(work: _Work, now: datetime) -> Written:
 def _job(work: _Work, known: Checked) -> Compiled:
     """Checked frames, compiled and ready to be written."""
     with work.clock.stage("keys"):
-        job = compiled(known, work.options, work.keeper, work.notes)
+        counted = count_keys(known, work.options, work.keeper, work.notes)
     with work.clock.stage("plan"):
-        _fit_plan(job)
-    return job
-
-
-def _fit_plan(job: Compiled) -> None:
-    """Decide whether the plan is broadcast; a larger one is joined by a shuffled hash join, and said so."""
-    size, limit = size_of_plan(job.plan), size_in_bytes(job.options.broadcast_limit)
-    job.broadcast_plan = size <= limit
-    if not job.broadcast_plan:
-        job.notes.append(
-            f"the routing plan takes {size} bytes, over broadcast_limit:"
-            " messages are shuffled to join it (shuffled hash join)"
-        )
+        return compiled(counted, work.options, work.keeper)
 
 
 def _utc(moment: datetime) -> datetime:

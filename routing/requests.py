@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.configuration import Features
 from routing.joining import Side
+from routing.plan import Uses
 from routing.resolving import with_openers
+from routing.rules.requesting import escaped_attribute
 from routing.terms import MSDB
 
 _SCOPE = ("instance_name", "scope_database", "to_service_name")
@@ -22,7 +23,7 @@ def missing_route(service_name: Column, namespace: str) -> Column:
     """The MissingRoute message for a service (D7)."""
     allowed = F.regexp_replace(service_name, _NOT_XML, "\ufffd")
     return F.concat(
-        F.lit(f'<MissingRoute xmlns="{_escaped_attribute(namespace)}"><SERVICE_NAME>'),
+        F.lit(f'<MissingRoute xmlns="{escaped_attribute(namespace)}"><SERVICE_NAME>'),
         F.replace(
             F.replace(F.replace(allowed, F.lit("&"), F.lit("&amp;")), F.lit("<"), F.lit("&lt;")),
             F.lit(">"),
@@ -32,22 +33,16 @@ def missing_route(service_name: Column, namespace: str) -> Column:
     )
 
 
-def _escaped_attribute(namespace: str) -> str:
-    return namespace.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-
-
-def opened(
-    chosen: DataFrame, on_record: Side | None, uses: Features, kept: Callable[[str, DataFrame], Side]
-) -> Side:
+def opened(chosen: DataFrame, on_record: Side | None, uses: Uses, kept: Callable[[str, DataFrame], Side]) -> Side:
     """The messages that open a request, of all messages with their choice (`resolving.chosen`).
 
     ``on_record`` as in `openers`; ``kept`` computes rows and tells how they are joined.
     """
     what = "the messages that open a route request"
     here = asking_in_scope(chosen)
-    if not uses.own_addresses:
+    if not uses.asks_msdb:
         return kept(what, openers(here, on_record))
-    if not uses.requests_twice:
+    if not uses.asks_in_databases:
         return kept(what, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
     # A message that opens a request in its own scope does not come back to ask in msdb as well, so the databases'
     # requests are settled before those of msdb.

@@ -11,6 +11,7 @@ from routing.conform import in_shape
 from routing.dialog_hash import DialogHash
 from routing.joining import Side, bounded, side_of
 from routing.keys import KEY, looked_up
+from routing.plan import Plan
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
@@ -28,20 +29,19 @@ CHOSEN = (
 )
 
 
-def chosen(
-    keyed: DataFrame, plan: DataFrame, dialog_hash: DialogHash, *, versions: bool, broadcast: bool = True
-) -> DataFrame:
+def chosen(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool) -> DataFrame:
     """Keyed messages with their choice (column ``choice``, see `plan.CHOICE`).
 
     A key and a time have one row in the plan, so the join keeps the number of messages. The dialog-ID hash
-    takes one of the choices (sections 2.3 and 6). ``versions`` false: the plan has no bounds.
+    takes one of the choices (sections 2.3 and 6). ``fits``: the plan is broadcast.
     """
-    renamed = plan.withColumnRenamed("valid_from", "plan_from")
-    side = side_of(renamed, fits=broadcast)
+    side = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
-    joined = looked_up(keyed, side.hinted(), KEY, starts & ends if versions else None, shuffled=not side.fits)
+    joined = looked_up(
+        keyed, side.hinted(), KEY, starts & ends if plan.uses.has_times else None, shuffled=not side.fits
+    )
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
         F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
@@ -70,21 +70,21 @@ def _opens(messages: DataFrame, opened: Side, database: Column, name: str) -> Da
 
 
 def resolved_routes(
-    messages: DataFrame, run_id: str, attempt: Column, *, may_expire: bool, may_ask: bool, transport: bool
+    messages: DataFrame, run_id: str, attempt: Column, *, may_expire: bool, may_ask: bool, reads_addresses: bool
 ) -> DataFrame:
     """The rows of ``resolved_routes``, one for each valid message (rule book, all sections).
 
     ``messages`` has the columns of `keys.keyed`, choice and, where any ``may_ask``, those of `with_openers`.
-    ``transport``: a route may read its address from the service name. The plan's choice stands but for three
-    things that are a message's own: its hops, a request that it opens (step 4), and the end of its dialog,
+    ``reads_addresses``: a choice may read its address from the service name. The plan's choice stands but for
+    three things that are a message's own: its hops, a request that it opens (step 4), and the end of its dialog,
     which comes before all else.
     """
     choice = F.col("choice")
     values = {name: choice[name] for name in CHOSEN}
     values["broker_instance"] = F.coalesce(choice["broker_instance"], F.col("bound_broker"))
-    values["address"] = F.when(choice["reads_address"], text.address_in_name(F.col("to_service_name"))).otherwise(
-        choice["address"]
-    )
+    if reads_addresses:
+        in_name = text.address_in_name(F.col("to_service_name"))
+        values["address"] = F.when(choice["reads_address"], in_name).otherwise(choice["address"])
     no_hops = choice["counts_hops"] & (F.col("hops_remaining") <= 0)
     values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(values["outcome"])
     values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(values["reason"])
@@ -124,7 +124,7 @@ def _unless(is_other: Column, values: dict[str, Column], outcome: Outcome, reaso
 def rejected_messages(messages: DataFrame, settings: Configuration, run_id: str) -> DataFrame:
     """The rows of ``rejected_messages``: conformed messages that cannot be resolved, as read, with reasons."""
     database = F.coalesce(text.empty_as_null(F.col("database_name")), F.lit(""))
-    instances = settings.instances.select("instance_name", F.lit(True).alias("instance_is_known"))
+    instances = settings.tables["instances"].select("instance_name", F.lit(True).alias("instance_is_known"))
     scopes = settings.scopes.select(
         "instance_name", F.col("database_name").alias("key_database"), F.lit(True).alias("database_is_known")
     )

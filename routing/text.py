@@ -1,4 +1,4 @@
-"""How names, broker ids and addresses are read: Column → Column (rule book, sections 0 and 3; tables.md).
+"""How ids and addresses are read on the way of messages: Column → Column, each equal to its form in rules.text.
 
 Names are compared exactly, so none of these touches one; broker ids and addresses have a comparable form.
 """
@@ -11,11 +11,11 @@ from pyspark.sql.types import DataType, StringType
 
 from routing.terms import BLANKS, LOCAL_ADDRESS, TRANSPORT_ADDRESS, ZERO_GUID
 
+_UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
 _SCHEME = r"[tT][cC][pP]://"
 _TCP_ADDRESS = rf"\A{_SCHEME}{_HOST}(?::[0-9]{{1,5}})?\z"
 _ADDRESS_IN_NAME = rf"\A({_SCHEME}{_HOST}:[0-9]{{1,5}})(?:/|\z)"
-_PORT = r":([0-9]{1,5})\z"
 # Characters listed, nothing repeated: Java takes two thirds of the time that it needs for ranges and counts.
 _HEX = "[0123456789abcdefABCDEF]"
 GUID = rf"\A{_HEX * 8}-{_HEX * 4}-{_HEX * 4}-{_HEX * 4}-{_HEX * 12}\z"
@@ -34,19 +34,28 @@ def empty_as_null(text: Column) -> Column:
     return F.when(text != "", text)
 
 
+def folded(text: Column) -> Column:
+    """The text with the letters A to Z in lower case; every other character stays as it is.
+
+    Spark's own ``lower`` is fast, and right where all is ASCII; on other characters it differs from Python's.
+    """
+    is_ascii = F.octet_length(text) == F.length(text)
+    return F.when(is_ascii, F.lower(text)).otherwise(F.translate(text, _UPPER, _UPPER.lower()))
+
+
 def broker_id(text: Column) -> Column:
-    """A broker instance as it is compared and written: no blanks, no braces, lower case; null when none."""
+    """A broker instance as it is compared and written: no blanks, no braces, folded; null when none."""
     trimmed = F.btrim(text, F.lit(BLANKS))
     in_braces = trimmed.startswith("{") & trimmed.endswith("}")
     inner = F.btrim(trimmed.substr(F.lit(2), F.length(trimmed) - 2), F.lit(BLANKS))
-    lowered = F.lower(F.when(in_braces, inner).otherwise(trimmed))
-    is_an_id = (lowered != "") & (lowered != ZERO_GUID)
-    return F.when(text.isNotNull(), F.when(is_an_id, lowered))
+    bare = folded(F.when(in_braces, inner).otherwise(trimmed))
+    is_an_id = (bare != "") & (bare != ZERO_GUID)
+    return F.when(text.isNotNull(), F.when(is_an_id, bare))
 
 
 def conversation_id(text: Column) -> Column:
     """A conversation id as it is compared, hashed and written."""
-    return F.lower(text)
+    return folded(text)
 
 
 def is_guid(text: Column) -> Column:
@@ -55,8 +64,8 @@ def is_guid(text: Column) -> Column:
 
 
 def comparable_address(address: Column) -> Column:
-    """An address as two are compared: lower case, no blanks around, no slashes after (section 3)."""
-    return rtrim(F.lower(F.btrim(address, F.lit(BLANKS))), "/")
+    """An address as two are compared: folded, no blanks around, no slashes after (section 3)."""
+    return rtrim(folded(F.btrim(address, F.lit(BLANKS))), "/")
 
 
 def rtrim(text: Column, signs: str) -> Column:
@@ -86,11 +95,6 @@ def is_transport(address: Column) -> Column:
 def is_tcp(address: Column) -> Column:
     """``tcp://HOST`` with an optional port (the grammar in tables.md)."""
     return comparable_address(address).rlike(_TCP_ADDRESS)
-
-
-def port(address: Column) -> Column:
-    """The port of a tcp address as text, empty where it has none."""
-    return F.regexp_extract(comparable_address(address), _PORT, 1)
 
 
 def address_in_name(service_name: Column) -> Column:

@@ -73,7 +73,7 @@ def full(job: Compiled, target: Target) -> Written:
         with target.clock.stage(key):
             versions[key], stored[key] = target.commit(key, rows, adds=False)
     resolved, rejected = stored["resolved_routes"], stored["rejected_messages"]
-    return _counted(versions, resolved, rejected, job.rows_read, target.clock)
+    return _counted(versions, resolved, rejected, job.counted.rows_read, target.clock)
 
 
 def increment(job: Compiled, step: Increment, target: Target) -> Written:
@@ -86,14 +86,14 @@ def increment(job: Compiled, step: Increment, target: Target) -> Written:
         with clock.stage("new_route_requests"):
             rows = incremental.not_on_record(job.new_route_requests(opened), step, job.broadcasts)
             versions["new_route_requests"], _ = target.commit("new_route_requests", rows, adds=target.adds)
-    if job.rows_rejected or step.duplicate_count or not target.adds:
+    if job.counted.rows_rejected or step.duplicate_count or not target.adds:
         with clock.stage("rejected_messages"):
             rows = incremental.rejected(job.rejected(), step, run_id, job.broadcasts)
             versions["rejected_messages"], rejected = target.commit("rejected_messages", rows, adds=target.adds)
     with clock.stage("resolved_routes"):
         rows = job.resolved(opened, attempt=F.col("attempt"))
         versions["resolved_routes"], mine = target.commit("resolved_routes", rows, adds=target.adds)
-    done = _counted(versions, mine, rejected, job.rows_read + step.duplicate_count, clock)
+    done = _counted(versions, mine, rejected, job.counted.rows_read + step.duplicate_count, clock)
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
@@ -103,7 +103,7 @@ def increment(job: Compiled, step: Increment, target: Target) -> Written:
 
 
 def _opened(job: Compiled, target: Target) -> Side | None:
-    if not job.uses.requests:
+    if not job.may_ask:
         return None
     with target.clock.stage("requests"):
         return job.opened()

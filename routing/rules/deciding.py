@@ -27,6 +27,11 @@ UNNAMED = ""
 """The broker id of a message that is bound to one that nothing in the instance has: it is equal to none."""
 
 
+def scope_of(database: str | None) -> str:
+    """The database whose routes are searched: the sender's, or msdb's for an arrival (section 0)."""
+    return ARRIVALS if database is None else database
+
+
 @dataclass(frozen=True)
 class Key:
     """What of a message decides its way, but for the dialog hash, the time, pending requests and hops.
@@ -41,6 +46,11 @@ class Key:
     is_initiator: bool
     name_address: NameAddress
 
+    @property
+    def scope(self) -> str:
+        """The database whose routes are searched."""
+        return scope_of(self.database)
+
     @classmethod
     def of_names(
         cls, instance: Instance, database: str | None, service: str, broker: str | None, *, is_initiator: bool
@@ -48,6 +58,26 @@ class Key:
         """The key of a message for a service by its own name."""
         named = address_of_name(service, instance.own_addresses)
         return cls(database, service, broker, is_initiator, named)
+
+
+def shared_key(key: Key, instance: Instance) -> Key:
+    """A key without what makes no difference to what is decided for it, so that many keys share a decision.
+
+    A name that neither a route which may be searched nor a database of the instance has is like any other; so is a
+    broker id, and what is bound to such a one can be no reply.
+    """
+    tables = {key.scope, ARRIVALS}
+    service, broker = key.service, key.broker
+    if service is None or not (
+        instance.holders_of(service) or any(instance.names_service(table, service) for table in tables)
+    ):
+        service = None
+    if broker and broker not in instance.brokers:
+        named = (route for table in tables for route in instance.routes_for(table, service))
+        if all(route.broker != broker for route in named):
+            broker = UNNAMED
+    is_initiator = key.is_initiator or broker == UNNAMED
+    return Key(key.database, service, broker, is_initiator, key.name_address)
 
 
 @dataclass(frozen=True)
@@ -188,14 +218,9 @@ def _live(routes: Iterable[Route], t: int) -> tuple[Route, ...]:
     return tuple(route for route in routes if route.is_live(t))
 
 
-def scope_of(database: str | None) -> str:
-    """The database whose routes are searched: the sender's, or msdb's for an arrival (section 0)."""
-    return ARRIVALS if database is None else database
-
-
 def _concerning(key: Key, instance: Instance) -> tuple[list[Route], list[Route]]:
     """The routes of the scope that can concern a key, and those of msdb if it may come back; by name."""
-    own = instance.routes_for(scope_of(key.database), key.service)
+    own = instance.routes_for(key.scope, key.service)
     own = matching.concerning(Bound(key.service, key.broker), own)
     may_return = key.database is not None and any(_leads_back(key, instance, route) for route in own)
     return own, instance.routes_for(ARRIVALS, key.service) if may_return else []

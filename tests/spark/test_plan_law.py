@@ -111,16 +111,17 @@ def test_adaptive_execution(
         assert jobs[0].notes == []
         # The plan and the openers of requests, which come from the messages, fit.
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == {str(messages)}
-        _assert_other_passes_are_hash_aggregates(done, messages)
+        _assert_other_passes_are_hash_aggregates([jobs[0].source.counted(), *done.kept.frames], messages)
     finally:
         done.unpersist()
 
 
-def _assert_other_passes_are_hash_aggregates(done: Resolution, messages: Path) -> None:
-    """What was kept was found by hash aggregates: no message is sorted, and what is exchanged is partial sums."""
-    kept = [path for frame in done.kept.frames for path in paths_to_kept(frame, str(messages))]
-    assert kept
-    for path in kept:
+def _assert_other_passes_are_hash_aggregates(found: list[DataFrame], messages: Path) -> None:
+    """What else was found was by hash aggregates: no message is sorted, and what is exchanged is partial sums."""
+    keys, *kept = found
+    paths = [path for frame in kept for path in paths_to_kept(frame, str(messages))]
+    assert paths
+    for path in [*main_paths(keys, str(messages)), *paths]:
         assert breaches(path, but=tuple(n for n in path if EXCHANGE in n or "QueryStage" in n)) == []
         first = max(n for n, name in enumerate(path) if name in ("Exchange", "ShuffleExchange"))
         assert any(name.endswith("HashAggregate") for name in path[first + 1 :]), path
@@ -210,9 +211,9 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, jobs: list[Any])
     done = routing.resolve(spark, {**frames(spark, tables), "messages": garbage.drop("id")})
     try:
         # At most two scopes, two roles, a known service or two classes of others, no broker id or an unknown.
-        assert jobs[0].rows_read == GARBAGE
-        assert jobs[0].key_count <= 2 * 2 * 3 * 2
+        assert jobs[0].counted.rows_read == GARBAGE
+        assert len(jobs[0].counted.keys) <= 2 * 2 * 3 * 2
         assert done.resolved_routes.count() == GARBAGE
-        assert jobs[0].plan.count() == jobs[0].key_count
+        assert jobs[0].plan.rows.count() == jobs[0].plan.count == len(jobs[0].counted.keys)
     finally:
         done.unpersist()

@@ -56,13 +56,14 @@ def _full(estate: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, A
 
 def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Do something once the keys are known and before anything is written."""
-    fit_plan = pipeline._fit_plan
+    compiled = vars(pipeline)["compiled"]
 
-    def then(job: Any) -> None:
-        fit_plan(job)
+    def then(*arguments: Any) -> Any:
+        job = compiled(*arguments)
         act()
+        return job
 
-    patch.setattr(pipeline, "_fit_plan", then)
+    patch.setattr(pipeline, "compiled", then)
 
 
 def _append_message(spark: SparkSession, inputs: Path) -> None:
