@@ -6,7 +6,7 @@ Small, printable, testable without messages. Columns of a plan: `keys.KEY`, vali
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -27,7 +27,7 @@ from routing import keeping
 from routing.columns import Columns
 from routing.joining import side_of
 from routing.keys import KEY, key_of
-from routing.rules.deciding import Decision, Key, decide, shared_key
+from routing.rules.deciding import Decision, Key, decide, signature
 from routing.rules.estate import ARRIVALS, Instance, Route
 from routing.schemas import ALTERNATIVE_ROUTES
 
@@ -137,15 +137,16 @@ class _Planner:
         self.timelines: list[_Timeline] = []
         self.uses = Uses()
         self._instances = instances
-        self._numbers: dict[tuple[str, Key], int] = {}
+        self._numbers: dict[Hashable, int] = {}
 
     def number(self, row: KeyRow) -> int:
         """The place of a key's timeline."""
         instance = self._instances[row[0]]
-        key = shared_key(key_of(row, instance), instance)
-        found = self._numbers.get((row[0], key))
+        key = key_of(row, instance)
+        shared = (instance.name, signature(key, instance))
+        found = self._numbers.get(shared)
         if found is None:
-            found = self._numbers[row[0], key] = len(self.timelines)
+            found = self._numbers[shared] = len(self.timelines)
             self.timelines.append(_decided(key, instance))
             self.uses.add(self.timelines[-1].uses)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from routing.rules import choosing, locating, matching
@@ -21,7 +21,7 @@ from routing.rules.estate import (
 from routing.rules.locating import Location
 from routing.rules.matching import Bound, Match
 from routing.rules.timeline import spans
-from routing.terms import MatchingStep, Outcome, Reason
+from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep, Outcome, Reason
 
 UNNAMED = ""
 """The broker id of a message that is bound to one that nothing in the instance has: it is equal to none."""
@@ -60,24 +60,27 @@ class Key:
         return cls(database, service, broker, is_initiator, named)
 
 
-def shared_key(key: Key, instance: Instance) -> Key:
-    """A key without what makes no difference to what is decided for it, so that many keys share a decision.
+def signature(key: Key, instance: Instance) -> Hashable:
+    """What of a key makes a difference in its instance: keys of equal signatures have equal decisions.
 
-    A name that neither a route which may be searched nor a database of the instance has is like any other; so is a
-    broker id, and what is bound to such a one can be no reply.
+    A service counts by its holders and the routes that name it and match; a broker id that neither such a route
+    nor a database has is like any other, and what is bound to it can be no reply.
     """
-    tables = {key.scope, ARRIVALS}
-    service, broker = key.service, key.broker
-    if service is None or not (
-        instance.holders_of(service) or any(instance.names_service(table, service) for table in tables)
-    ):
-        service = None
-    if broker and broker not in instance.brokers:
-        named = (route for table in tables for route in instance.routes_for(table, service))
-        if all(route.broker != broker for route in named):
-            broker = UNNAMED
-    is_initiator = key.is_initiator or broker == UNNAMED
-    return Key(key.database, service, broker, is_initiator, key.name_address)
+    message, service, broker = Bound(key.service, key.broker), key.service, key.broker
+    own = [r for r in instance.naming(key.scope, service) if matching.step_of(message, r) is not None]
+    returned = instance.naming(ARRIVALS, service) if key.database is not None else ()
+    if broker and broker not in instance.brokers and all(r.broker != broker for r in (*own, *returned)):
+        broker = UNNAMED
+    return (
+        key.database,
+        tuple(map(id, own)),
+        tuple(map(id, returned)),
+        service == BROKER_CONFIGURATION_SERVICE,
+        instance.holders_of(service),
+        key.name_address,
+        broker,
+        key.is_initiator or broker == UNNAMED,
+    )
 
 
 @dataclass(frozen=True)

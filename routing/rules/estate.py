@@ -148,9 +148,9 @@ class Instance:
         found = [route for name in names for route in by_service.get(name, ())]
         return sorted(found, key=_by_name)
 
-    def names_service(self, database: str, service: str) -> bool:
-        """Whether a route of a database names this very service."""
-        return service in self.routes.get(database, ())
+    def naming(self, database: str, service: str | None) -> tuple[Route, ...]:
+        """The routes of a database that name this very service, by name."""
+        return () if service is None else self.routes.get(database, {}).get(service, ())
 
     def holders_of(self, service: str | None) -> tuple[Database, ...]:
         """The databases that hold a service, by name."""
