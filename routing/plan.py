@@ -118,7 +118,7 @@ def routing_plan(
     ``keys`` have the columns of `keys.KEY`; ``instances`` what is known of each instance that they name. What is
     too large to be rows of the driver is given to ``keeper``.
     """
-    made = _Planner(instances)
+    made = Planner(instances)
     numbers = [made.number(row) for row in keys.rows(*KEY)]
     lengths = [len(timeline.rows) for timeline in made.timelines]
     count = sum(lengths[number] for number in numbers)
@@ -130,7 +130,7 @@ def routing_plan(
     return Plan(rows.withColumns({name: F.timestamp_micros(name) for name in _TIMES}), count, size, made.uses)
 
 
-class _Planner:
+class Planner:
     """Decides for keys; those that differ in nothing which counts share a timeline."""
 
     def __init__(self, instances: Mapping[str, Instance]) -> None:

@@ -12,12 +12,10 @@ import routing
 
 HOUSE = Path(routing.__file__).parent
 RULE_ROOMS = {
-    f"{name}.py" for name in ("choosing", "configuration", "conform", "dialog_hash", "intervals", "keys")
-}
-RULE_ROOMS |= {
     f"{name}.py"
-    for name in ("locating", "matching", "pending", "plan", "requests", "resolving", "text", "validate")
+    for name in ("configuration", "conform", "dialog_hash", "keys", "pending", "plan", "requests", "resolving")
 }
+RULE_ROOMS |= {"text.py", "validate.py"}
 _JVM = {"rdd", "sparkContext", "_jvm", "_jdf", "_sc", "_jsparkSession", "SparkContext"}
 _UDFS = {"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "registerJavaFunction"}
 _PYTHON_NODES = {"applyInPandas", "mapInPandas", "applyInArrow", "mapInArrow", "foreach", "foreachPartition"}
@@ -126,7 +124,7 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     # The hints of errors are sentences.
     "hints to joins": (_is_hint, ("joining.py", "errors.py")),
     # Of a known size, or as many as the questions that somebody asks; all else is measured.
-    "sides not measured": (_is_side, ("joining.py", "resolving.py", "analysis/explaining/judging.py")),
+    "sides not measured": (_is_side, ("joining.py", "plan.py", "resolving.py")),
 }
 IN_RULE_ROOMS: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_clock}
 
