@@ -1,7 +1,8 @@
 """The routing plan: distinct routing keys → rules → rows that messages are joined with.
 
 Small, printable, testable without messages. Columns of a plan: `keys.KEY`, valid_from (inclusive) and valid_to
-(exclusive), null where unbounded, and choices, an array of `CHOICE` of which the dialog-ID hash takes one.
+(exclusive), null where unbounded, and choices, an array of `CHOICE` of which the dialog-ID hash takes one; a row
+for each key and interval of time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from pyspark.sql.types import (
 
 from routing import keeping
 from routing.columns import Columns
-from routing.joining import side_of
 from routing.keys import KEY, key_of
 from routing.rules.deciding import Decision, Key, decide, signature
 from routing.rules.estate import ARRIVALS, Instance, Route
@@ -54,17 +54,15 @@ _KINDS: dict[str, DataType] = {
 CHOICE = tuple(_KINDS)
 # Times as numbers: so they are handed over as they are, whatever the zone of session and machine.
 _TIMES = ("valid_from", "valid_to")
-_OF_KEY = [StructField(name, IntegerType() if name == "key_kind" else _TEXT) for name in KEY]
-_OF_TIME = [
+_KEY_FIELDS = [StructField(name, IntegerType() if name == "key_kind" else _TEXT) for name in KEY]
+_DECIDED_FIELDS = [
     *(StructField(name, LongType()) for name in _TIMES),
     StructField("choices", ArrayType(StructType([StructField(name, kind) for name, kind in _KINDS.items()]))),
 ]
-SCHEMA = StructType([*_OF_KEY, *_OF_TIME])
-# Rough sizes in memory: a row of the plan, a choice, an alternative route.
-_ROW, _CHOICE, _ALTERNATIVE = 300, 250, 120
-# Timelines of so many bytes are broadcast to their keys.
-_BROADCAST = 64 * 1024**2
-_NUMBER = StructField("timeline", IntegerType())
+# Rough sizes in memory: a row of the plan, a choice, an alternative route; a key beside its timeline's rows.
+_ROW, _CHOICE, _ALTERNATIVE, _OF_A_KEY = 300, 250, 120, 300
+TIMELINE = "timeline"
+_NUMBER = StructField(TIMELINE, IntegerType())
 
 Choices = list[tuple[Any, ...]]
 KeyRow = tuple[str, str, str, str, int]
@@ -93,10 +91,14 @@ class Uses:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan as a frame, how many rows it has, and its size in memory: bytes, roughly."""
+    """A plan as frames, and its size in memory: bytes, roughly.
+
+    ``rows`` have the columns of a plan. Of a large one they have a timeline in place of a key, since many keys may
+    share one, and ``keys`` say which is whose: the columns of `keys.KEY` and timeline, a row for each key.
+    """
 
     rows: DataFrame
-    count: int
+    keys: DataFrame | None
     size: int
     uses: Uses
 
@@ -113,7 +115,7 @@ class _Timeline:
 def routing_plan(
     spark: SparkSession, keys: Columns, instances: Mapping[str, Instance], keeper: keeping.Keeper
 ) -> Plan:
-    """Decide for every distinct key, on the driver; one row a key and interval of time.
+    """Decide for every distinct key, on the driver.
 
     ``keys`` have the columns of `keys.KEY`; ``instances`` what is known of each instance that they name. What is
     too large to be rows of the driver is given to ``keeper``.
@@ -121,13 +123,31 @@ def routing_plan(
     made = Planner(instances)
     numbers = [made.number(row) for row in keys.rows(*KEY)]
     lengths = [len(timeline.rows) for timeline in made.timelines]
-    count = sum(lengths[number] for number in numbers)
-    if count <= keeping.HELD_ROWS:
-        rows = _expanded(spark, keys, numbers, made.timelines)
-    else:
-        rows = keeper.cached(_joined(spark, keys, numbers, made.timelines))
-    size = sum(made.timelines[number].size for number in numbers)
-    return Plan(rows.withColumns({name: F.timestamp_micros(name) for name in _TIMES}), count, size, made.uses)
+    if sum(lengths[number] for number in numbers) <= keeping.HELD_ROWS:
+        size = sum(made.timelines[number].size for number in numbers)
+        return Plan(_whole(spark, keys, numbers, made.timelines), None, size, made.uses)
+    size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in made.timelines)
+    numbered = ((*key, number) for key, number in zip(keys.rows(*KEY), numbers, strict=True))
+    of_keys = keeping.frame_of_tuples(spark, numbered, StructType([*_KEY_FIELDS, _NUMBER]))
+    rows = ((number, *row) for number, timeline in enumerate(made.timelines) for row in timeline.rows)
+    of_times = _timed(keeping.frame_of_tuples(spark, rows, StructType([_NUMBER, *_DECIDED_FIELDS])))
+    return Plan(keeper.cached(of_times), keeper.cached(of_keys), size, made.uses)
+
+
+def _whole(
+    spark: SparkSession, keys: Columns, numbers: Sequence[int], timelines: Sequence[_Timeline]
+) -> DataFrame:
+    """The rows of a small plan."""
+    rows = (
+        (*key, *row)
+        for key, number in zip(keys.rows(*KEY), numbers, strict=True)
+        for row in timelines[number].rows
+    )
+    return _timed(keeping.frame_of_tuples(spark, rows, StructType([*_KEY_FIELDS, *_DECIDED_FIELDS])))
+
+
+def _timed(rows: DataFrame) -> DataFrame:
+    return rows.withColumns({name: F.timestamp_micros(name) for name in _TIMES})
 
 
 class Planner:
@@ -150,31 +170,6 @@ class Planner:
             self.timelines.append(_decided(key, instance))
             self.uses.add(self.timelines[-1].uses)
         return found
-
-
-def _expanded(
-    spark: SparkSession, keys: Columns, numbers: Sequence[int], timelines: Sequence[_Timeline]
-) -> DataFrame:
-    """The rows of a small plan."""
-    rows = [
-        (*key, *decided)
-        for key, number in zip(keys.rows(*KEY), numbers, strict=True)
-        for decided in timelines[number].rows
-    ]
-    return keeping.frame_of_tuples(spark, rows, SCHEMA)
-
-
-def _joined(
-    spark: SparkSession, keys: Columns, numbers: Sequence[int], timelines: Sequence[_Timeline]
-) -> DataFrame:
-    """The rows of a large plan, which Spark makes: what keys share is handed over once."""
-    numbered = ((*key, number) for key, number in zip(keys.rows(*KEY), numbers, strict=True))
-    of_keys = keeping.frame_of_tuples(spark, numbered, StructType([*_OF_KEY, _NUMBER]))
-    decided = ((number, *row) for number, timeline in enumerate(timelines) for row in timeline.rows)
-    of_time = keeping.frame_of_tuples(spark, decided, StructType([_NUMBER, *_OF_TIME]))
-    side = side_of(of_time, fits=sum(timeline.size for timeline in timelines) <= _BROADCAST)
-    # A key has one timeline.
-    return of_keys.join(side.hinted(), _NUMBER.name, how="inner").select(*SCHEMA.names)
 
 
 def _decided(key: Key, instance: Instance) -> _Timeline:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -11,7 +13,7 @@ from routing.conform import in_shape
 from routing.dialog_hash import DialogHash
 from routing.joining import Side, bounded, side_of
 from routing.keys import KEY, looked_up
-from routing.plan import Plan
+from routing.plan import TIMELINE, Plan
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
@@ -32,16 +34,19 @@ CHOSEN = (
 def chosen(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool) -> DataFrame:
     """Keyed messages with their choice (column ``choice``, see `plan.CHOICE`).
 
-    A key and a time have one row in the plan, so the join keeps the number of messages. The dialog-ID hash
-    takes one of the choices (sections 2.3 and 6). ``fits``: the plan is broadcast.
+    A key has one timeline, and that one row for a time, so the joins keep the number of messages. The dialog-ID
+    hash takes one of the choices (sections 2.3 and 6). ``fits``: the plan is broadcast.
     """
+    on: Sequence[str] = KEY
+    if plan.keys is not None:
+        numbers = side_of(plan.keys, fits=fits)
+        keyed, on = looked_up(keyed, numbers.hinted(), KEY, shuffled=not fits), [TIMELINE]
     side = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
-    joined = looked_up(
-        keyed, side.hinted(), KEY, starts & ends if plan.uses.has_times else None, shuffled=not side.fits
-    )
+    in_time = starts & ends if plan.uses.has_times else None
+    joined = looked_up(keyed, side.hinted(), on, in_time, shuffled=not fits)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
         F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
