@@ -1,0 +1,72 @@
+"""The main job needs neither pyarrow nor pandas: rows are collected and handed over as rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import routing
+from routing import keeping
+from tests.frames import rows_of
+from tests.reference.resolver import resolve as reference
+from tests.spark.test_random_estates import assert_same
+from tests.stored import config_text, small_estate, store_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.core, pytest.mark.classic]
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_job_runs_without_pyarrow_and_pandas(spark: SparkSession, tmp_path: Path) -> None:
+    inputs, file = store_estate(spark, small_estate(), tmp_path / "in"), tmp_path / "job.yaml"
+    file.write_text(config_text(inputs, tmp_path / "out"), encoding="utf-8")
+    line = [
+        sys.executable,
+        "-m",
+        "tests.spark.without_arrow",
+        "resolve",
+        "--config",
+        str(file),
+        "--format",
+        "json",
+    ]
+    done = subprocess.run(
+        line,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout)["rows_resolved"] == 5
+    stored = spark.read.format("delta").load(str(tmp_path / "out" / "resolved_routes"))
+    expected = reference(small_estate(), as_of=None).resolved_routes
+    assert_same(rows_of(stored.drop("run_id")), [_without_run(row) for row in expected], "resolved_routes")
+
+
+def _without_run(row: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in row.items() if name != "run_id"}
+
+
+@pytest.mark.parametrize("most", [keeping.HELD_ROWS, -1], ids=["small", "as if large"])
+def test_rows_are_the_same_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    from tests.frames import frames
+
+    monkeypatch.setattr(keeping, "has_arrow", lambda: False)
+    monkeypatch.setattr(keeping, "HELD_ROWS", most)
+    tables = small_estate()
+    done = routing.resolve(spark, frames(spark, tables), run_id="rows")
+    try:
+        expected = reference(tables, as_of=None, run_id="rows")
+        assert_same(rows_of(done.resolved_routes), expected.resolved_routes, "resolved_routes")
+    finally:
+        done.unpersist()

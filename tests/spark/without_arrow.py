@@ -1,0 +1,12 @@
+"""What test_without_arrow runs as a process of its own: pyarrow and pandas are not to be had in it."""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":
+    # None in place of a module makes its import fail, as where it is not installed.
+    sys.modules.update(dict.fromkeys(("pyarrow", "pandas", "numpy")))
+    from routing import cli
+
+    sys.exit(cli.main(sys.argv[1:]))
