@@ -180,7 +180,7 @@ def test_what_a_leg_reports() -> None:
         ),
     ],
 )
-def test_the_times_of_akey_of(
+def test_the_times_of_a_key(
     routes: list[tuple[str, str | None, str, int | None, int | None]],
     arrivals: list[tuple[str, str | None, str, int | None, int | None]],
     expected: list[tuple[int | None, int | None, str]],

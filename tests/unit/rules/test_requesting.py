@@ -20,6 +20,8 @@ given = pytest.mark.parametrize
         (Request(5, "m", None), 5, "n", True, False),
         (Request(5, "m", None), 6, "a", True, False),
         (Request(5, "m", None), 6, "m", True, False),
+        # D8: without an end, however long ago.
+        (Request(5, "m", None), 10**18, "a", True, False),
         (Request(5, "m", 9), 8, "a", True, False),
         (Request(5, "m", 9), 9, "a", False, False),
         (Request(5, "m", 9), 10, "z", False, False),
