@@ -118,8 +118,6 @@ def _copy() -> Iterator[Path]:
             else:
                 shutil.copy(source, copy / name)
         os.environ.update(RANDOM)
-        # Text of equal length in the same second would look unchanged to a compiled file.
-        sys.dont_write_bytecode = True
         sys.path[:] = [str(copy), *(p for p in sys.path if Path(p).resolve() != PROJECT)]
         os.chdir(copy)
         try:
@@ -153,6 +151,8 @@ def _table(mutants: Sequence[Mutant], copy: Path) -> int:
     if status != pytest.ExitCode.OK:
         say(f"{printed}\nthe tests are red without any mutant")
         return 1
+    # What is right stays compiled. A mutant never is: another, as long and of the same second, would look like it.
+    sys.dont_write_bytecode = True
     say(f"{'mutant':<28} {'result':<9} {'seconds':>7}  first red test")
     say(f"{'(none)':<28} {'green':<9} {time.monotonic() - started:>7.0f}")
     missed = []
