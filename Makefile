@@ -45,7 +45,7 @@ test-crash: setup  ## kill and race runs, fill the disk, corrupt logs (SHORT=1 f
 	@$(WITH_JAVA) SBROUTE_CRASH=$(if $(SHORT),short,all) \
 		$(BIN)/python -m pytest tests/crash --durations=10 $(ARGS)
 
-mutants: setup  ## break each rule once, in a copy, and demand a red test (ARGS=NAME)
+mutants: setup  ## break each rule once, in a copy, and demand a red test (ARGS=--fast for the rules alone, ARGS=NAME)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants $(ARGS)
 
 bench: .venv/.bench  ## measure beside copy, naive PySpark, Polars, DuckDB (ARGS='--messages 1000000'; long at 10 million)

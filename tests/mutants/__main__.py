@@ -1,7 +1,8 @@
 """Break the rules one at a time in a copy of the project, and demand that the tests see each break.
 
-``python -m tests.mutants [NAME …]``: exit status 0 where every mutant turned a test red; 1 where one did not, or
-where the tests are red without any. All share one Spark session, so that a mutant costs no start of its own.
+``python -m tests.mutants [--fast] [NAME …]``: exit status 0 where every mutant turned a test red; 1 where one did
+not, or where the tests are red without any. ``--fast``: only the mutants of the rule book in plain Python, which
+take a minute together and start no Spark. The others share one session, so that none costs a start of its own.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from pyspark.sql import SparkSession
 
-from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.mutant import Mutant
 
 PROJECT = Path(__file__).resolve().parents[2]
 COPIED = ("pyproject.toml", "routing", "tests")
@@ -51,9 +52,8 @@ def run_tests(copy: Path, selection: Sequence[str]) -> tuple[FirstFailure, int, 
     for name in [name for name in sys.modules if name.partition(".")[0] in ("routing", "tests")]:
         del sys.modules[name]
     importlib.invalidate_caches()
-    session = SparkSession.getActiveSession()
-    if session is not None:
-        session.catalog.clearCache()
+    if "pyspark" in sys.modules:
+        _forget_what_is_cached()
     first, printed = FirstFailure(), io.StringIO()
     options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--rootdir", str(copy), *selection]
     with contextlib.redirect_stdout(printed):
@@ -84,13 +84,31 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def main(names: Sequence[str]) -> int:
-    """Run the named mutants, or all."""
-    unknown = set(names) - {mutant.name for mutant in MUTANTS}
+def _forget_what_is_cached() -> None:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.catalog.clearCache()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the named mutants, or all, or all fast ones."""
+    names = {name for name in arguments if name != "--fast"}
+    unknown = names - {mutant.name for mutant in MUTANTS}
     if unknown:
         say(f"no mutant is named {', '.join(sorted(unknown))}")
         return 2
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
+    if "--fast" in arguments:
+        chosen = [mutant for mutant in chosen if mutant.is_fast]
+    with _copy() as copy, _session(any(mutant.needs_spark for mutant in chosen)):
+        return _table(chosen, copy)
+
+
+@contextlib.contextmanager
+def _copy() -> Iterator[Path]:
+    """A copy of what is tested, from which Python now imports."""
     with tempfile.TemporaryDirectory(prefix="sbroute-mutants-") as folder:
         copy = Path(folder).resolve()
         for name in COPIED:
@@ -100,18 +118,29 @@ def main(names: Sequence[str]) -> int:
             else:
                 shutil.copy(source, copy / name)
         os.environ.update(RANDOM)
-        # Text of equal length in the same second would look unchanged to a compiled file.
-        sys.dont_write_bytecode = True
         sys.path[:] = [str(copy), *(p for p in sys.path if Path(p).resolve() != PROJECT)]
         os.chdir(copy)
         try:
-            with mock.patch.object(SparkSession, "stop"):
-                return _table(chosen, copy)
+            yield copy
         finally:
             os.chdir(PROJECT)
-            session = SparkSession.getActiveSession()
-            if session is not None:
-                session.stop()
+
+
+@contextlib.contextmanager
+def _session(is_needed: bool) -> Iterator[None]:
+    """Where tests start a Spark session, keep it for all of them."""
+    if not is_needed:
+        yield
+        return
+    from pyspark.sql import SparkSession
+
+    try:
+        with mock.patch.object(SparkSession, "stop"):
+            yield
+    finally:
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            session.stop()
 
 
 def _table(mutants: Sequence[Mutant], copy: Path) -> int:
@@ -122,6 +151,8 @@ def _table(mutants: Sequence[Mutant], copy: Path) -> int:
     if status != pytest.ExitCode.OK:
         say(f"{printed}\nthe tests are red without any mutant")
         return 1
+    # What is right stays compiled. A mutant never is: another, as long and of the same second, would look like it.
+    sys.dont_write_bytecode = True
     say(f"{'mutant':<28} {'result':<9} {'seconds':>7}  first red test")
     say(f"{'(none)':<28} {'green':<9} {time.monotonic() - started:>7.0f}")
     missed = []

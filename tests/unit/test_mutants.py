@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.mutants.catalogue import MUTANTS, RULE_BOOK
+from tests.mutants.mutant import Mutant
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -19,7 +20,22 @@ def test_stands_once_in_its_file_and_leaves_valid_code(mutant: Mutant) -> None:
 def test_names_and_changes_are_distinct() -> None:
     assert len(MUTANTS) >= 10
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
-    assert len({(mutant.file, mutant.before) for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({(mutant.file, mutant.before, mutant.after) for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("part", RULE_BOOK)
+def test_every_part_of_the_rule_book_is_broken_by_a_fast_mutant(part: str) -> None:
+    assert [mutant.name for mutant in MUTANTS if part in mutant.breaks and mutant.is_fast]
+
+
+def test_nothing_else_is_named() -> None:
+    assert {part for mutant in MUTANTS for part in mutant.breaks} <= set(RULE_BOOK)
+    assert len(RULE_BOOK) == len(set(RULE_BOOK)) >= 8 + 4 + 15 + 9
+
+
+@pytest.mark.parametrize("test", sorted({test for mutant in MUTANTS for test in mutant.tests}))
+def test_what_must_see_them_is_there(test: str) -> None:
+    assert (PROJECT / test.partition("::")[0]).exists()
 
 
 def test_a_list_that_no_longer_fits_is_told(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def resolved(tables: Tables, as_of: datetime | None = None) -> dict[int, Verdict
         database = row.get("database_name") or None
         conversation = text.folded(row["conversation_id"])
         dialog = dialogs.get((row["instance_name"], database, conversation, row["is_initiator"]), NO_DIALOG)
-        t = micros(as_of or row.get("observed_at") or row["enqueue_time"]) or 0
+        t = micros(decided_at(row, as_of)) or 0
         message = Message(
             row["message_id"],
             conversation,
@@ -104,6 +104,12 @@ def resolved(tables: Tables, as_of: datetime | None = None) -> dict[int, Verdict
         place: resolve(message, dialog, instances[message.instance], requests[message.instance])
         for _, _, place, message, dialog in sorted(read, key=lambda found: found[:3])
     }
+
+
+def decided_at(message: Row, as_of: datetime | None) -> datetime:
+    """The time of a message's decision."""
+    time: datetime = as_of or message.get("observed_at") or message["enqueue_time"]
+    return time
 
 
 def columns(verdict: Verdict) -> Row:

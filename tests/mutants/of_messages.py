@@ -1,0 +1,38 @@
+"""Ways to get wrong what Spark does with each message: its dialog, its request, its hops."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+# The worked cases first: they see most breaks. The random estates are few, and at one decision time.
+RESOLVED = (
+    "tests/spark/test_cases.py",
+    "tests/spark/test_random_estates.py::test_random_estates_agree[as_of-0]",
+)
+
+MUTANTS = (
+    Mutant(
+        name="spark-request-pends-at-its-end",
+        rule="5: a request is pending until ended_at, that moment not included",
+        file="routing/requests.py",
+        before='(t < request["ended_at"])',
+        after='(t <= request["ended_at"])',
+        tests=RESOLVED,
+    ),
+    Mutant(
+        name="spark-acknowledged-too-late",
+        rule="0: a dialog is bound from acknowledged_at on, that moment included",
+        file="routing/keys.py",
+        before='F.col("acknowledged_at") <= t',
+        after='F.col("acknowledged_at") < t',
+        tests=RESOLVED,
+    ),
+    Mutant(
+        name="spark-one-hop-too-many",
+        rule="3: a message with no hops left is not forwarded",
+        file="routing/resolving.py",
+        before='F.col("hops_remaining") <= 0',
+        after='F.col("hops_remaining") < 0',
+        tests=RESOLVED,
+    ),
+)

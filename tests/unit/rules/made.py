@@ -1,0 +1,92 @@
+"""Small estates for the truth tables: what a row does not name stands at its simplest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from routing.rules.deciding import Decision, Key, Leg
+from routing.rules.estate import Instance, Route, estate_of
+from routing.rules.resolving import Message
+from routing.terms import BROKER_CONFIGURATION_SERVICE
+
+# Broker ids in their order; the last is nobody's.
+B, C, D, NOWHERE = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "bcdf")
+ASKS = BROKER_CONFIGURATION_SERVICE
+OWN = "tcp://hub:4022"
+# Their hashes are, by 5, 2 1 3 4; by 2, 0 1 1 0 (tests/reference has them in full).
+DIALOGS = [f"6b1f0b9a-6a0e-4a52-9c7b-0d6f6d9a000{digit}" for digit in "1234"]
+
+
+def route(
+    name: str = "r",
+    service: str | None = None,
+    broker: str | None = None,
+    address: str = "LOCAL",
+    mirror: str | None = None,
+    valid_from: int | None = None,
+    valid_to: int | None = None,
+    lifetime: int | None = None,
+) -> Route:
+    """A route of a row."""
+    return Route.of_row(name, service, broker, address, mirror, valid_from, valid_to, lifetime)
+
+
+def instance(
+    routes: Mapping[str, Iterable[Route]] | None = None,
+    databases: Iterable[tuple[str, str | None, bool | None]] = (("Orders", B, None), ("Parts", C, None)),
+    services: Iterable[tuple[str, str]] = (("Orders", "OrderService"), ("Parts", "PartService")),
+    *,
+    forwards: bool | None = None,
+    addresses: Iterable[str | None] | None = (OWN,),
+) -> Instance:
+    """The instance ``hub``; routes by database."""
+    given = [("hub", database, one) for database, some in (routes or {}).items() for one in some]
+    return estate_of(
+        [("hub", forwards, addresses)],
+        [("hub", *database) for database in databases],
+        [("hub", *service) for service in services],
+        given,
+    )["hub"]
+
+
+def message(
+    service: str = "S",
+    database: str | None = "Orders",
+    broker: str | None = None,
+    *,
+    is_initiator: bool = True,
+    conversation_id: str | None = DIALOGS[0],
+    t: int = 10,
+    message_id: str = "m",
+    hops: int | None = None,
+) -> Message:
+    """A message of a new dialog, sent from Orders."""
+    return Message(message_id, conversation_id, is_initiator, t, "hub", database, service, broker, hops)
+
+
+def names(routes: Iterable[Route]) -> list[str | None]:
+    """The names of routes, in their order."""
+    return [one.name for one in routes]
+
+
+def key_of(
+    hub: Instance,
+    database: str | None = "Orders",
+    service: str = "S",
+    broker: str | None = None,
+    *,
+    is_initiator: bool = True,
+) -> Key:
+    """The key of a message sent from Orders."""
+    return Key.of_names(hub, database, service, broker, is_initiator=is_initiator)
+
+
+def _said(leg: Leg) -> str:
+    """Step, pick's first letter, route and reason of a leg."""
+    step = "-" if leg.step is None else str(int(leg.step))
+    return f"{step} {(leg.pick or '-')[0]} {leg.route_name} {leg.end.reason}"
+
+
+def ways(decision: Decision) -> str:
+    """The legs of a decision."""
+    return " > ".join(_said(leg) for leg in (decision.first, decision.again) if leg is not None)

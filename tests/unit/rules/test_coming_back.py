@@ -1,0 +1,75 @@
+"""A message whose route leads to its own instance is treated as one that arrived: rule book, section 3."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing.rules.deciding import decide_at
+from routing.rules.estate import Route
+from tests.unit.rules.made import OWN, B, C, instance, key_of, route, ways
+
+given = pytest.mark.parametrize
+WEST, BACK = route("west", address="tcp://west:1"), route("back", address=OWN)
+
+
+# An address of this very instance: routes of the database, those of msdb, what is decided.
+@given(
+    ("routes", "arrivals", "service", "said"),
+    [
+        ([BACK], [WEST], "S", "5 - back NETWORK_ADDRESS > 5 - west NETWORK_ADDRESS"),
+        ([BACK], [BACK], "S", "5 - back NETWORK_ADDRESS > 5 - back ROUTING_LOOP"),
+        ([BACK], [], "S", "5 - back NETWORK_ADDRESS > 7 - None NO_ROUTE"),
+        ([BACK], [route("here")], "OrderService", "5 - back NETWORK_ADDRESS > 5 - here LOCAL_SERVICE"),
+        # By the reported route alone: not its alternatives, and no mirrored one.
+        ([route("a", address="tcp://a:1"), BACK], [WEST], "S", "5 - a NETWORK_ADDRESS"),
+        (
+            [BACK, route("c", address="tcp://c:1")],
+            [WEST],
+            "S",
+            "5 - back NETWORK_ADDRESS > 5 - west NETWORK_ADDRESS",
+        ),
+        ([route("m", address=OWN, mirror=OWN)], [WEST], "S", "5 - m MIRROR_ADDRESS"),
+        # By the address in the service's name; then nothing but the port tells a loopback name.
+        (
+            [route("t", address="TRANSPORT")],
+            [WEST],
+            "tcp://localhost:4022/S",
+            "5 - t TRANSPORT_ADDRESS > 5 - west NETWORK_ADDRESS",
+        ),
+        ([route("t", address="TRANSPORT")], [WEST], "tcp://localhost:1/S", "5 - t TRANSPORT_ADDRESS"),
+    ],
+)
+def test_a_message_that_comes_back(
+    routes: list[Route],
+    arrivals: list[Route],
+    service: str,
+    said: str,
+) -> None:
+    hub = instance({"Orders": routes, "msdb": arrivals}, forwards=True)
+    assert [ways(one) for one in decide_at(key_of(hub, service=service), hub, 10)] == [said]
+
+
+# Section 1 and the check of msdb's broker hold for it as well; nothing is the sender's any more.
+@given(
+    ("service", "broker", "is_initiator", "msdb_is_on", "said", "destination"),
+    [
+        ("Shared", C, False, False, "5 - back NETWORK_ADDRESS > 0 - None LOCAL_SERVICE", "Parts"),
+        ("Shared", C, True, False, "5 - back NETWORK_ADDRESS > - - None SCOPE_BROKER_DISABLED", None),
+        ("Shared", None, False, False, "5 - back NETWORK_ADDRESS > - - None SCOPE_BROKER_DISABLED", None),
+        ("Shared", None, True, True, "5 - back NETWORK_ADDRESS > 5 - local LOCAL_SERVICE", "Orders"),
+        ("S", None, True, True, "5 - back NETWORK_ADDRESS > 5 - local SERVICE_NOT_FOUND", None),
+    ],
+)
+def test_what_comes_back_is_an_arrival(
+    service: str, broker: str | None, is_initiator: bool, msdb_is_on: bool, said: str, destination: str | None
+) -> None:
+    hub = instance(
+        {"Parts": [BACK], "msdb": [route("local")]},
+        [("Orders", B, None), ("Parts", C, None), ("msdb", None, msdb_is_on)],
+        [("Orders", "Shared"), ("Parts", "Shared")],
+    )
+    (decision,) = decide_at(key_of(hub, "Parts", service, broker, is_initiator=is_initiator), hub, 10)
+    assert (ways(decision), decision.destination, decision.rerouted_from) == (said, destination, "back")
+    assert decision.last is decision.again
+    assert decision.last.is_from_network
+    assert (decision.last.scope, decision.last.sender) == ("msdb", None)

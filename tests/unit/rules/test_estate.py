@@ -1,0 +1,190 @@
+"""What is known besides the messages, as rows are read: rule book, sections 0 and 3."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing.rules import estate
+from routing.rules.estate import Database, Kind, NameAddress, Route
+from tests.unit.rules.made import ASKS, B, C, instance, names, route
+
+given = pytest.mark.parametrize
+
+
+def test_a_route_of_a_row() -> None:
+    assert route("n", "S", " {BBBBBBBB-0000-4000-8000-000000000000} ", " Local/", None, 3, 9, 7) == Route(
+        "n", "S", B, 3, 7, " Local/", None, Kind.LOCAL
+    )
+    assert route("n", "", "", "tcp://East:1", "") == Route(
+        "n", None, None, None, None, "tcp://East:1", None, Kind.NETWORK
+    )
+    mirrored = route("n", None, None, " TCP://East:1/", "tcp://West:1//")
+    assert (mirrored.address, mirrored.mirror_address) == (" TCP://East:1/", "tcp://West:1//")
+    assert (mirrored.compared, mirrored.compared_mirror) == ("tcp://east:1", "tcp://west:1")
+    assert not mirrored.is_implied
+    assert route().compared_mirror is None
+    for address in (None, "LOCAL"):
+        implied = Route.implied(address)
+        assert (implied.is_implied, implied.kind, implied.address) == (True, Kind.LOCAL, address)
+    assert Route.implied(None).compared is None
+
+
+# Section 0: valid_from <= t < valid_to, either may be null, and lifetime null or t < lifetime.
+@given(
+    ("valid_from", "valid_to", "lifetime", "times", "is_ever_live"),
+    [
+        (None, None, None, {-5: True, 0: True, 9: True}, True),
+        (3, None, None, {2: False, 3: True, 9: True}, True),
+        (None, 7, None, {0: True, 6: True, 7: False}, True),
+        (None, None, 7, {6: True, 7: False}, True),
+        (3, 7, None, {2: False, 3: True, 6: True, 7: False}, True),
+        (3, 9, 7, {6: True, 7: False, 8: False}, True),
+        (3, 7, 9, {6: True, 7: False, 8: False}, True),
+        (0, 1, None, {-1: False, 0: True, 1: False}, True),
+        (None, 0, None, {-1: True, 0: False}, True),
+        (3, 3, None, {2: False, 3: False}, False),
+        (7, 3, None, {3: False, 5: False, 7: False}, False),
+        (5, None, 5, {4: False, 5: False}, False),
+    ],
+)
+def test_when_a_route_is_in_force(
+    valid_from: int | None, valid_to: int | None, lifetime: int | None, times: dict[int, bool], is_ever_live: bool
+) -> None:
+    one = route(valid_from=valid_from, valid_to=valid_to, lifetime=lifetime)
+    assert {t: one.is_live(t) for t in times} == times
+    assert one.is_ever_live is is_ever_live
+
+
+@given(
+    ("address", "kind"),
+    [
+        (None, None),
+        ("", None),
+        ("LOCAL", Kind.LOCAL),
+        (" local/ ", Kind.LOCAL),
+        ("Transport", Kind.TRANSPORT),
+        ("TCP://east:4022", Kind.NETWORK),
+        ("tcp://east", Kind.NETWORK),
+        ("east", None),
+    ],
+)
+def test_the_kind_of_an_address(address: str | None, kind: Kind | None) -> None:
+    assert estate.kind_of(address) is kind
+
+
+@given(
+    ("guid", "is_enabled", "read"),
+    [
+        (None, None, Database("d", None, True)),
+        ("00000000-0000-0000-0000-000000000000", True, Database("d", None, True)),
+        (B.upper(), True, Database("d", B, True)),
+        (f"{{{B}}}", False, Database("d", B, False)),
+    ],
+)
+def test_a_database_of_a_row(guid: str | None, is_enabled: bool | None, read: Database) -> None:
+    assert Database.of_row("d", guid, is_enabled) == read
+
+
+def test_an_instance_of_rows() -> None:
+    orders, parts = Database("Orders", B, True), Database("Parts", None, False)
+    found = instance(
+        {"Orders": [route("z"), route("y"), route("s", "S"), route("never", valid_from=3, valid_to=3)]},
+        [("Parts", "00000000-0000-0000-0000-000000000000", False), ("Orders", B, None)],
+        [("Parts", "S"), ("Orders", "S"), ("Gone", "S"), ("Gone", "T")],
+        forwards=True,
+    )
+    assert (found.name, found.is_forwarding) == ("hub", True)
+    assert found.databases == {"Orders": orders, "Parts": parts}
+    assert found.brokers == {B}
+    assert {service: names(some) for service, some in found.routes["Orders"].items()} == {
+        None: ["y", "z"],
+        "S": ["s"],
+    }
+    assert found.holders == {"S": (orders, parts)}
+    assert {database: found.is_enabled(database) for database in ("Orders", "Parts", "Unlisted")} == {
+        "Orders": True,
+        "Parts": False,
+        "Unlisted": True,
+    }
+
+
+def test_what_is_not_listed_is_left_out() -> None:
+    found = estate.estate_of(
+        [("hub", None, None)], [("gone", "Orders", B, None)], [("hub", "Orders", "S")], [("gone", "d", route())]
+    )
+    assert list(found) == ["hub"]
+    assert found["hub"] == estate.Instance("hub")
+    assert not found["hub"].is_forwarding
+
+
+@given(
+    ("database", "service", "found"),
+    [
+        ("Orders", None, ["any", "ask"]),
+        ("Orders", "S", ["any", "ask", "one", "two"]),
+        ("Orders", "s", ["any", "ask"]),
+        ("Orders", "S ", ["any", "ask"]),
+        ("Orders", ASKS, ["any", "ask"]),
+        ("orders", "S", []),
+    ],
+)
+def test_the_routes_that_can_concern_a_service(database: str, service: str | None, found: list[str]) -> None:
+    made = {"Orders": [route("two", "S"), route("one", "S", C), route("ask", ASKS), route("any"), route("t", "T")]}
+    assert names(instance(made).routes_for(database, service)) == found
+
+
+def test_versions_of_a_route_stand_in_their_order() -> None:
+    versions = [route("a", None, None, f"tcp://h:{n}", None, n, n + 1) for n in (5, 2, 8)]
+    first = route("a", None, None, "tcp://h:1", None, None, 2)
+    found = instance({"Orders": [*versions, first]}).routes_for("Orders", None)
+    assert [one.live_from for one in found] == [None, 2, 5, 8]
+
+
+@given(
+    ("database", "service", "is_named"),
+    [("Orders", "S", True), ("Orders", "s", False), ("Orders", "T", False), ("Parts", "S", False)],
+)
+def test_whether_a_route_names_a_service(database: str, service: str, is_named: bool) -> None:
+    assert instance({"Orders": [route("one", "S"), route("any")]}).names_service(database, service) is is_named
+
+
+@given(
+    ("service", "holders"),
+    [(None, []), ("S", ["Orders", "Parts", "orders"]), ("s", []), ("S ", []), ("T", ["Parts"])],
+)
+def test_the_holders_of_a_service(service: str | None, holders: list[str]) -> None:
+    made = instance(
+        databases=[("orders", None, None), ("Parts", C, None), ("Orders", B, None)],
+        services=[("orders", "S"), ("Parts", "S"), ("Parts", "T"), ("Orders", "S")],
+    )
+    assert [one.name for one in made.holders_of(service)] == holders
+
+
+def test_the_own_addresses_of_an_instance() -> None:
+    loopback = ("tcp://localhost", "tcp://127.0.0.1", "tcp://[::1]", "tcp://.")
+    assert estate.own_addresses(None) == frozenset()
+    assert estate.own_addresses([None, ""]) == frozenset()
+    # Without a port no loopback name is its own.
+    assert estate.own_addresses([" TCP://Hub/ "]) == {"tcp://hub"}
+    assert estate.own_addresses(["tcp://Hub:4022", "tcp://[::2]:05022"]) == {
+        "tcp://hub:4022",
+        "tcp://[::2]:05022",
+        *(f"{host}:4022" for host in loopback),
+        *(f"{host}:05022" for host in loopback),
+    }
+
+
+@given(
+    ("service", "named"),
+    [
+        ("", NameAddress.NONE),
+        ("Billing", NameAddress.NONE),
+        ("tcp://hub", NameAddress.NONE),
+        ("tcp://east:4022/x", NameAddress.ELSEWHERE),
+        ("TCP://Hub:4022/x", NameAddress.OWN),
+        ("tcp://localhost:4022", NameAddress.OWN),
+        ("tcp://localhost:4023", NameAddress.ELSEWHERE),
+    ],
+)
+def test_the_address_that_a_service_name_holds(service: str, named: NameAddress) -> None:
+    assert estate.address_of_name(service, instance().own_addresses) is named

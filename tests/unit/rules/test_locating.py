@@ -1,0 +1,99 @@
+"""The destination of a message, or why there is none: rule book, sections 1 and 4."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing.rules.estate import Database, Instance
+from routing.rules.locating import Location, has_id, is_reply, locate
+from routing.terms import Reason
+from tests.unit.rules.made import NOWHERE, B, C, D
+
+given = pytest.mark.parametrize
+# One without an id, and one whose broker is off.
+LISTED = {
+    one.name: one
+    for one in (
+        Database("Aged", D, False),
+        Database("Bare", None, True),
+        Database("Orders", B, True),
+        Database("Parts", C, True),
+    )
+}
+HUB = Instance("hub", databases=LISTED)
+NO_SERVICE, DISABLED = Reason.SERVICE_NOT_FOUND, Reason.BROKER_DISABLED
+NO_BROKER = Reason.BROKER_INSTANCE_NOT_FOUND
+
+
+@given(
+    ("is_from_network", "is_initiator", "broker", "expected"),
+    [
+        (True, False, B, True),
+        (True, False, D, True),
+        (True, False, NOWHERE, False),
+        (True, False, None, False),
+        (True, True, B, False),
+        (False, False, B, False),
+        (False, True, B, False),
+    ],
+)
+def test_a_reply_from_outside(
+    is_from_network: bool, is_initiator: bool, broker: str | None, expected: bool
+) -> None:
+    assert is_reply(HUB, broker, is_from_network=is_from_network, is_initiator=is_initiator) is expected
+
+
+@given(
+    ("database", "broker", "expected"),
+    [
+        ("Orders", None, True),
+        ("Orders", B, True),
+        ("Orders", C, False),
+        ("Bare", None, True),
+        ("Bare", B, False),
+    ],
+)
+def test_a_database_has_the_id(database: str, broker: str | None, expected: bool) -> None:
+    assert has_id(LISTED[database], broker) is expected
+
+
+@given(
+    ("holders", "sender", "broker", "expected"),
+    [
+        # Nobody holds the service.
+        ([], None, None, Location(None, NO_SERVICE)),
+        ([], "Orders", None, Location(None, NO_SERVICE)),
+        ([], "Orders", C, Location(None, NO_SERVICE)),
+        ([], "Orders", NOWHERE, Location(None, NO_BROKER)),
+        # Open: the sender if it holds it, else the first by name (D5).
+        (["Orders", "Parts"], "Parts", None, Location("Parts", None)),
+        (["Orders", "Parts"], "Bare", None, Location("Orders", None)),
+        (["Orders", "Parts"], None, None, Location("Orders", None)),
+        (["Bare", "Parts"], "Orders", None, Location("Bare", None)),
+        # Bound: the database with the id, the sender or not.
+        (["Orders", "Parts"], "Orders", C, Location("Parts", None)),
+        (["Orders", "Parts"], None, C, Location("Parts", None)),
+        (["Bare", "Parts"], "Bare", C, Location("Parts", None)),
+        (["Orders"], "Orders", C, Location(None, NO_SERVICE)),
+        (["Orders"], "Orders", NOWHERE, Location(None, NO_BROKER)),
+        (["Bare"], None, B, Location(None, NO_SERVICE)),
+        # Whose broker is off is passed over, and said so where no other is left.
+        (["Aged", "Orders"], None, None, Location("Orders", None)),
+        (["Aged", "Orders"], "Aged", None, Location("Orders", None)),
+        (["Aged"], None, None, Location(None, DISABLED)),
+        (["Aged"], "Aged", D, Location(None, DISABLED)),
+        (["Aged", "Orders"], None, D, Location(None, DISABLED)),
+        (["Aged"], None, B, Location(None, NO_SERVICE)),
+        (["Aged"], None, NOWHERE, Location(None, NO_BROKER)),
+    ],
+)
+def test_the_destination(holders: list[str], sender: str | None, broker: str | None, expected: Location) -> None:
+    assert locate(HUB, tuple(LISTED[name] for name in holders), sender, broker) == expected
+
+
+def test_two_databases_of_one_id() -> None:
+    """A doubled id is for lint to tell: the first holder by name that is able has it (D5)."""
+    twins = (Database("A", B, False), Database("B", B, True), Database("C", B, True))
+    hub = Instance("hub", databases={one.name: one for one in twins})
+    assert locate(hub, twins, "C", B) == Location("B", None)
+    assert locate(hub, twins, "C", None) == Location("C", None)

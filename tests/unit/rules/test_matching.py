@@ -1,0 +1,171 @@
+"""Which routes match a message, step by step: rule book, section 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from routing.rules import matching
+from routing.rules.estate import IMPLIED_LOCAL, Route
+from routing.rules.matching import STEPS, Bound, Match
+from routing.terms import MatchingStep
+from tests.unit.rules.made import ASKS, B, C, D, names, route
+
+given = pytest.mark.parametrize
+ROUTES = {
+    "S": route("S", "S"),
+    "S/B": route("S/B", "S", B),
+    "S/C": route("S/C", "S", C),
+    "any": route("any"),
+    "any/B": route("any/B", None, B),
+    "T": route("T", "T"),
+    "T/B": route("T/B", "T", B),
+    "s": route("s", "s"),
+    "S+": route("S+", "S "),
+    "ask": route("ask", ASKS),
+    "ask/B": route("ask/B", ASKS, B),
+    "implied": IMPLIED_LOCAL,
+}
+OPEN, BOUND, NAMELESS, NAMELESS_BOUND = Bound("S", None), Bound("S", B), Bound(None, None), Bound(None, B)
+ASKING, ASKING_BOUND = Bound(ASKS, None), Bound(ASKS, B)
+
+
+# By route, one mark for each message: a digit for the step, a dot where it matches in none.
+@given(
+    ("name", "steps"),
+    [
+        #          open to S, bound to B, no name, no name and bound, asking, asking and bound
+        ("S", "22...."),
+        ("S/B", "31...."),
+        ("S/C", "3....."),
+        ("any", "555555"),
+        ("any/B", "......"),
+        ("T", "......"),
+        ("T/B", "......"),
+        ("s", "......"),
+        ("S+", "......"),
+        ("ask", "444422"),
+        ("ask/B", "444431"),
+        ("implied", ".6.6.6"),
+    ],
+)
+def test_the_step_of_a_route(name: str, steps: str) -> None:
+    messages = (OPEN, BOUND, NAMELESS, NAMELESS_BOUND, ASKING, ASKING_BOUND)
+    found = [matching.step_of(message, ROUTES[name]) for message in messages]
+    assert "".join("." if step is None else str(int(step)) for step in found) == steps
+
+
+# By step, which routes it matches, the other steps left aside.
+@given(
+    ("matches", "message", "expected"),
+    [
+        (matching.names_service, OPEN, "S S/B S/C"),
+        (matching.names_service, NAMELESS, ""),
+        (matching.broker_instance, OPEN, ""),
+        (matching.broker_instance, BOUND, "S/B"),
+        (matching.broker_instance, Bound("S", D), ""),
+        (matching.broker_instance, NAMELESS_BOUND, ""),
+        (matching.service, OPEN, "S"),
+        (matching.service, BOUND, "S"),
+        (matching.service, NAMELESS, ""),
+        (matching.balanced, OPEN, "S/B S/C"),
+        (matching.balanced, BOUND, ""),
+        (matching.balanced, NAMELESS, ""),
+        (matching.route_request, OPEN, "ask ask/B"),
+        (matching.route_request, NAMELESS_BOUND, "ask ask/B"),
+        (matching.any_service, OPEN, "any"),
+        (matching.any_service, NAMELESS_BOUND, "any"),
+        (matching.service_of_this_instance, OPEN, ""),
+        (matching.service_of_this_instance, BOUND, "implied"),
+    ],
+)
+def test_what_a_step_matches(matches: Callable[[Bound, Route], bool], message: Bound, expected: str) -> None:
+    assert [name for name, one in ROUTES.items() if matches(message, one)] == expected.split()
+
+
+# Of these routes the search takes those named after the step; a star where step 4 was met before.
+@given(
+    ("message", "routes", "expected"),
+    [
+        (BOUND, "", "7"),
+        (OPEN, "implied", "7"),
+        (OPEN, "T any/B s", "7"),
+        (BOUND, "implied", "6 implied"),
+        (BOUND, "any implied", "5 any"),
+        (BOUND, "ask implied", "6* implied"),
+        (BOUND, "ask any implied", "5* any"),
+        (OPEN, "ask", "7*"),
+        (OPEN, "ask any ask/B", "5* any"),
+        (OPEN, "S/B ask any", "3 S/B"),
+        (OPEN, "S/C S/B", "3 S/C S/B"),
+        (OPEN, "S S/B S/C ask any", "2 S"),
+        (BOUND, "S/C ask any", "5* any"),
+        (BOUND, "S S/B S/C ask any implied", "1 S/B"),
+        (BOUND, "S S/C ask any implied", "2 S"),
+        (NAMELESS, "S S/B any", "5 any"),
+        (NAMELESS_BOUND, "S S/B", "7"),
+        # A message for the BrokerConfiguration service itself asks like any other.
+        (ASKING, "ask ask/B", "2 ask"),
+        (Bound(ASKS, C), "ask/B any", "5* any"),
+    ],
+)
+def test_the_first_step_with_a_match_ends_the_search(message: Bound, routes: str, expected: str) -> None:
+    step, *found = expected.split()
+    match = matching.search(message, [ROUTES[name] for name in routes.split()])
+    assert (f"{int(match.step)}{'*' if match.asks else ''}", match.routes) == (
+        step,
+        tuple(ROUTES[name] for name in found),
+    )
+
+
+def test_two_routes_of_a_step_match_in_the_order_given() -> None:
+    some = [route(name, "S") for name in "bac"]
+    assert names(matching.search(OPEN, some).routes) == ["b", "a", "c"]
+
+
+def test_the_order_of_the_steps() -> None:
+    assert [int(step.number) for step in STEPS] == [1, 2, 3, 4, 5, 6]
+    every = list(MatchingStep)
+    assert [int(step) for step in every] == [0, 1, 2, 3, 4, 5, 6, 7]
+    for step in every:
+        for other in every:
+            assert matching.comes_before(step, other) is (int(step) < int(other))
+
+
+def test_what_step_3_picks_among() -> None:
+    twice = (route("1", "S", D), route("2", "S", B.upper()), route("3", "S", B), route("4", "S", C))
+    assert matching.picks(Match(MatchingStep.BALANCED, twice, asks=False)) == [B, C, D]
+    assert matching.picks(Match(MatchingStep.BALANCED, twice[1:3], asks=False)) == [B]
+    for step in MatchingStep:
+        if step is not MatchingStep.BALANCED:
+            assert matching.picks(Match(step, twice, asks=False)) == [None]
+
+
+# A mark after the name: > from 5 on, < until 5, none: always in force.
+@given(
+    ("message", "routes", "expected"),
+    [
+        (OPEN, "", ""),
+        (NAMELESS, "S any/B any", "any"),
+        (OPEN, "T s any/B S/B any", "S/B"),
+        (OPEN, "S S/B ask any", "S"),
+        (OPEN, "S> S/B ask any", "S> S/B"),
+        (OPEN, "S> S/B< ask> any", "S> S/B< ask> any"),
+        (OPEN, "S< ask any", "S< ask any"),
+        # Step 4 ends nothing: one finds a request pending, and goes on.
+        (OPEN, "ask any", "ask any"),
+        (BOUND, "S/B S any", "S/B"),
+        (BOUND, "S/B< S any", "S/B< S"),
+        (BOUND, "S/C any", "any"),
+    ],
+)
+def test_the_routes_that_can_concern_a_message(message: Bound, routes: str, expected: str) -> None:
+    made = [_bounded(name) for name in routes.split()]
+    assert names(matching.concerning(message, made)) == expected.split()
+
+
+def _bounded(name: str) -> Route:
+    bare = ROUTES[name.rstrip("<>")]
+    start, end = (5 if name.endswith(">") else None), (5 if name.endswith("<") else None)
+    return route(name, bare.service, bare.broker, valid_from=start, valid_to=end)

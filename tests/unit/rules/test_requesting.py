@@ -1,0 +1,102 @@
+"""Which messages open a request for a route, and what they ask: rule book, section 5."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing.rules.requesting import Request, Requests, Scope, escaped_attribute, missing_route
+from routing.terms import MISSING_ROUTE_NAMESPACE
+
+given = pytest.mark.parametrize
+
+
+# Pending: (requested_at, message_id) before the message's, and ended_at null or t < ended_at.
+@given(
+    ("request_", "t", "message_id", "is_pending", "is_own"),
+    [
+        (Request(5, "m", None), 4, "z", False, False),
+        (Request(5, "m", None), 5, "a", False, False),
+        (Request(5, "m", None), 5, "m", False, True),
+        (Request(5, "m", None), 5, "n", True, False),
+        (Request(5, "m", None), 6, "a", True, False),
+        (Request(5, "m", None), 6, "m", True, False),
+        # D8: without an end, however long ago.
+        (Request(5, "m", None), 10**18, "a", True, False),
+        (Request(5, "m", 9), 8, "a", True, False),
+        (Request(5, "m", 9), 9, "a", False, False),
+        (Request(5, "m", 9), 10, "z", False, False),
+        (Request(5, "m", 9), 5, "m", False, True),
+        (Request(5, "m", 5), 5, "n", False, False),
+        # By code point.
+        (Request(5, "Z", None), 5, "a", True, False),
+        (Request(5, "\uffff", None), 5, "\U00010000", True, False),
+    ],
+)
+def test_a_request_on_record(request_: Request, t: int, message_id: str, is_pending: bool, is_own: bool) -> None:
+    assert request_.is_pending(t, message_id) is is_pending
+    assert request_.is_of(t, message_id) is is_own
+
+
+# Requests on record; messages in their order, each with whether it opens a request.
+@given(
+    ("on_record", "messages"),
+    [
+        ([], []),
+        ([], [(5, "a", True), (5, "b", False), (9, "a", False)]),
+        # Rows equal in (t, message_id) are decided alike.
+        ([], [(5, "a", True), (5, "a", True), (6, "a", False)]),
+        ([Request(4, "x")], [(3, "a", True), (3, "b", False), (4, "w", False), (5, "a", False)]),
+        ([Request(4, "x", 7)], [(5, "a", False), (7, "b", True), (8, "c", False)]),
+        # One's own request on record is opened again, and does not count as new.
+        ([Request(5, "a")], [(5, "a", True), (5, "a", True), (6, "b", False)]),
+        ([Request(5, "a", 7)], [(5, "a", True), (6, "b", False), (7, "c", True), (8, "d", False)]),
+        # Not where another's is pending: the other one's on record, or one that was just opened.
+        ([Request(4, "x"), Request(5, "a")], [(5, "a", False)]),
+        ([Request(5, "b", 6)], [(4, "a", True), (5, "b", False)]),
+        ([Request(4, "x", 6), Request(6, "b", 8)], [(5, "a", False), (6, "b", True), (7, "c", False)]),
+    ],
+)
+def test_who_opens_a_request(on_record: list[Request], messages: list[tuple[int, str, bool]]) -> None:
+    scope = Scope(tuple(on_record))
+    assert [(t, name, scope.opens(t, name)) for t, name, _ in messages] == messages
+
+
+def test_a_scope_and_a_service_are_asked_for_apart() -> None:
+    requests = Requests.on_record([("Orders", "S", Request(5, "a")), ("Orders", "S", Request(2, "b", 3))])
+    assert requests.of("Orders", "S").on_record == (Request(5, "a"), Request(2, "b", 3))
+    opens = [
+        (database, service, requests.of(database, service).opens(6, "m"))
+        for database, service in (("Orders", "S"), ("Orders", "s"), ("msdb", "S"), ("Orders", "T"))
+    ]
+    assert opens == [("Orders", "S", False), ("Orders", "s", True), ("msdb", "S", True), ("Orders", "T", True)]
+    # It stays known.
+    assert not requests.of("msdb", "S").opens(6, "n")
+    assert Requests.on_record([]) == Requests()
+
+
+@given(
+    ("service", "name"),
+    [
+        ("", ""),
+        ("//east/Billing", "//east/Billing"),
+        ("a&b <c> \"d'", "a&amp;b &lt;c&gt; \"d'"),
+        ("&amp;", "&amp;amp;"),
+        ("\t\n\r ", "\t\n\r "),
+        ("\x00\x08\x0b\x0c\x1f", "\ufffd" * 5),
+        ("\ufffe\uffff", "\ufffd\ufffd"),
+        ("\x7f\ud7ff\ue000\ufffd\U00010000\U0010ffff", "\x7f\ud7ff\ue000\ufffd\U00010000\U0010ffff"),
+    ],
+)
+def test_the_body_of_a_request(service: str, name: str) -> None:
+    body = f'<MissingRoute xmlns="urn:x"><SERVICE_NAME>{name}</SERVICE_NAME></MissingRoute>'
+    assert missing_route(service, "urn:x") == body
+
+
+def test_the_namespace_of_a_request() -> None:
+    """D7: the document's own; a setting changes it."""
+    own = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
+    assert own == MISSING_ROUTE_NAMESPACE
+    assert missing_route("S", 'a&<">') == (
+        '<MissingRoute xmlns="a&amp;&lt;&quot;>"><SERVICE_NAME>S</SERVICE_NAME></MissingRoute>'
+    )
+    assert escaped_attribute("") == ""
