@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import routing
 from routing import keeping
-from tests.frames import rows_of
+from tests.frames import frames, moment, rows_of
 from tests.reference.resolver import resolve as reference
 from tests.spark.test_random_estates import assert_same
 from tests.stored import config_text, small_estate, store_estate
@@ -49,8 +49,16 @@ def test_the_job_runs_without_pyarrow_and_pandas(spark: SparkSession, tmp_path: 
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout)["rows_resolved"] == 5
     stored = spark.read.format("delta").load(str(tmp_path / "out" / "resolved_routes"))
-    expected = reference(small_estate(), as_of=None).resolved_routes
+    expected = reference(_estate(), as_of=None).resolved_routes
     assert_same(rows_of(stored.drop("run_id")), [_without_run(row) for row in expected], "resolved_routes")
+
+
+def _estate() -> dict[str, list[dict[str, Any]]]:
+    """The small estate, its times as times."""
+    return {
+        key: [{name: moment(value) for name, value in row.items()} for row in rows]
+        for key, rows in small_estate().items()
+    }
 
 
 def _without_run(row: dict[str, object]) -> dict[str, object]:
@@ -59,11 +67,9 @@ def _without_run(row: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.parametrize("most", [keeping.HELD_ROWS, -1], ids=["small", "as if large"])
 def test_rows_are_the_same_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    from tests.frames import frames
-
     monkeypatch.setattr(keeping, "has_arrow", lambda: False)
     monkeypatch.setattr(keeping, "HELD_ROWS", most)
-    tables = small_estate()
+    tables = _estate()
     done = routing.resolve(spark, frames(spark, tables), run_id="rows")
     try:
         expected = reference(tables, as_of=None, run_id="rows")
