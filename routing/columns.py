@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -49,9 +49,14 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
 
     Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
     """
-    if isinstance(table, DataFrame) or hasattr(table, "sparkSession"):
+    if is_frame(table):
         return _of_frame(conform(table, key), only or {})
     return _of_arrow(table, key, only or {})
+
+
+def is_frame(table: Table) -> TypeGuard[DataFrame]:
+    """Whether a table is Spark's, of a classic session or of Spark Connect, and not Arrow's."""
+    return isinstance(table, DataFrame) or hasattr(table, "sparkSession")
 
 
 def collected(frame: DataFrame) -> Columns:
