@@ -84,7 +84,7 @@ def _of_arrow(table: Any, key: str, only: Only) -> Columns:
     for name, values in only.items():
         if name in table.column_names:
             wanted = pyarrow.array(list(values), table.schema.field(name).type)
-            table = table.filter(pyarrow.compute.is_in(table[name], value_set=wanted, skip_nulls=True))
+            table = rows_where(table, pyarrow.compute.is_in(table[name], value_set=wanted, skip_nulls=True))
     faults, found = [], {}
     for field in INPUTS[key]:
         kind = table.schema.field(field.name).type if field.name in table.column_names else pyarrow.null()
@@ -99,6 +99,13 @@ def _of_arrow(table: Any, key: str, only: Only) -> Columns:
     if faults:
         raise InputError.wrong_columns(key, faults)
     return Columns(found)
+
+
+def rows_where(table: pyarrow.Table, mask: pyarrow.ChunkedArray) -> pyarrow.Table:
+    """The rows of an Arrow table for which a mask is true."""
+    import pyarrow.compute
+
+    return table.take(pyarrow.compute.indices_nonzero(mask))
 
 
 def _is_accepted(kind: Any, wanted: DataType) -> bool:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from routing import keeping, tables, validate
 from routing.analysis.explaining.asked import Stored
 from routing.analysis.explaining.known import Chunks, Row
-from routing.columns import Columns, Table, columns_of, is_frame
+from routing.columns import Columns, Table, columns_of, is_frame, rows_where
 from routing.config import Config
 from routing.conform import conform
 from routing.errors import InputError
@@ -152,7 +152,9 @@ def _of_conversation(dialogs: Table, conversation_id: str | None) -> Table:
         return dialogs.where(F.lower("conversation_id") == F.lit(mine))
     import pyarrow.compute
 
-    return dialogs.filter(pyarrow.compute.equal(pyarrow.compute.ascii_lower(dialogs["conversation_id"]), mine))
+    return rows_where(
+        dialogs, pyarrow.compute.equal(pyarrow.compute.ascii_lower(dialogs["conversation_id"]), mine)
+    )
 
 
 def _place(as_of: int | None) -> Column:
