@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -54,9 +54,14 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
 
     Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
     """
-    if isinstance(table, DataFrame) or hasattr(table, "sparkSession"):
+    if is_frame(table):
         return _of_frame(conform(table, key), only or {})
     return _of_arrow(table, key, only or {})
+
+
+def is_frame(table: Table) -> TypeGuard[DataFrame]:
+    """Whether a table is Spark's, of a classic session or of Spark Connect, and not Arrow's."""
+    return isinstance(table, DataFrame) or hasattr(table, "sparkSession")
 
 
 def collected(frame: DataFrame) -> Columns:
@@ -84,7 +89,7 @@ def _of_arrow(table: Any, key: str, only: Only) -> Columns:
     for name, values in only.items():
         if name in table.column_names:
             wanted = pyarrow.array(list(values), table.schema.field(name).type)
-            table = table.filter(pyarrow.compute.is_in(table[name], value_set=wanted, skip_nulls=True))
+            table = rows_where(table, pyarrow.compute.is_in(table[name], value_set=wanted, skip_nulls=True))
     faults, found = [], {}
     for field in INPUTS[key]:
         kind = table.schema.field(field.name).type if field.name in table.column_names else pyarrow.null()
@@ -99,6 +104,13 @@ def _of_arrow(table: Any, key: str, only: Only) -> Columns:
     if faults:
         raise InputError.wrong_columns(key, faults)
     return Columns(found)
+
+
+def rows_where(table: pyarrow.Table, mask: pyarrow.ChunkedArray) -> pyarrow.Table:
+    """The rows of an Arrow table for which a mask is true."""
+    import pyarrow.compute
+
+    return table.take(pyarrow.compute.indices_nonzero(mask))
 
 
 def _is_accepted(kind: Any, wanted: DataType) -> bool:

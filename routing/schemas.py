@@ -183,6 +183,31 @@ RUNS = _table(
     ("table_ids", MapType(_STRING, _STRING)),
     ("commit_identities", MapType(_STRING, _STRING)),
 )
+# A line of an explanation. search: 1 the message's own scope, 2 msdb once the message has come back, null for the
+# message as a whole. step: the matching step that the line belongs to. name: of a route, database or tier.
+# reasons: why a route did not match. routes: the names of a tier's routes. at: the moment that decides. count: how
+# many.
+EXPLAINED_STEPS = _table(
+    ("position!", _INT),
+    ("search", _INT),
+    ("step", _INT),
+    ("item!", _STRING),
+    ("finding!", _STRING),
+    ("name", _STRING),
+    ("reasons", ArrayType(_STRING)),
+    ("service_name", _STRING),
+    ("broker_instance", _STRING),
+    ("address", _STRING),
+    ("mirror_address", _STRING),
+    ("valid_from", _TIME),
+    ("valid_to", _TIME),
+    ("at", _TIME),
+    ("database_name", _STRING),
+    ("routes", ArrayType(_STRING)),
+    ("outcome", _STRING),
+    ("reason", _STRING),
+    ("count", _BIGINT),
+)
 
 INPUTS: dict[str, StructType] = {
     "routes": ROUTES,

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import argparse
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
 from routing import config
 from routing.analysis.explaining.asked import Question, question
 from routing.commands.common import Console, Subparsers, add_config, load, moment, session
 from routing.errors import EXIT_DONE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -55,35 +51,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     spark = session(settings.spark, options)
     from routing.analysis.explain import explain
     from routing.analysis.explaining import printed
-    from routing.keeping import rows_of
 
     console.progress("reading")
-    done = explain(
-        spark,
-        _frames(spark, settings),
-        asked,
-        as_of=settings.resolve.as_of,
-        dialog_hash=settings.resolve.dialog_hash,
-    )
-    try:
-        steps, verdict = rows_of(done.steps), rows_of(done.verdict)[0]
-    finally:
-        done.unpersist()
+    done = explain(settings, asked, spark=spark)
+    [verdict], steps = done.verdict, done.steps.rows
     console.result(printed.as_json(verdict, steps) if options.format == "json" else printed.as_text(steps))
     return EXIT_DONE
-
-
-def _frames(spark: SparkSession, settings: config.Config) -> dict[str, DataFrame]:
-    """Every input that the configuration names, each at its newest version."""
-    from routing import tables
-    from routing.keeping import at_once
-    from routing.schemas import INPUTS
-
-    def frame(key: str) -> DataFrame:
-        return tables.snapshots(spark, {key: settings.tables[key]})[key].read(spark)
-
-    named = [key for key in INPUTS if key in settings.tables]
-    return dict(zip(named, at_once(spark, frame, named), strict=True))
 
 
 def _question(options: argparse.Namespace) -> Question:

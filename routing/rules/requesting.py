@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field
 
 # What XML 1.0 does not allow as a character.
@@ -48,6 +49,15 @@ class Scope:
             self.opened = Request(t, message_id)
         return True
 
+    def is_settled(self, t: int, message_id: str) -> bool:
+        """Whether no message from this one on opens a request that is not on record: one without end is there."""
+        unended = (request for request in self.on_record if request.ended_at is None)
+        return self.opened is not None or any(request.is_pending(t, message_id) for request in unended)
+
+    def all(self) -> tuple[Request, ...]:
+        """Every request: those on record, and the one that was opened besides."""
+        return self.on_record if self.opened is None else (*self.on_record, self.opened)
+
 
 @dataclass
 class Requests:
@@ -66,6 +76,10 @@ class Requests:
     def of(self, database: str, service: str) -> Scope:
         """The requests for a service in a database."""
         return self.scopes.setdefault((database, service), Scope())
+
+    def copied(self) -> Requests:
+        """The same requests, to try what a message would open: these learn nothing of it."""
+        return Requests({name: copy(scope) for name, scope in self.scopes.items()})
 
 
 def missing_route(service_name: str, namespace: str) -> str:

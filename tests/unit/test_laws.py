@@ -123,8 +123,8 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "building a session": (_is_builder, ("session.py",)),
     # The hints of errors are sentences.
     "hints to joins": (_is_hint, ("joining.py", "errors.py")),
-    # Of a known size, or as many as the questions that somebody asks; all else is measured.
-    "sides not measured": (_is_side, ("joining.py", "plan.py", "resolving.py")),
+    # Of a known size; all else is measured.
+    "sides not measured": (_is_side, ("joining.py", "resolving.py")),
 }
 IN_RULE_ROOMS: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_clock}
 

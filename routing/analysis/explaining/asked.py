@@ -5,7 +5,8 @@ Nothing here imports Spark, so that a wrong question is answered at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -111,10 +112,17 @@ class QuestionError(ContractError):
         )
 
     @classmethod
-    def unknown_name(cls, what: str, name: str, near: str | None, where: str = "") -> QuestionError:
-        """An instance or a database that its table does not hold."""
-        hint = None if near is None else f"did you mean {quoted(near)}?"
-        return cls(f"no {what} {quoted(name)} is listed{where}", hint or f"look it up in table {what}s")
+    def unknown_name(cls, what: str, name: str, listed: Iterable[str], where: str = "") -> QuestionError:
+        """An instance or a database that its table does not hold; ``listed`` are those that it does."""
+        spelt = {_as_meant(other): other for other in sorted(listed, reverse=True)}
+        near = difflib.get_close_matches(_as_meant(name), spelt, n=1)
+        hint = f"did you mean {quoted(spelt[near[0]])}?" if near else f"look it up in table {what}s"
+        return cls(f"no {what} {quoted(name)} is listed{where}", hint)
+
+
+def _as_meant(name: str) -> str:
+    """A name as it is compared to find the one that was meant; bounded, for that takes time by its square."""
+    return name.strip().lower()[:100]
 
 
 def question(

@@ -1,17 +1,19 @@
 """The routes of a searched table, each with why it did or did not match: lines of item ROUTE.
 
-Whether a route matches is asked of the rules' own predicates (`matching`, `intervals`); what this room adds is
-how near a route came that did not.
+Whether a route matches is asked of the rules (`matching.step_of`, `Route.is_live`); what this room adds is how
+near a route came that did not.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from collections import defaultdict
+from dataclasses import dataclass
 
-from routing import intervals, matching, text
-from routing.analysis.explaining.lines import REST, SHOWN, STEP, Line
-from routing.joining import bounded
+from routing.analysis.explaining.lines import SHOWN, Line, line
+from routing.analysis.explaining.searches import Search
+from routing.rules.estate import Instance, Route
+from routing.rules.matching import Bound, comes_before, names_service, step_of
+from routing.rules.resolving import Message
 from routing.terms import BLANKS, MatchingStep
 
 # What a route's line finds, in the order in which a step lists them.
@@ -24,167 +26,139 @@ EXPIRED, NOT_YET = "EXPIRED", "NOT_YET_VALID"
 _EDGE = f"{BLANKS}/"
 
 
-def differences(asked: Column, named: Column) -> Column:
-    """How a route's service name differs from the message's (array of text), empty where it does not.
+def differences(asked: str, named: str) -> list[str]:
+    """How a route's service name differs from the message's, empty where it does not.
 
     CASE, AROUND and SLASH for names that are the same but for case, blanks around or slashes after;
     OTHER_SERVICE alone for all others.
     """
-    asked_core, named_core = _core(asked), _core(named)
-    asked_edge, named_edge = _slashes(asked), _slashes(named)
-    found = F.array_compact(
-        F.array(
-            F.when(asked_core != named_core, CASE),
-            F.when(_blanks(asked) != _blanks(named), AROUND),
-            F.when(asked_edge != named_edge, SLASH),
-        )
-    )
-    alike = F.lower(asked_core) == F.lower(named_core)
-    return F.when(alike, found).otherwise(F.array(F.lit(OTHER_SERVICE)))
+    if core(asked).lower() != core(named).lower():
+        return [OTHER_SERVICE]
+    (before, after), (its_before, its_after) = edges(asked), edges(named)
+    blanks = (before, after.replace("/", "")) != (its_before, its_after.replace("/", ""))
+    slashes = [end.translate(_NO_BLANKS) for end in (after, its_after)]
+    found = {CASE: core(asked) != core(named), AROUND: blanks, SLASH: slashes[0] != slashes[1]}
+    return [name for name, differs in found.items() if differs]
 
 
-def _core(name: Column) -> Column:
+_NO_BLANKS = str.maketrans("", "", BLANKS)
+
+
+def core(name: str) -> str:
     """A name without the blanks around it and the blanks and slashes after."""
-    return text.ltrim(text.rtrim(name, _EDGE), BLANKS)
+    return name.rstrip(_EDGE).lstrip(BLANKS)
 
 
-def _edges(name: Column) -> Column:
-    """What `_core` leaves out, a bar between what was before and after."""
-    before = F.regexp_extract(name, rf"\A([{BLANKS}]*)", 1)
-    after = name.substr(F.length(text.rtrim(name, _EDGE)) + 1, F.length(name))
-    return F.concat(before, F.lit("|"), after)
+def edges(name: str) -> tuple[str, str]:
+    """What `core` leaves out, before and after."""
+    return name[: len(name) - len(name.lstrip(BLANKS))], name[len(name.rstrip(_EDGE)) :]
 
 
-def _blanks(name: Column) -> Column:
-    return F.replace(_edges(name), F.lit("/"), F.lit(""))
+@dataclass(frozen=True)
+class Candidate:
+    """A route of a searched table: the step that it belongs to, what became of it, and why it did not match."""
+
+    route: Route
+    home: MatchingStep
+    finding: str
+    reasons: tuple[str, ...]
+    is_near: bool
+
+    @property
+    def place(self) -> tuple[int, str, int, str]:
+        """Its place in the list of its step; versions of a route share a name, and begin at different times."""
+        route = self.route
+        start = -(2**63) if route.live_from is None else route.live_from
+        return (RANKS.index(self.finding), route.name or "", start, route.address or "")
 
 
-def _slashes(name: Column) -> Column:
-    return F.regexp_replace(_edges(name), f"[{BLANKS}]", "")
+def candidates(message: Message, search: Search, instance: Instance) -> list[Candidate]:
+    """Every route of the searched table."""
+    held = instance.routes.get(search.leg.scope, {}).values()
+    bound = Bound(message.service, search.leg.broker)
+    counting = {route.name for route in search.leg.routes}
+    return [_candidate(route, bound, message.t, search, counting) for routes in held for route in routes]
 
 
-def is_live(live_from: Column, live_to: Column, t: Column) -> Column:
-    """Whether a route is in force at a moment: it covers the microsecond that begins then."""
-    route = F.array(F.struct(live_from.alias("live_from"), live_to.alias("live_to")))
-    return F.size(intervals.in_force(route, t, t + F.expr("INTERVAL '0.000001' SECOND"))) > 0
-
-
-def route_lines(line: Line, searches: DataFrame, routes: DataFrame) -> DataFrame:
-    """question and line for every route near the message, and for how many others there are.
-
-    ``searches``: question, search, instance_name, scope, service, broker (null while open), t, winner (the
-    step that won), stop (the step that ended the search, 4 where a route was asked for), pick, names (of the
-    matches that count), undecided. ``routes`` is `Configuration.routes`; thousands in one scope are fine.
-    """
-    judged = _judged(searches, routes)
-    order = ("near_first", "rank", "name", "live_from", "live_to", "address")
-    nth = F.row_number().over(Window.partitionBy("question", "search", "home").orderBy(*order))
-    placed = judged.withColumn("shown", F.col("near") & (nth <= SHOWN))
-    where = F.col("search") * 10 + STEP
-    shown = placed.where("shown").select(
-        "question",
-        line(
-            where,
-            "ROUTE",
-            F.col("finding"),
-            rank=F.col("rank"),
-            search=F.col("search"),
-            step=F.col("home"),
-            name=F.col("name"),
-            reasons=F.when(F.size("reasons") > 0, F.col("reasons")),
-            service_name=F.col("service"),
-            broker_instance=F.col("route_broker"),
-            address=F.col("address"),
-            mirror_address=F.col("mirror_address"),
-            valid_from=F.col("live_from"),
-            valid_to=F.col("live_to"),
-            at=F.when(F.array_contains("reasons", EXPIRED), F.col("live_to")).when(
-                F.array_contains("reasons", NOT_YET), F.col("live_from")
-            ),
-        ).alias("line"),
-    )
-    # Near ones that were cut belong to their step, the far ones to none: they stand after all steps.
-    step = F.when(F.col("near"), F.col("home")).alias("step")
-    rest = placed.where(~F.col("shown")).groupBy("question", "search", step).agg(F.count("*").alias("n"))
-    is_far = F.col("step").isNull()
-    left_out = rest.select(
-        "question",
-        line(
-            F.col("search") * 10 + F.when(is_far, REST).otherwise(STEP),
-            "OTHER_ROUTES",
-            F.when(is_far, "OTHER").otherwise("MORE"),
-            rank=len(RANKS) + 1,
-            search=F.col("search"),
-            step=F.col("step"),
-            count=F.col("n"),
-        ).alias("line"),
-    )
-    return shown.unionByName(left_out)
-
-
-def _judged(searches: DataFrame, routes: DataFrame) -> DataFrame:
-    """Every route of each searched scope with home (the step it belongs to), finding, reasons and near."""
-    scoped = routes.withColumnsRenamed(
-        {"database_name": "scope", "service": "route_service", "broker": "route_broker"}
-    )
-    joined = scoped.join(bounded(searches), ["instance_name", "scope"], how="inner")
-    message = matching.Bound(F.col("service"), F.col("broker"))
-    route = matching.Route(F.col("route_service"), F.col("route_broker"))
+def _candidate(route: Route, bound: Bound, t: int, search: Search, counting: set[str | None]) -> Candidate:
+    actual = step_of(bound, route)
     # The step in which the route would match a message that asks for just what it names.
-    wanted = F.when(message.broker.isNotNull(), F.coalesce(route.broker, message.broker))
-    itself = matching.matching_step(matching.Bound(route.service, wanted), route)
-    stepped = joined.withColumns(
-        {
-            "actual": matching.matching_step(message, route),
-            "itself": itself,
-            "live": is_live(F.col("live_from"), F.col("live_to"), F.col("t")),
-            "is_named": F.coalesce(matching.names_service(message, route), F.lit(False)),
-        }
-    ).withColumn("home", F.coalesce("actual", "itself", F.lit(int(MatchingStep.ANY_SERVICE))))
-    found = stepped.withColumn("reasons", _reasons()).withColumn("finding", _finding())
-    far = F.array_contains("reasons", OTHER_SERVICE) | (
-        (F.col("finding") == NO_MATCH) & (F.col("home") > F.col("stop"))
-    )
-    ranks = [F.when(F.col("finding") == name, rank) for rank, name in enumerate(RANKS)]
-    return (
-        found.withColumn("near", ~far)
-        .withColumn("rank", F.coalesce(*ranks) + 1)
-        .withColumn("near_first", F.when(far, 1).otherwise(0))
-        .drop("service")
-        .withColumnRenamed("route_service", "service")
-    )
+    wanted = None if bound.broker is None else route.broker or bound.broker
+    home = actual or step_of(Bound(route.service, wanted), route) or MatchingStep.ANY_SERVICE
+    reasons = tuple(_reasons(route, bound, actual, t))
+    finding = NO_MATCH if reasons or actual is None else _finding(route, actual, search, counting)
+    is_later = finding == NO_MATCH and search.stop is not None and comes_before(search.stop, home)
+    return Candidate(route, home, finding, reasons, OTHER_SERVICE not in reasons and not is_later)
 
 
-def _reasons() -> Column:
+def _reasons(route: Route, bound: Bound, actual: MatchingStep | None, t: int) -> list[str]:
     """Why a route does not match at the moment of the decision; empty where it does."""
-    unmatched = F.col("actual").isNull()
-    has_service = F.col("route_service").isNotNull()
-    other_name = unmatched & has_service & ~F.col("is_named")
-    nothing = F.array().cast("array<string>")
-    name = F.when(other_name, differences(F.col("service"), F.col("route_service"))).otherwise(nothing)
-    others = F.array_compact(
-        F.array(
-            F.when(unmatched & F.col("is_named"), OTHER_BROKER),
-            F.when(unmatched & ~has_service, NO_SERVICE),
-            F.when(~F.col("live") & F.coalesce(F.col("live_from") > F.col("t"), F.lit(False)), NOT_YET),
-            F.when(~F.col("live") & ~F.coalesce(F.col("live_from") > F.col("t"), F.lit(False)), EXPIRED),
-        )
-    )
-    return F.concat(name, others)
+    found = []
+    if actual is None:
+        if route.service is None:
+            found = [NO_SERVICE]
+        elif names_service(bound, route):
+            found = [OTHER_BROKER]
+        else:
+            found = differences(bound.service or "", route.service)
+    if not route.is_live(t):
+        found.append(NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED)
+    return found
 
 
-def _finding() -> Column:
-    """What became of a route."""
-    matches = (F.size("reasons") == 0) & F.col("actual").isNotNull()
-    at_step = matches & (F.col("actual") == F.col("winner")) & (F.col("actual") <= F.col("stop"))
-    asked = matches & (F.col("actual") == int(MatchingStep.ROUTE_REQUEST)) & (F.col("stop") >= F.col("actual"))
-    other_id = F.coalesce(F.col("route_broker") != F.col("pick"), F.lit(False))
-    counts = F.col("undecided") | F.array_contains("names", F.col("name"))
-    return (
-        F.when(~matches, NO_MATCH)
-        .when(asked, MATCHED)
-        .when(at_step & other_id & ~F.col("undecided"), NOT_PICKED)
-        .when(at_step & counts, MATCHED)
-        .when(at_step & ~counts, EQUAL)
-        .when(matches & ~at_step, LATER)
+def _finding(route: Route, actual: MatchingStep, search: Search, counting: set[str | None]) -> str:
+    """What became of a route that matches in a step."""
+    is_reached = search.stop is not None and not comes_before(search.stop, actual)
+    if is_reached and actual is MatchingStep.ROUTE_REQUEST:
+        return MATCHED
+    if not is_reached or actual is not search.leg.step:
+        return LATER
+    if search.is_undecided:
+        return MATCHED
+    if search.leg.pick is not None and route.broker != search.leg.pick:
+        return NOT_PICKED
+    return MATCHED if route.name in counting else EQUAL
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The lines of routes by the step they belong to, and how many others the table has."""
+
+    by_step: dict[MatchingStep, list[Line]]
+    others: list[Line]
+
+
+def listed(found: list[Candidate], number: int) -> Listed:
+    """Routes near the message, at most `SHOWN` of a step; the rest are counted."""
+    near: dict[MatchingStep, list[Candidate]] = defaultdict(list)
+    for candidate in found:
+        if candidate.is_near:
+            near[candidate.home].append(candidate)
+    by_step = {}
+    for step, mine in near.items():
+        shown = sorted(mine, key=lambda each: each.place)[:SHOWN]
+        by_step[step] = [_route_line(candidate, number) for candidate in shown]
+        if len(mine) > SHOWN:
+            more = len(mine) - SHOWN
+            by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=more))
+    far = sum(not candidate.is_near for candidate in found)
+    return Listed(by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far)] if far else [])
+
+
+def _route_line(candidate: Candidate, number: int) -> Line:
+    route, reasons = candidate.route, candidate.reasons
+    return line(
+        "ROUTE",
+        candidate.finding,
+        search=number,
+        step=int(candidate.home),
+        name=route.name,
+        reasons=list(reasons) or None,
+        service_name=route.service,
+        broker_instance=route.broker,
+        address=route.address,
+        mirror_address=route.mirror_address,
+        valid_from=route.live_from,
+        valid_to=route.live_to,
+        at=route.live_to if EXPIRED in reasons else route.live_from if NOT_YET in reasons else None,
     )

@@ -1,279 +1,201 @@
 """The rule book's path of a judged message as lines: what it brings, its searches, the verdict.
 
-Every finding is read off the trace of the plan (`plan.LEG_TRACE`); nothing is decided here.
+Every finding is read off what the rules return; nothing is decided here.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from typing import Any
 
-from routing import choosing
 from routing.analysis.explaining import candidates, listing
 from routing.analysis.explaining.judging import Judged
-from routing.analysis.explaining.lines import (
-    BROKER,
-    LOCATION,
-    MESSAGE,
-    REPLY,
-    SCOPE,
-    SHOWN,
-    STEP,
-    TIER,
-    TRANSPORT,
-    VERDICT,
-    Line,
-    exploded,
-    ordered,
-    part,
-)
-from routing.analysis.explaining.searches import Search, complete, searches
-from routing.choosing import Tier
-from routing.joining import bounded
-from routing.terms import MatchingStep, Reason
+from routing.analysis.explaining.lines import SHOWN, Line, line
+from routing.analysis.explaining.searches import Search, searches
+from routing.rules.estate import Instance
+from routing.rules.matching import STEPS, comes_before
+from routing.rules.resolving import Verdict, bound_broker
+from routing.terms import MatchingStep, Outcome, Reason
 
 
-def steps(judged: Judged, *, is_as_of: bool) -> DataFrame:
-    """All lines of all questions, in the schema `lines.STEPS`; ``is_as_of``: one time was set for all messages."""
-    verdict = judged.verdicts.select("question", F.col("reason").alias("verdict_reason"))
-    traced = complete(judged.traced)
-    # A question has one verdict.
-    with_verdict = traced.join(bounded(verdict), "question", how="left")
-    # Without own addresses nothing comes back.
-    told = searches() if judged.job.uses.own_addresses else searches()[:1]
-    line = Line()
-    fixed = _message_lines(line, is_as_of=is_as_of)
+def path(judged: Judged, instance: Instance, verdict: dict[str, Any]) -> list[Line]:
+    """All lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
+    told = searches(judged)
+    lines = _message_lines(judged)
     for search in told:
-        fixed += _search_lines(line, search)
-    parts = [
-        exploded(with_verdict, fixed),
-        _verdict_lines(line, judged.verdicts),
-        listing.id_lines(line, judged.possible, traced),
-    ]
-    for search in told:
-        routes = candidates.route_lines(line, listing.searched(traced, search), judged.job.settings.routes)
-        parts += [routes, listing.holder_lines(line, traced, search)]
-        if judged.requests is not None:
-            parts.append(listing.request_lines(line, traced, search, judged.requests))
-    return ordered(parts)
+        came_by = told[0] if search.number > 1 else None
+        lines += _scope_lines(judged, search, came_by)
+        if search.looks_at_routes:
+            lines += _step_lines(judged, search, instance)
+        lines += [*_tier_lines(search), *_location_lines(judged, search)]
+        lines += _transport_lines(judged, search)
+    return [*lines, _outcome_line(verdict)]
 
 
-def _message_lines(line: Line, *, is_as_of: bool) -> list[Column]:
+def _message_lines(judged: Judged) -> list[Line]:
     """What the message brings (section 0)."""
-    bound, own, acknowledged = F.col("bound_broker"), F.col("named_broker"), F.col("acknowledged")
-    moment = (
-        F.when(F.lit(is_as_of), "AS_OF")
-        .when(F.col("is_described"), "ASKED")
-        .when(F.col("observed_at").isNotNull(), "OBSERVED")
-        .when(F.col("observed_at").isNull(), "ENQUEUED")
-    )
-    source = (
-        F.when(bound.isNull(), "OPEN")
-        .when(own.isNotNull(), "MESSAGE")
-        .when(acknowledged.isNotNull(), "ACKNOWLEDGEMENT")
-        .when(acknowledged.isNull(), "FAR_BROKER_INSTANCE")
-    )
-    is_later = acknowledged.isNull() & F.col("acknowledged_broker").isNotNull()
-    return [
+    message, dialog, is_described = judged.message, judged.dialog, judged.asked.is_described
+    sent_by = "INITIATOR" if message.is_initiator else "TARGET"
+    lines = [
         line(
-            MESSAGE,
             "MESSAGE",
-            F.when(F.col("is_described"), "DESCRIBED").otherwise("STORED"),
-            name=F.col("message_id"),
-            service_name=F.col("to_service_name"),
-            database_name=F.col("database_name"),
-            reason=F.when(F.col("is_initiator"), "INITIATOR").otherwise("TARGET"),
+            "DESCRIBED" if is_described else "STORED",
+            name=message.message_id,
+            service_name=message.service,
+            database_name=message.database,
+            reason=sent_by,
         ),
-        line(MESSAGE, "TIME", moment, rank=1, at=F.col("decided_at")),
-        line(
-            MESSAGE,
-            "BROKER_INSTANCE",
-            source,
-            rank=2,
-            broker_instance=bound,
-            at=F.when(source == "ACKNOWLEDGEMENT", F.col("acknowledged_at")),
-        ),
-        F.when(
-            is_later,
-            line(
-                MESSAGE,
-                "ACKNOWLEDGEMENT",
-                "LATER",
-                rank=3,
-                broker_instance=F.col("acknowledged_broker"),
-                at=F.col("acknowledged_at"),
-            ),
-        ),
-        F.when(F.col("is_expired"), line(MESSAGE, "DIALOG", "EXPIRED", rank=4, at=F.col("dialog_lifetime"))),
+        line("TIME", _time(judged), at=message.t),
+        _broker_line(judged),
     ]
-
-
-def _search_lines(line: Line, search: Search) -> list[Column]:
-    """One search: its scope, section 1, the broker's check, the steps, the tiers, the location, the transport."""
-    lines = [*_scope_lines(line, search), *_step_lines(line, search), *_tier_lines(line, search)]
-    lines += [_location_line(line, search), *_transport_lines(line, search)]
+    later = dialog.acknowledged_at is not None and dialog.acknowledged_at > message.t
+    if message.broker is None and later and dialog.acknowledged_broker is not None:
+        at, broker = dialog.acknowledged_at, dialog.acknowledged_broker
+        lines.append(line("ACKNOWLEDGEMENT", "LATER", broker_instance=broker, at=at))
+    if dialog.is_expired(message.t):
+        lines.append(line("DIALOG", "EXPIRED", at=dialog.lifetime))
     return lines
 
 
-def _scope_lines(line: Line, search: Search) -> list[Column]:
-    leg, where = search.leg, part(search.number, SCOPE)
-    first, _ = searches()
-    origin = F.when(search.from_network, "ARRIVED").otherwise("SENT_HERE") if search.number == 1 else "CAME_BACK"
-    reply = (
-        F.when(leg["is_reply"], "MATCHED")
-        .when(F.col("is_initiator"), "SENT_BY_INITIATOR")
-        .when(search.broker.isNull(), "OPEN")
-        .when(search.broker.isNotNull(), "NOT_HERE")
-    )
-    came_by = {"name": first.leg["route_name"], "address": first.address} if search.number == 2 else {}
-    common = {"search": search.number}
+def _time(judged: Judged) -> str:
+    """Where the time of the decision comes from."""
+    if judged.asked.as_of is not None:
+        return "AS_OF"
+    if judged.asked.is_described:
+        return "ASKED"
+    return "ENQUEUED" if judged.asked.row["observed_at"] is None else "OBSERVED"
+
+
+def _broker_line(judged: Judged) -> Line:
+    """Where the broker instance comes from."""
+    message, dialog = judged.message, judged.dialog
+    broker = bound_broker(message, dialog)
+    if broker is None:
+        return line("BROKER_INSTANCE", "OPEN")
+    if message.broker is not None:
+        return line("BROKER_INSTANCE", "MESSAGE", broker_instance=broker)
+    if dialog.acknowledged(message.t) is not None:
+        return line("BROKER_INSTANCE", "ACKNOWLEDGEMENT", broker_instance=broker, at=dialog.acknowledged_at)
+    return line("BROKER_INSTANCE", "FAR_BROKER_INSTANCE", broker_instance=broker)
+
+
+def _scope_lines(judged: Judged, search: Search, came_by: Search | None) -> list[Line]:
+    """The scope, the check for a reply (section 1) and of the scope's broker."""
+    leg, number = search.leg, search.number
+    scope = {"search": number, "database_name": leg.scope}
+    if came_by is None:
+        lines = [line("SCOPE", "ARRIVED" if leg.is_from_network else "SENT_HERE", **scope)]
+    else:
+        address = came_by.address(judged.message.service)
+        lines = [line("SCOPE", "CAME_BACK", **scope, name=came_by.leg.route_name, address=address)]
+    if leg.is_from_network:
+        finding = _reply(judged, search)
+        lines.append(
+            line("REPLY", finding, search=number, step=int(MatchingStep.REPLY), broker_instance=leg.broker)
+        )
+    if not leg.is_reply:
+        lines.append(line("BROKER", "DISABLED" if leg.match is None else "ENABLED", **scope))
+    return lines
+
+
+def _reply(judged: Judged, search: Search) -> str:
+    if search.leg.is_reply:
+        return "MATCHED"
+    if judged.message.is_initiator:
+        return "SENT_BY_INITIATOR"
+    return "OPEN" if search.leg.broker is None else "NOT_HERE"
+
+
+def _step_lines(judged: Judged, search: Search, instance: Instance) -> list[Line]:
+    """Each step with its routes, what they lead to (step 3) and what was asked before (step 4)."""
+    found = candidates.candidates(judged.message, search, instance)
+    routes = candidates.listed(found, search.number)
+    lines = []
+    for step in (*(each.number for each in STEPS), MatchingStep.NO_MATCH):
+        common = {"search": search.number, "step": int(step)}
+        lines.append(line("STEP", _step(step, search), **common, broker_instance=search.leg.broker))
+        lines += routes.by_step.get(step, [])
+        if step is search.leg.step:
+            lines += listing.id_lines(judged, search)
+        if step is MatchingStep.ROUTE_REQUEST and search.leg.asks:
+            lines += listing.request_lines(judged, search, int(step))
+    return [*lines, *routes.others]
+
+
+def _step(step: MatchingStep, search: Search) -> str:
+    stop = search.stop
+    if step is stop:
+        return "MATCHED"
+    if stop is not None and comes_before(stop, step):
+        return "NOT_REACHED"
+    return "PENDING" if step is MatchingStep.ROUTE_REQUEST and search.leg.asks else "NO_MATCH"
+
+
+def _tier_lines(search: Search) -> list[Line]:
+    """The tiers that have routes, and which was used (section 3); a route that a rule implies is in none."""
+    lines = []
+    for tier, held, finding in search.tiers():
+        names = [route.name for route in held if not route.is_implied]
+        if names:
+            why = tier.why_not(search.leg.situation) if finding == "NOT_USABLE" else None
+            reason = None if why is None else str(why)
+            told = {"routes": names[:SHOWN], "count": len(names), "reason": reason}
+            lines.append(line("TIER", finding, search=search.number, name=tier.letter, **told))
+    return lines
+
+
+def _location_lines(judged: Judged, search: Search) -> list[Line]:
+    """Where the destination was located, and the databases that were looked at (section 4)."""
+    if not search.locates:
+        return []
+    leg, location = search.leg, search.leg.location
     return [
-        F.when(
-            search.takes_place,
-            line(where, "SCOPE", origin, **common, database_name=search.scope, **came_by),
-        ),
-        F.when(
-            search.takes_place & search.from_network,
-            line(part(search.number, REPLY), "REPLY", reply, **common, step=0, broker_instance=search.broker),
-        ),
-        F.when(
-            search.takes_place & ~leg["is_reply"],
-            line(
-                part(search.number, BROKER),
-                "BROKER",
-                F.when(leg["is_enabled"], "ENABLED").otherwise("DISABLED"),
-                **common,
-                database_name=search.scope,
-            ),
-        ),
-    ]
-
-
-def _step_lines(line: Line, search: Search) -> list[Column]:
-    leg, stop = search.leg, search.stop
-    lines = []
-    for step in MatchingStep:
-        if step == MatchingStep.REPLY:
-            continue
-        passed = F.lit("NO_MATCH")
-        if step == MatchingStep.ROUTE_REQUEST:
-            passed = F.when(leg["asks"], "PENDING").otherwise("NO_MATCH")
-        finding = (
-            F.when(stop < int(step), "NOT_REACHED")
-            .when(stop == int(step), "MATCHED")
-            .when(stop > int(step), passed)
-        )
-        lines.append(
-            F.when(
-                search.searches,
-                line(
-                    part(search.number, STEP),
-                    "STEP",
-                    finding,
-                    search=search.number,
-                    step=int(step),
-                    broker_instance=search.broker,
-                ),
-            )
-        )
-    return lines
-
-
-def _tier_lines(line: Line, search: Search) -> list[Column]:
-    """The tiers that have routes, and which was used (section 3)."""
-    leg, tier = search.leg, search.leg["tier"]
-    lines = []
-    for letter in Tier:
-        # As `routes_of` sorts them; a route with a mirror address stands in tier A alone.
-        routes = choosing.routes_of(F.lit(letter.value), leg["matches"])
-        if letter != Tier.MIRROR:
-            routes = F.filter(routes, lambda route: route["mirror_address"].isNull())
-        finding = (
-            F.when(tier == letter.value, "USED").when(tier < letter.value, "NOT_REACHED").otherwise("NOT_USABLE")
-        )
-        why = {Tier.LOCAL: leg["not_located"], Tier.TRANSPORT: F.lit(str(Reason.TRANSPORT_ADDRESS_INVALID))}
-        lines.append(
-            F.when(
-                search.is_told & ~leg["is_reply"] & (F.size(routes) > 0),
-                line(
-                    part(search.number, TIER),
-                    "TIER",
-                    finding,
-                    search=search.number,
-                    name=letter.value,
-                    routes=F.slice(routes["name"], 1, SHOWN),
-                    count=F.size(routes),
-                    reason=F.when(finding == "NOT_USABLE", why.get(letter, F.lit(None))),
-                ),
-            )
-        )
-    return lines
-
-
-def _location_line(line: Line, search: Search) -> Column:
-    leg = search.leg
-    found = leg["destination"].isNotNull()
-    return F.when(
-        search.locates,
         line(
-            part(search.number, LOCATION),
             "LOCATION",
-            F.when(found, "LOCATED").otherwise("NOT_LOCATED"),
+            "NOT_LOCATED" if location.destination is None else "LOCATED",
             search=search.number,
-            database_name=leg["destination"],
-            service_name=F.col("to_service_name"),
-            broker_instance=search.known,
-            reason=F.when(~found, leg["not_located"]),
-            count=F.size("choice.trace.holders"),
+            database_name=location.destination,
+            service_name=judged.message.service,
+            broker_instance=leg.known_broker,
+            reason=None if location.reason is None else str(location.reason),
+            count=len(leg.holders),
         ),
-    )
-
-
-def _transport_lines(line: Line, search: Search) -> list[Column]:
-    """What an address meets: an own address, forwarding, the hops (section 3)."""
-    leg, where = search.leg, part(search.number, TRANSPORT)
-    is_sent = search.is_told & F.coalesce(leg["tier"] != Tier.LOCAL.value, F.lit(False))
-    forwarded = is_sent & search.from_network
-    forwarding = F.col("choice.trace.is_forwarding")
-    hops = F.col("hops_remaining")
-    left = (
-        F.when(hops.isNull(), "NO_LIMIT")
-        .when(F.col("verdict_reason") == str(Reason.HOP_LIMIT), "NONE_LEFT")
-        .when(F.col("verdict_reason") != str(Reason.HOP_LIMIT), "LEFT")
-    )
-    common = {"search": search.number}
-    return [
-        F.when(forwarded, line(where, "FORWARDING", F.when(forwarding, "ON").otherwise("OFF"), **common)),
-        F.when(forwarded & leg["counts_hops"], line(where, "HOPS", left, rank=1, **common, count=hops)),
-        F.when(
-            is_sent & leg["is_own"],
-            line(
-                where,
-                "OWN_ADDRESS",
-                F.when(search.from_network, "LOOP").otherwise("COMES_BACK"),
-                rank=2,
-                **common,
-                name=leg["route_name"],
-                address=search.address,
-            ),
-        ),
+        *listing.holder_lines(search),
     ]
 
 
-def _verdict_lines(line: Line, verdicts: DataFrame) -> DataFrame:
-    decided = F.col("outcome").isNotNull()
-    return verdicts.select(
-        "question",
-        line(
-            VERDICT,
-            "OUTCOME",
-            F.when(decided, "DECIDED").otherwise("DEPENDS_ON_DIALOG"),
-            outcome=F.col("outcome"),
-            reason=F.col("reason"),
-            name=F.col("route_name"),
-            address=F.col("address"),
-            mirror_address=F.col("mirror_address"),
-            database_name=F.col("destination_database"),
-            broker_instance=F.col("broker_instance"),
-        ).alias("line"),
+def _transport_lines(judged: Judged, search: Search) -> list[Line]:
+    """What an address meets: an own address, forwarding, the hops (section 3)."""
+    leg, number = search.leg, search.number
+    if not search.is_told or not leg.choice.is_usable or leg.end.outcome is Outcome.DELIVERED:
+        return []
+    lines = []
+    if leg.is_from_network:
+        lines.append(line("FORWARDING", "ON" if leg.situation.is_forwarding else "OFF", search=number))
+        if leg.end.counts_hops:
+            hops = judged.message.hops_remaining
+            lines.append(line("HOPS", _hops(judged.verdict, hops), search=number, count=hops))
+    if leg.end.is_own:
+        finding = "LOOP" if leg.is_from_network else "COMES_BACK"
+        address = search.address(judged.message.service)
+        lines.append(line("OWN_ADDRESS", finding, search=number, name=leg.route_name, address=address))
+    return lines
+
+
+def _hops(verdict: Verdict, hops: int | None) -> str:
+    if hops is None:
+        return "NO_LIMIT"
+    return "NONE_LEFT" if verdict.reason is Reason.HOP_LIMIT else "LEFT"
+
+
+def _outcome_line(verdict: dict[str, Any]) -> Line:
+    return line(
+        "OUTCOME",
+        "DEPENDS_ON_DIALOG" if verdict["outcome"] is None else "DECIDED",
+        outcome=verdict["outcome"],
+        reason=verdict["reason"],
+        name=verdict["route_name"],
+        address=verdict["address"],
+        mirror_address=verdict["mirror_address"],
+        database_name=verdict["destination_database"],
+        broker_instance=verdict["broker_instance"],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ _DEEP = ("ROUTE", "OTHER_ROUTES", "ID", "OTHER_IDS", "REQUEST", "DATABASE")
 # Items that begin a paragraph.
 _PARAGRAPHS = ("SCOPE", "OUTCOME")
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 
 def as_text(steps: Iterable[Row]) -> str:
@@ -42,14 +42,14 @@ def _outcome(sentence: str, step: Row, scope: str | None) -> list[str]:
     return [numbered] if advice is None else [numbered, advice]
 
 
-def as_json(verdict: Row, steps: list[Row]) -> str:
+def as_json(verdict: Row, steps: Sequence[Row]) -> str:
     """One line: verdict (the columns of resolved_routes), error_number, advice, and steps with their sentences.
 
     Values of a step that are null are left out.
     """
     scope = [step["database_name"] for step in steps if step["item"] == "SCOPE"]
     document = {
-        "verdict": {name: value for name, value in verdict.items() if name != "question"},
+        "verdict": dict(verdict),
         "error_number": wording.error_number(verdict["reason"], scope[-1] if scope else None),
         "advice": wording.advice(verdict["reason"]),
         "steps": [_step(step) for step in steps],
@@ -58,7 +58,7 @@ def as_json(verdict: Row, steps: list[Row]) -> str:
 
 
 def _step(step: Mapping[str, Any]) -> Row:
-    told = {name: value for name, value in step.items() if value is not None and name != "question"}
+    told = {name: value for name, value in step.items() if value is not None}
     return {**told, "text": wording.sentence(step)}
 
 

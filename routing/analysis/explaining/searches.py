@@ -1,112 +1,79 @@
-"""The two searches that a message may make of a routing table, read off the trace of its choice."""
+"""The searches that a message makes of routing tables, and which of their parts are told."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
-from routing import text
-from routing.choosing import Tier
-from routing.terms import LOCAL_ADDRESS, MSDB, MatchingStep
-
-_ROUTELESS = (MatchingStep.REPLY, MatchingStep.SERVICE_OF_THIS_INSTANCE)
+from routing.analysis.explaining.judging import Judged
+from routing.rules import choosing, text
+from routing.rules.choosing import Tier
+from routing.rules.deciding import Leg
+from routing.rules.estate import Route
+from routing.terms import MatchingStep, Reason
 
 
 @dataclass(frozen=True)
 class Search:
-    """One search of a routing table: the Columns of a leg, and which of its parts are told.
+    """One search of a routing table that takes place.
 
-    takes_place: the message gets there. is_told: its tiers and what follows do not hang on a dialog that is
-    not given.
+    ``opens``: the message opens a request and goes no further. ``is_undecided``: what is picked, and all that
+    follows, hangs on a dialog that is not given.
     """
 
     number: int
-    leg: Column
-    from_network: Column
-    scope: Column
-    broker: Column
-    opens: Column
-    takes_place: Column
-    undecided: Column
+    leg: Leg
+    opens: bool
+    is_undecided: bool
 
     @property
-    def searches(self) -> Column:
-        """Whether routes are looked at."""
-        return self.takes_place & ~self.leg["is_reply"] & self.leg["is_enabled"]
+    def looks_at_routes(self) -> bool:
+        """Whether routes are looked at: it is no reply, and the scope's broker is on."""
+        return self.leg.match is not None and not self.leg.is_reply
 
     @property
-    def stop(self) -> Column:
+    def stop(self) -> MatchingStep | None:
         """The step that ended the search."""
-        return F.when(self.opens, int(MatchingStep.ROUTE_REQUEST)).otherwise(self.leg["step"])
+        return MatchingStep.ROUTE_REQUEST if self.opens else self.leg.step
 
     @property
-    def is_told(self) -> Column:
+    def is_told(self) -> bool:
         """Whether tiers and what follows them are the same for every dialog, or the dialog is known."""
-        return self.takes_place & self.leg["is_enabled"] & ~self.opens & ~self.undecided
+        return self.leg.match is not None and not self.opens and not self.is_undecided
+
+    def address(self, service: str) -> str | None:
+        """The address that was chosen, read from the service name where the route leaves it to that."""
+        return text.address_in_name(service) if self.leg.reads_address else self.leg.address
+
+    def tiers(self) -> list[tuple[Tier, tuple[Route, ...], str]]:
+        """The tiers that have routes, each with these and USED, NOT_USABLE or NOT_REACHED; empty if not told."""
+        found, used = [], False
+        for tier, routes in choosing.tiers(self.leg.routes) if self.is_told else ():
+            is_used = self.leg.choice.is_usable and tier is self.leg.choice.tier
+            found.append((tier, routes, "USED" if is_used else "NOT_REACHED" if used else "NOT_USABLE"))
+            used = used or is_used
+        return found
 
     @property
-    def known(self) -> Column:
-        """The broker id after matching, null while open."""
-        return F.coalesce(self.leg["pick"], self.broker)
-
-    @property
-    def address(self) -> Column:
-        """The address that was chosen, read from the service name where the plan leaves that to the message."""
-        in_name = text.address_in_name(F.col("to_service_name"))
-        return F.when(self.leg["reads_address"], in_name).otherwise(self.leg["address"])
-
-    @property
-    def locates(self) -> Column:
-        """Whether section 4 was asked: a reply, step 6, or a LOCAL route where no mirrored one came first."""
-        local = F.exists(self.leg["matches"], lambda route: route["kind"] == LOCAL_ADDRESS)
-        mirrored = F.coalesce(self.leg["tier"] == Tier.MIRROR.value, F.lit(False))
-        asked = self.leg["step"].isin(*(int(step) for step in _ROUTELESS)) | (local & ~mirrored)
-        return self.is_told & F.coalesce(asked, F.lit(False))
-
-
-def searches() -> tuple[Search, Search]:
-    """The first search and the second; Columns over `judging.Judged.traced`."""
-    trace = F.col("choice.trace")
-    first, again = trace["first"], trace["again"]
-    balanced = int(MatchingStep.BALANCED)
-    goes_on = ~F.col("is_expired") & ~F.col("opens")
-    hangs_on_dialog = F.col("undecided") & F.coalesce(first["step"] == balanced, F.lit(False))
-    return (
-        Search(
-            number=1,
-            leg=first,
-            from_network=F.col("database_name").isNull(),
-            scope=F.coalesce("database_name", F.lit(MSDB)),
-            broker=F.col("bound_broker"),
-            opens=F.col("opens"),
-            takes_place=~F.col("is_expired"),
-            undecided=hangs_on_dialog,
-        ),
-        Search(
-            number=2,
-            leg=again,
-            from_network=F.lit(True),
-            scope=F.lit(MSDB),
-            broker=F.coalesce(first["pick"], F.col("bound_broker")),
-            opens=F.col("opens_in_msdb"),
-            takes_place=goes_on & again["outcome"].isNotNull() & ~hangs_on_dialog,
-            undecided=F.col("undecided") & F.coalesce(again["step"] == balanced, F.lit(False)),
-        ),
-    )
-
-
-def complete(traced: DataFrame) -> DataFrame:
-    """The traced messages with what a dialog says of them, null where no dialogs are given."""
-    missing = {
-        name: F.lit(None).cast(kind)
-        for name, kind in (
-            ("dialog_lifetime", "timestamp"),
-            ("acknowledged_broker", "string"),
-            ("acknowledged_at", "timestamp"),
-            ("far_broker", "string"),
+    def locates(self) -> bool:
+        """Whether section 4 was asked: the tier of LOCAL routes was reached."""
+        return any(
+            tier.reason is Reason.LOCAL_SERVICE and finding != "NOT_REACHED" for tier, _, finding in self.tiers()
         )
-        if name not in traced.columns
-    }
-    return traced.withColumns(missing) if missing else traced
+
+
+def searches(judged: Judged) -> list[Search]:
+    """The searches of a message: none if its dialog has expired, a second one if it came back."""
+    verdict, decision = judged.verdict, judged.decision
+    if verdict.decision is None:
+        return []
+    opens = verdict.opens_in is not None
+    # What is opened after the message came back names the route that led it there.
+    opens_first = opens and verdict.rerouted_from is None
+    first = Search(1, decision.first, opens_first, _hangs_on_dialog(judged, decision.first))
+    if decision.again is None or opens_first or first.is_undecided:
+        return [first]
+    return [first, Search(2, decision.again, opens, _hangs_on_dialog(judged, decision.again))]
+
+
+def _hangs_on_dialog(judged: Judged, leg: Leg) -> bool:
+    return judged.is_undecided and leg.pick is not None

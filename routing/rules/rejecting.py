@@ -1,0 +1,34 @@
+"""Which message rows cannot be judged, and why (tables.md, ``rejected_messages``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from routing.rules import text
+from routing.rules.estate import Instance
+from routing.terms import Rejection
+
+REQUIRED = ("message_id", "conversation_id", "is_initiator", "enqueue_time", "instance_name", "to_service_name")
+"""The columns of a message that must have a value, in the order of the table."""
+_INT = range(-(2**31), 2**31)
+
+
+def rejections(row: Mapping[str, Any], instance: Instance | None) -> list[str]:
+    """The codes that apply to a row of ``messages``, in the order of tables.md; empty where it can be judged.
+
+    ``instance`` is the one that the row names, None where it is not listed.
+    """
+    conversation, database = text.empty_as_null(row["conversation_id"]), text.empty_as_null(row["database_name"])
+    hops, names_instance = row["hops_remaining"], bool(row["instance_name"])
+    checks: list[tuple[bool, str]] = [
+        *((row[name] in (None, ""), Rejection.missing(name)) for name in REQUIRED),
+        (hops is not None and hops not in _INT, Rejection.out_of_range("hops_remaining")),
+        (conversation is not None and not text.is_guid(conversation), str(Rejection.CONVERSATION_ID_NOT_A_GUID)),
+        (names_instance and instance is None, str(Rejection.UNKNOWN_INSTANCE)),
+        (
+            instance is not None and database is not None and database not in instance.databases,
+            str(Rejection.UNKNOWN_DATABASE),
+        ),
+    ]
+    return [code for applies, code in checks if applies]

@@ -1,0 +1,49 @@
+"""Messages of plain rows, explained: no session, no stored tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.sql.types import StructType, TimestampType
+
+from routing.analysis.explain import Explanation, answer
+from routing.analysis.explaining.judging import Asked
+from routing.analysis.explaining.known import Known
+from routing.columns import Columns
+from routing.schemas import INPUTS
+from tests.frames import Tables, moment
+from tests.unit.rules.by_rules import micros
+
+Row = dict[str, Any]
+
+
+def columns_of_rows(rows: list[Row], schema: StructType) -> Columns:
+    """Rows as the columns of a table; what is left out is null."""
+
+    def value(row: Row, name: str) -> Any:
+        found = row.get(name)
+        return micros(moment(found)) if isinstance(schema[name].dataType, TimestampType) else found
+
+    return Columns({name: [value(row, name) for row in rows] for name in schema.names})
+
+
+class KnownRows:
+    """Tables of rows, read once, for many questions; ``asked`` counts how often other messages were asked for."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.columns = {key: columns_of_rows(tables.get(key) or [], schema) for key, schema in INPUTS.items()}
+        self.rows = list(self.columns["messages"].dicts())
+        self.asked = 0
+        self.known = Known.of_columns(self.columns, self._chunks)
+
+    def _chunks(self, instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
+        self.asked += 1
+        mine = [row for row in self.rows if (row["instance_name"], row["to_service_name"]) == (instance, service)]
+        messages = Columns({name: [row[name] for row in mine] for name in INPUTS["messages"].names})
+        yield {"messages": messages, "dialogs": self.columns["dialogs"]}
+
+    def explain(self, row: Row, *, is_described: bool = False, as_of: int | None = None) -> Explanation:
+        """The explanation of a message row."""
+        [read] = columns_of_rows([row], INPUTS["messages"]).dicts()
+        return answer(Asked(read, is_described, as_of), self.known)

@@ -1,0 +1,77 @@
+"""Which message rows cannot be judged: a truth table, and the order of several reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from routing.rules.estate import Database, Instance
+from routing.rules.rejecting import REQUIRED, rejections
+from routing.schemas import MESSAGES
+
+HUB = Instance("hub", databases={"Sales": Database("Sales", None, is_enabled=False)})
+SOUND: dict[str, Any] = {
+    "message_id": "m",
+    "conversation_id": "0000000A-aaaa-bbbb-cccc-00000000000f",
+    "is_initiator": False,
+    "message_sequence_number": None,
+    "enqueue_time": 0,
+    "observed_at": None,
+    "instance_name": "hub",
+    "database_name": "Sales",
+    "to_service_name": " ",
+    "to_broker_instance": "any text",
+    "hops_remaining": None,
+}
+GUID = "CONVERSATION_ID_NOT_A_GUID"
+
+# What differs from the sound row, the instance, and the codes.
+TABLE: list[tuple[dict[str, Any], Instance | None, list[str]]] = [
+    ({}, HUB, []),
+    ({"message_id": None}, HUB, ["MISSING_MESSAGE_ID"]),
+    ({"message_id": ""}, HUB, ["MISSING_MESSAGE_ID"]),
+    ({"conversation_id": None}, HUB, ["MISSING_CONVERSATION_ID"]),
+    ({"conversation_id": ""}, HUB, ["MISSING_CONVERSATION_ID"]),
+    ({"conversation_id": "{0000000A-aaaa-bbbb-cccc-00000000000f}"}, HUB, [GUID]),
+    ({"conversation_id": "0000000A-aaaa-bbbb-cccc-00000000000g"}, HUB, [GUID]),
+    ({"conversation_id": "00000000-0000-0000-0000-000000000000"}, HUB, []),
+    ({"is_initiator": None}, HUB, ["MISSING_IS_INITIATOR"]),
+    ({"enqueue_time": None, "observed_at": 1}, HUB, ["MISSING_ENQUEUE_TIME"]),
+    ({"to_service_name": None}, HUB, ["MISSING_TO_SERVICE_NAME"]),
+    ({"to_service_name": ""}, HUB, ["MISSING_TO_SERVICE_NAME"]),
+    ({"hops_remaining": -(2**31)}, HUB, []),
+    ({"hops_remaining": 2**31 - 1}, HUB, []),
+    ({"hops_remaining": -(2**31) - 1}, HUB, ["OUT_OF_RANGE_HOPS_REMAINING"]),
+    ({"hops_remaining": 2**31}, HUB, ["OUT_OF_RANGE_HOPS_REMAINING"]),
+    ({"instance_name": None}, None, ["MISSING_INSTANCE_NAME"]),
+    ({"instance_name": ""}, None, ["MISSING_INSTANCE_NAME"]),
+    ({"instance_name": "Hub"}, None, ["UNKNOWN_INSTANCE"]),
+    ({"database_name": None}, HUB, []),
+    ({"database_name": ""}, HUB, []),
+    ({"database_name": "sales"}, HUB, ["UNKNOWN_DATABASE"]),
+    ({"database_name": "sales"}, None, ["UNKNOWN_INSTANCE"]),
+    (
+        {**dict.fromkeys(SOUND), "hops_remaining": 2**31, "conversation_id": "x", "database_name": "x"},
+        HUB,
+        [
+            "MISSING_MESSAGE_ID",
+            "MISSING_IS_INITIATOR",
+            "MISSING_ENQUEUE_TIME",
+            "MISSING_INSTANCE_NAME",
+            "MISSING_TO_SERVICE_NAME",
+            "OUT_OF_RANGE_HOPS_REMAINING",
+            GUID,
+            "UNKNOWN_DATABASE",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("other", "instance", "codes"), TABLE, ids=[str(other) for other, _, _ in TABLE])
+def test_a_row(other: dict[str, Any], instance: Instance | None, codes: list[str]) -> None:
+    assert rejections({**SOUND, **other}, instance) == codes
+
+
+def test_what_is_required_is_what_the_table_requires() -> None:
+    assert list(REQUIRED) == [field.name for field in MESSAGES if not field.nullable]

@@ -1,0 +1,103 @@
+"""Every message of random estates, explained: the verdict is the tests' own resolver's, and the path agrees."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from routing.analysis.explaining.asked import QuestionError
+from routing.analysis.explaining.verdicts import RUN_ID
+from tests.reference.estates import random_estate
+from tests.reference.resolver import resolve
+from tests.unit.explained_rows import KnownRows
+from tests.unit.rules.by_rules import micros
+
+ESTATES, MESSAGES, SEED = 60, 40, 20260105
+AS_OF = datetime(2026, 3, 1, 12, 0, 0, tzinfo=timezone.utc)
+Row = Mapping[str, Any]
+Answers = tuple[list[Row], list[Row], list[list[Row]]]
+
+
+def _answers(as_of: datetime | None) -> Answers:
+    """What the tests' own resolver says of every message that can be judged; verdicts and paths of explain."""
+    rng = random.Random(SEED)
+    expected: list[Row] = []
+    verdicts: list[Row] = []
+    paths: list[list[Row]] = []
+    for number in range(ESTATES):
+        estate = random_estate(rng, MESSAGES, f"e{number}/")
+        known, theirs = KnownRows(estate), resolve(estate, as_of, run_id=RUN_ID)
+        rejected = []
+        for row in estate["messages"]:
+            try:
+                answer = known.explain(row, as_of=micros(as_of))
+            except QuestionError as error:
+                rejected.append(str(error))
+                continue
+            verdicts += answer.verdict
+            paths.append(list(answer.steps))
+        expected += theirs.resolved_routes
+        assert rejected == [str(QuestionError.rejected(row["reasons"])) for row in theirs.rejected_messages]
+    return expected, verdicts, paths
+
+
+@pytest.fixture(scope="module", params=[None, AS_OF], ids=["own time", "as_of"])
+def answers(request: pytest.FixtureRequest) -> Answers:
+    return _answers(request.param)
+
+
+def test_the_verdict_is_that_of_the_tests_own_resolver(answers: Answers) -> None:
+    expected, verdicts, _ = answers
+    assert len(verdicts) == len(expected)
+    for mine, theirs in zip(verdicts, expected, strict=True):
+        assert mine == {**theirs, "alternative_routes": theirs["alternative_routes"] or None}
+
+
+def test_the_path_agrees_with_the_verdict(answers: Answers) -> None:
+    """What is read off the decisions, held against the verdict."""
+    _, verdicts, paths = answers
+    for verdict, path in zip(verdicts, paths, strict=True):
+        assert [row["position"] for row in path] == list(range(1, len(path) + 1))
+        last = path[-1]
+        told = ("OUTCOME", verdict["outcome"], verdict["reason"])
+        assert (last["item"], last["outcome"], last["reason"]) == told
+        came_back = [row["name"] for row in path if row["finding"] == "CAME_BACK"]
+        assert came_back == [name for name in [verdict["rerouted_from"]] if name is not None]
+        _assert_search_agrees(path, verdict, search=1 + len(came_back))
+
+
+def _assert_search_agrees(path: list[Row], verdict: Row, search: int) -> None:
+    """The search that decided: its step, its route, its database."""
+    mine = [row for row in path if row["search"] == search]
+    steps = {row["step"]: row["finding"] for row in mine if row["item"] == "STEP"}
+    won = [step for step, finding in steps.items() if finding == "MATCHED"]
+    if verdict["matching_step"] in (None, 0):
+        assert steps == {}
+        assert [row["finding"] for row in mine if row["item"] == "REPLY"] == ["MATCHED"] or (
+            verdict["reason"] in ("DIALOG_EXPIRED", "SCOPE_BROKER_DISABLED")
+        )
+        return
+    assert sorted(steps) == [1, 2, 3, 4, 5, 6, 7]
+    assert won == [verdict["matching_step"]]
+    matched = [row["name"] for row in mine if row["item"] == "ROUTE" and row["finding"] == "MATCHED"]
+    if verdict["route_name"] is not None:
+        assert verdict["route_name"] in matched, (verdict, mine)
+    if verdict["matching_step"] == 3:
+        (picked,) = (row for row in mine if row["item"] == "ID" and row["finding"] == "PICKED")
+        assert picked["broker_instance"] == verdict["broker_instance"]
+        assert (picked["outcome"], picked["reason"]) == (verdict["outcome"], verdict["reason"])
+    located = [row["name"] for row in mine if row["item"] == "DATABASE" and row["finding"] == "LOCATED"]
+    assert located == [name for name in [verdict["destination_database"]] if name is not None]
+
+
+def test_every_kind_of_decision_is_among_them(answers: Answers) -> None:
+    _, verdicts, paths = answers
+    kinds = {(row["matching_step"], row["rerouted_from"] is not None) for row in verdicts}
+    assert {step for step, _ in kinds} == {None, 0, 1, 2, 3, 4, 5, 6, 7}
+    assert {step for step, rerouted in kinds if rerouted} >= {0, 1, 2, 5, 7}
+    items = {row["item"] for path in paths for row in path}
+    assert items >= {"ID", "OWN_ADDRESS", "DATABASE", "REQUEST"}

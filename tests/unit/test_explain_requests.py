@@ -1,0 +1,130 @@
+"""Which other messages an explanation looks at, for one of them may have asked for a route before (section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from routing.analysis.explain import Explanation
+from routing.columns import Columns
+from routing.schemas import INPUTS
+from tests.frames import Tables
+from tests.stored import conversation, message, small_estate
+from tests.unit.explained_rows import KnownRows, columns_of_rows
+
+Row = dict[str, Any]
+
+
+def at(hour: int, number: int, **columns: Any) -> Row:
+    return message(number, "//nowhere", enqueue_time=f"2026-01-05T{hour:02}:00:00Z", **columns)
+
+
+def estate(*messages: Row, record: list[Row] | None = None) -> Tables:
+    fixed = {"instance_name": "hub", "database_name": "Sales", "service_name": "//nowhere"}
+    return {
+        **small_estate(),
+        "messages": list(messages),
+        "route_requests": [{**fixed, **request} for request in record or []],
+    }
+
+
+def request(message_id: str, hour: int, ended: int | None = None) -> Row:
+    end = None if ended is None else f"2026-01-05T{ended:02}:00:00Z"
+    return {"message_id": message_id, "requested_at": f"2026-01-05T{hour:02}:00:00Z", "ended_at": end}
+
+
+def told(answer: Explanation) -> tuple[Any, list[tuple[str, str]]]:
+    """The verdict's step, and the requests that are shown."""
+    [verdict] = answer.verdict
+    shown = [(row["finding"], row["name"]) for row in answer.steps if row["item"] == "REQUEST"]
+    return verdict["matching_step"], shown
+
+
+def test_other_messages_are_not_read_where_none_is_asked_for() -> None:
+    known = KnownRows(small_estate())
+    for number, service in ((1, "//stock"), (2, "//stock"), (3, "//far")):
+        known.explain(message(number, service))
+    expired = at(12, 9)
+    tables = small_estate()
+    tables["dialogs"].append({**tables["dialogs"][0], "conversation_id": expired["conversation_id"].lower()})
+    tables["dialogs"][-1]["lifetime"] = expired["enqueue_time"]
+    assert known.asked == 0
+    known = KnownRows(tables)
+    assert told(known.explain(expired)) == (None, [])
+    assert known.asked == 0
+    assert told(known.explain(at(12, 10))) == (4, [])
+    assert known.asked == 1
+
+
+CASES: dict[str, tuple[Tables, Row, tuple[Any, list[tuple[str, str]]]]] = {
+    "the first asks": (estate(at(12, 1), at(13, 2)), at(12, 1), (4, [])),
+    "the second finds that it has asked": (estate(at(12, 1), at(13, 2)), at(13, 2), (7, [("OPEN", "m1")])),
+    "at one time the lesser id asks": (estate(at(12, 10), at(12, 9)), at(12, 9), (7, [("OPEN", "m10")])),
+    "what cannot be judged does not ask": (
+        estate(at(12, 1, conversation_id="no guid"), at(12, 2, database_name="Nowhere"), at(13, 3)),
+        at(13, 3),
+        (4, []),
+    ),
+    "another instance and another database have their own": (
+        estate(at(12, 1, instance_name="spoke"), at(12, 2, database_name="Stock"), at(13, 3)),
+        at(13, 3),
+        (4, []),
+    ),
+    "a request on record is pending until it ends": (
+        estate(at(12, 1), record=[request("m0", 11, 13)]),
+        at(12, 1),
+        (7, [("ENDED", "m0")]),
+    ),
+    "what a later message asks once that has ended is shown": (
+        estate(at(12, 1), at(14, 3), at(13, 2), record=[request("m0", 11, 13)]),
+        at(12, 1),
+        (7, [("OPEN", "m2"), ("ENDED", "m0")]),
+    ),
+    "its own request on record is opened again": (
+        estate(at(12, 1), record=[request("m1", 12, 13)]),
+        at(12, 1),
+        (4, []),
+    ),
+    "the newest come first, 20 of them": (
+        estate(at(23, 1), record=[request(f"r{n:02}", n // 2, 20) for n in range(30)]),
+        at(23, 1),
+        (4, [("ENDED", f"r{n:02}") for n in range(29, 9, -1)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_was_asked_before(name: str) -> None:
+    tables, row, expected = CASES[name]
+    assert told(KnownRows(tables).explain(row)) == expected
+
+
+def test_reading_ends_where_nothing_more_can_change() -> None:
+    rows = [at(hour, hour) for hour in range(24)]
+    read = []
+
+    def one_by_one(instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
+        for row in rows:
+            read.append(row["message_id"])
+            yield {"messages": columns_of_rows([row], INPUTS["messages"])}
+
+    known = KnownRows(estate())
+    known.known = type(known.known)(known.known.instances, known.known.dialogs, known.known.on_record, one_by_one)
+    assert told(known.explain(rows[20])) == (7, [("OPEN", "m0")])
+    assert read == ["m0", "m1"]
+
+
+def test_a_dialog_decides_whether_an_earlier_message_asks() -> None:
+    tables = estate(at(12, 1), at(13, 2))
+    tables["dialogs"] = [
+        {
+            "instance_name": "hub",
+            "database_name": "Sales",
+            "conversation_id": conversation(1).lower(),
+            "is_initiator": True,
+            "lifetime": "2026-01-05T12:00:00Z",
+        }
+    ]
+    assert told(KnownRows(tables).explain(at(13, 2))) == (4, [])
