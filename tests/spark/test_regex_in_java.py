@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from routing import text
 from routing.analysis.explaining import candidates
-from routing.analysis.lint import estate
 from routing.requests import missing_route
 from routing.terms import BLANKS
 from tests.adversaries import Text, texts
@@ -58,7 +57,6 @@ _READERS = {
     "is_guid": lambda: text.is_guid(F.col("x")),
     "broker_id": lambda: text.broker_id(F.col("x")),
     "differences": lambda: F.size(candidates.differences(F.lit("Stock"), F.col("x"))),
-    "host": lambda: estate.host(F.col("x")),
     "missing_route": lambda: missing_route(F.col("x"), "urn:x"),
 }
 _HOSTILE = [

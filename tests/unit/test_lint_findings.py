@@ -1,28 +1,25 @@
-"""Lint: every finding where it is and where it is not, and all findings on the seed estates; one run."""
+"""Lint: every finding where it is and where it is not, and all findings on the seed estates; one lint of all."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from routing.analysis.lint.catalogue import FINDINGS
+from routing.analysis.lint.linting import Lint, lint
 from routing.analysis.lint.options import Suppression
 from routing.demo.company import found_company
 from routing.demo.estates import document_estates
-from tests.frames import frame_of, frames, load_cases, merged, rows_of
+from routing.schemas import RESOLVED_ROUTES
+from tests.frames import arrow, arrow_of, load_cases, merged
 from tests.golden_texts import assert_golden
 from tests.lint_drafts import NOW, Tables, apart, pair, together
 from tests.lint_estates import HAS, HAS_NOT, Estate
 from tests.lint_messages import MESSAGES, RESOLVED, messages_estate
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from routing.analysis.lint.linting import Lint
 
 CASES = {
     f"{kind}-{number}-{estate.code.lower()}": estate
@@ -47,7 +44,8 @@ OF_MESSAGES = {code for code, *_ in MESSAGES}
 Row = dict[str, Any]
 
 
-def _tables() -> Tables:
+def all_estates() -> Tables:
+    """Everything in one set of tables, each estate with names of its own."""
     built = {label: estate.build().tables for label, estate in CASES.items()}
     seeds = {label: tables for of_file in SEEDS.values() for label, (_, tables) in of_file.items()}
     many = [apart(cast("Tables", tables), label) for label, tables in {**built, **seeds}.items()]
@@ -57,36 +55,27 @@ def _tables() -> Tables:
 
 
 @cache
-def _lint(spark: SparkSession) -> Lint:
-    from routing.analysis.lint.linting import lint
-    from routing.schemas import RESOLVED_ROUTES
-
-    return lint(
-        spark,
-        frames(spark, _tables()),
-        now=NOW,
-        suppress=QUIET,
-        resolved=frame_of(spark, RESOLVED, RESOLVED_ROUTES),
-    )
+def _lint() -> Lint:
+    resolved = arrow_of(RESOLVED, RESOLVED_ROUTES)
+    return lint(arrow(all_estates()), now=NOW, suppress=QUIET, resolved=resolved)
 
 
-@cache
-def _rows(spark: SparkSession) -> list[Row]:
-    return rows_of(_lint(spark).findings)
+def _rows() -> list[Row]:
+    return [dict(row) for row in _lint().findings]
 
 
-def _of(spark: SparkSession, label: str, *, of_messages: bool = False) -> list[Row]:
+def _of(label: str, *, of_messages: bool = False) -> list[Row]:
     """The findings of one estate; only one has messages, and to all others every route is unused."""
-    rows = [row for row in _rows(spark) if (row["instance_name"] or "").startswith(f"{label}/")]
+    rows = [row for row in _rows() if (row["instance_name"] or "").startswith(f"{label}/")]
     return [row for row in rows if (row["code"] in OF_MESSAGES) is of_messages]
 
 
 @pytest.mark.parametrize("label", CASES)
-def test_a_finding_is_where_it_belongs(spark: SparkSession, label: str) -> None:
+def test_a_finding_is_where_it_belongs(label: str) -> None:
     estate: Estate = CASES[label]
     got = [
         tuple(together(row[name], label) for name in ("instance_name", "database_name", "object"))
-        for row in _of(spark, label)
+        for row in _of(label)
         if row["code"] == estate.code
     ]
     assert sorted(got, key=_readable) == sorted(estate.found, key=_readable)
@@ -103,7 +92,7 @@ def test_every_finding_has_both_estates() -> None:
 
 
 @pytest.mark.parametrize("golden", list(SEEDS))
-def test_all_findings_on_the_seed_estates(spark: SparkSession, golden: str) -> None:
+def test_all_findings_on_the_seed_estates(golden: str) -> None:
     """Each line was judged by hand; the findings of messages are another test's."""
     lines = []
     for label, (title, _) in SEEDS[golden].items():
@@ -113,30 +102,30 @@ def test_all_findings_on_the_seed_estates(spark: SparkSession, golden: str) -> N
                 together(row[column], label) or "-"
                 for column in ("code", "severity", "instance_name", "database_name", "object")
             )
-            for row in _of(spark, label)
+            for row in _of(label)
         ]
     assert_golden(golden, "\n".join(lines))
 
 
-def test_findings_that_messages_show(spark: SparkSession) -> None:
+def test_findings_that_messages_show() -> None:
     got = [
         (row["code"], row["instance_name"], row["database_name"], row["object"], row["message"])
-        for row in _of(spark, "messages", of_messages=True)
+        for row in _of("messages", of_messages=True)
     ]
     assert got == MESSAGES
 
 
-def test_coverage(spark: SparkSession) -> None:
+def test_coverage() -> None:
     """Routes that a message reports, was led back by, or that the transport may use count; versions are one."""
-    coverage = _lint(spark).coverage
+    coverage = _lint().coverage
     assert coverage is not None
-    rows = {row["instance_name"]: (row["routes"], row["used"]) for row in rows_of(coverage)}
+    rows = {row["instance_name"]: (row["routes"], row["used"]) for row in coverage}
     assert rows["messages/hub"] == (6, 4)
     assert rows["has-0-sbr001/one"] == (2, 0)
 
 
-def test_rows_are_sorted_and_whole(spark: SparkSession) -> None:
-    rows = _rows(spark)
+def test_rows_are_sorted_and_whole() -> None:
+    rows = _rows()
     assert rows == sorted(rows, key=lambda row: tuple((v is not None, v or "") for v in list(row.values())[:-1]))
     known = {f.code: (str(f.severity), f.advice) for f in FINDINGS}
     assert {row["code"] for row in rows} == set(known)
@@ -144,19 +133,19 @@ def test_rows_are_sorted_and_whole(spark: SparkSession) -> None:
     assert len({tuple(row.values()) for row in rows}) == len(rows)
 
 
-def test_the_engines_numbers(spark: SparkSession) -> None:
+def test_the_engines_numbers() -> None:
     """SBR022 and SBR020 have the number of their reason, the others that of their code."""
-    numbers = {(row["code"], row["error_number"]) for row in _rows(spark)}
+    numbers = {(row["code"], row["error_number"]) for row in _rows()}
     assert {n for code, n in numbers if code == "SBR022"} <= {9795, 9796}
     assert {n for code, n in numbers if code == "SBR020"} <= {9793, 9795, 9796}
     assert {n for code, n in numbers if code == "SBR006"} == {9744}
     assert {n for code, n in numbers if code == "SBR026"} == {None}
 
 
-def test_suppressed_findings_are_set_apart(spark: SparkSession) -> None:
+def test_suppressed_findings_are_set_apart() -> None:
     def shown(rows: list[Row]) -> list[tuple[str, str]]:
         return [(row["code"], row["instance_name"]) for row in rows]
 
     # The pair has both codes at both instances.
-    assert shown(_of(spark, "quiet")) == [("SBR023", "quiet/one"), ("SBR036", "quiet/two")]
-    assert shown(rows_of(_lint(spark).suppressed)) == [("SBR023", "quiet/two"), ("SBR036", "quiet/one")]
+    assert shown(_of("quiet")) == [("SBR023", "quiet/one"), ("SBR036", "quiet/two")]
+    assert shown([dict(row) for row in _lint().suppressed]) == [("SBR023", "quiet/two"), ("SBR036", "quiet/one")]
