@@ -104,7 +104,7 @@ def _now(options: argparse.Namespace) -> datetime:
 def _frames(spark: SparkSession, settings: config.Config, *, with_messages: bool) -> dict[str, DataFrame]:
     """Every input that is needed and that the configuration names, each at its newest version."""
     from routing import tables
-    from routing.analysis.lint.linting import READ
+    from routing.analysis.lint.reading import READ
 
     wanted = (*READ, "messages") if with_messages else READ
     named = {key: where for key, where in settings.tables.items() if key in wanted}

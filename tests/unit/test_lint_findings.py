@@ -13,6 +13,7 @@ from routing.analysis.lint.catalogue import FINDINGS
 from routing.analysis.lint.linting import Lint, lint
 from routing.analysis.lint.options import Suppression
 from routing.demo.company import found_company
+from routing.demo.drafting import Draft
 from routing.demo.estates import document_estates
 from routing.schemas import RESOLVED_ROUTES
 from tests.frames import arrow, arrow_of, load_cases, merged
@@ -149,3 +150,56 @@ def test_suppressed_findings_are_set_apart() -> None:
     # The pair has both codes at both instances.
     assert shown(_of("quiet")) == [("SBR023", "quiet/one"), ("SBR036", "quiet/two")]
     assert shown([dict(row) for row in _lint().suppressed]) == [("SBR023", "quiet/two"), ("SBR036", "quiet/one")]
+
+
+def _around(draft: Draft) -> list[str]:
+    done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
+    return [row["message"] for row in done.findings if row["code"] == "SBR026"]
+
+
+def _ring(draft: Draft, name: str, size: int, service: str | None, *, closed: bool = True) -> None:
+    """Forwarders that send a service on to each other; a last one leads elsewhere where it is not closed."""
+    for number in range(size):
+        draft.instance(f"{name}{number}", f"tcp://{name}{number}:4022", forwarding=True)
+        last = number == size - 1
+        to = "tcp://far:4022" if last and not closed else f"tcp://{name}{0 if last else number + 1}:4022"
+        draft.route(f"{name}{number}", "msdb", "On", to, service)
+
+
+def test_rings_that_do_not_meet_are_findings_of_their_own() -> None:
+    """What goes round for a service that an instance names is no matter of those that forward anything."""
+    draft = Draft()
+    _ring(draft, "named", 2, "Lost")
+    _ring(draft, "any", 3, None)
+    draft.route("named0", "msdb", "Aside", "tcp://any0:4022", "Other")
+    assert _around(draft) == [
+        "messages for it go round between any0, any1, any2",
+        "messages for it go round between named0, named1",
+    ]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_long_chain(closed: bool) -> None:
+    draft = Draft()
+    _ring(draft, "f", 1_500, "Lost", closed=closed)
+    found = ["messages for it go round between f0, f1, f10, f100, f1000 and 1495 more"]
+    assert _around(draft) == (found if closed else [])
+
+
+def test_versions_that_are_not_in_force_answer_nothing() -> None:
+    draft = Draft()
+    _ring(draft, "f", 2, "Lost")
+    for row in draft.tables["routes"]:
+        row["valid_to"] = NOW
+    assert _around(draft) == []
+
+
+def test_an_instance_that_is_not_listed_is_asked_nothing() -> None:
+    """Every message of it is rejected; what its rows say is judged all the same."""
+    draft = Draft()
+    draft.database("ghost", "A", "id-a", "Stock")
+    draft.database("ghost", "B", "id-b", "Stock")
+    draft.route("ghost", "A", "R", "tcp://far", "Stock")
+    draft.route("ghost", "A", "S", "tcp://far", "Stock")
+    done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
+    assert {row["code"] for row in done.findings} == {"SBR019", "SBR031"}

@@ -42,9 +42,9 @@ class Holder(NamedTuple):
 class Estate:
     """Tables, which may hold rows that `resolve` refuses, at one moment.
 
-    tables: as they were given. instances: the rules' view, of rows that have a whole key; also of instances that
-    only other tables name. listed: the names of the others. now: microseconds since 1970. days: how soon an end of
-    a lifetime is near.
+    tables: as they were given. instances: the rules' view, of rows that have a whole key and routes that are in
+    force; also of instances that only other tables name. listed: the names of the others. now: microseconds since
+    1970. days: how soon an end of a lifetime is near.
     """
 
     tables: Mapping[str, Columns]
@@ -62,7 +62,6 @@ class Estate:
             for database, by_service in instance.routes.items()
             for routes in by_service.values()
             for route in routes
-            if route.is_live(self.now)
         )
 
     @cached_property
@@ -103,7 +102,8 @@ def estate_of(tables: Mapping[str, Columns], now: int, days: int) -> Estate:
             for name, values in given.items()
         }
     )
-    return Estate(tables, instances_of(keyed), listed, now, days)
+    instances = {name: instance.at(now) for name, instance in instances_of(keyed).items()}
+    return Estate(tables, instances, listed, now, days)
 
 
 def _with_keys(columns: Columns, names: tuple[str, ...]) -> Columns:

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from routing.analysis.lint import registry, traffic
+from routing.analysis.lint import reading, registry, traffic
 from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.estate import estate_of
 from routing.analysis.lint.finding import Found
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
 from routing.analysis.lint.probing import answers_of
 from routing.analysis.lint.resolved import changed_picks, used_routes
-from routing.columns import Columns, Rows, Table, columns_of
-from routing.errors import InputError
-from routing.schemas import FINDINGS, OPTIONAL_INPUTS, ROUTE_COVERAGE
+from routing.columns import Rows, Table
+from routing.schemas import FINDINGS, ROUTE_COVERAGE
 
-READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
-"""The tables that findings are made from."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -52,7 +49,7 @@ def lint(
     (SBR028) and dialogs whose pick changed (SBR039) are found, and coverage is known. Raises InputError where a
     table or column is missing.
     """
-    columns = _columns(tables)
+    columns = reading.columns(tables)
     moment = now if now.tzinfo else now.replace(tzinfo=timezone.utc)
     estate = estate_of(columns, (moment - _EPOCH) // timedelta(microseconds=1), expiring_within_days)
     used = None if resolved is None else used_routes(resolved)
@@ -64,13 +61,6 @@ def lint(
         suppressed=_rows(suppressed),
         coverage=None if used is None else Rows(ROUTE_COVERAGE, tuple(traffic.coverage(columns["routes"], used))),
     )
-
-
-def _columns(tables: Mapping[str, Table]) -> dict[str, Columns]:
-    missing = [key for key in READ if key not in tables and key not in OPTIONAL_INPUTS]
-    if missing:
-        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a table for each")
-    return {key: columns_of(tables[key], key) for key in READ if key in tables}
 
 
 def _covers(one: Suppression, finding: Found) -> bool:

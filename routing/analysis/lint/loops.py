@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, found, listed
 from routing.analysis.lint.probing import Answers, addresses_of
+from routing.rules import text
 from routing.rules.deciding import UNNAMED
 from routing.terms import MSDB, Outcome
 
@@ -22,8 +23,8 @@ Ways = dict["str | None", dict[str, set[str]]]
 class Names:
     """What an instance names: any other service, or id, is to it like every other."""
 
-    services: set[str] = field(default_factory=set)
-    brokers: set[str] = field(default_factory=set)
+    services: set[str | None] = field(default_factory=set)
+    brokers: set[str | None] = field(default_factory=set)
 
 
 def loops(estate: Estate, given: Answers) -> Iterator[Found]:
@@ -66,18 +67,17 @@ def _ways(estate: Estate, given: Answers) -> tuple[dict[str, Ways], Ways]:
     return ways, rest
 
 
-def _names(estate: Estate) -> Mapping[str, Names]:
+def _names(estate: Estate) -> Mapping[str | None, Names]:
     """What the routes, in any version, the services and the databases of each instance name."""
-    found = {name: Names(brokers=set(instance.brokers)) for name, instance in estate.instances.items()}
+    found: dict[str | None, Names] = defaultdict(Names)
     for name, instance in estate.instances.items():
-        for by_service in instance.routes.values():
-            for service, routes in by_service.items():
-                if service is not None:
-                    found[name].services.add(service)
-                found[name].brokers.update(route.broker for route in routes if route.broker is not None)
-    for name, service in estate.tables["services"].rows("instance_name", "name"):
-        if name in found and service is not None:
-            found[name].services.add(service)
+        found[name].brokers.update(instance.brokers)
+    routes = estate.tables["routes"].rows("instance_name", "remote_service_name", "broker_instance")
+    for instance_name, service, broker in routes:
+        found[instance_name].services.add(service)
+        found[instance_name].brokers.add(text.broker_id(broker))
+    for instance_name, service in estate.tables["services"].rows("instance_name", "name"):
+        found[instance_name].services.add(service)
     return found
 
 

@@ -1,0 +1,57 @@
+"""The tables that findings are made from, as columns; of what grows with the traffic only rows that can matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from routing.columns import Columns, Table, columns_of
+from routing.conform import conform
+from routing.errors import InputError
+from routing.schemas import INPUTS, KEYS, OPTIONAL_INPUTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
+"""The tables that findings are made from."""
+
+
+def columns(tables: Mapping[str, Table]) -> dict[str, Columns]:
+    """The tables that lint reads. Raises InputError where a table or a column is missing.
+
+    Of dialogs and requests in a DataFrame only the rows that `_telling` leaves; Arrow tables are in memory.
+    """
+    missing = [key for key in READ if key not in tables and key not in OPTIONAL_INPUTS]
+    if missing:
+        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a table for each")
+    return {key: _columns(tables[key], key) for key in READ if key in tables}
+
+
+def _columns(table: Table, key: str) -> Columns:
+    grows = key in OPTIONAL_INPUTS and hasattr(table, "sparkSession")
+    return columns_of(_telling(table, key) if grows else table, key)
+
+
+def _telling(table: DataFrame, key: str) -> DataFrame:
+    """Rows that lack a value or share their key; of dialogs those also that are bound like another of their group.
+
+    More than these may be left: `faults` and `traffic` decide.
+    """
+    from pyspark.sql import Column, Window
+    from pyspark.sql import functions as F
+
+    def alike(rows: Column, *columns: str | Column) -> Column:
+        return F.count(F.when(rows, 1)).over(Window.partitionBy(*columns)) > 1
+
+    frame = conform(table, key)
+    required = [F.col(field.name) for field in INPUTS[key] if not field.nullable]
+    lacks = reduce(Column.__or__, (value.isNull() | (value.cast("string") == "") for value in required))
+    if key != "dialogs":
+        return frame.where(lacks)
+    same = [F.lower(name) if name == "conversation_id" else F.col(name) for name in KEYS[key]]
+    in_group = F.col("is_initiator") & (F.col("far_service") != "") & (F.col("conversation_group_id") != "")
+    group = ("instance_name", "database_name", "far_service", "conversation_group_id")
+    marks = {"_doubled": alike(F.lit(True), *same), "_grouped": alike(in_group, *group)}
+    return frame.withColumns(marks).where(lacks | F.col("_doubled") | (in_group & F.col("_grouped")))
