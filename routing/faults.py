@@ -127,12 +127,15 @@ def _bad_instances(instances: Columns) -> Iterator[tuple[int, str]]:
             yield place, said("address '%s' is not tcp://HOST[:PORT]", bad[0])
 
 
+def _is_blank(guid: str) -> bool:
+    return text.broker_id(guid) is None and ZERO_GUID not in guid
+
+
 def _bad_databases(databases: Columns) -> Iterator[tuple[int, str]]:
     for place, number in enumerate(databases.values["database_id"]):
         if number is not None and number not in _INT_RANGE:
             yield place, said("database_id %s does not fit an int", str(number))
-    is_blank = lambda guid: text.broker_id(guid) is None and ZERO_GUID not in guid  # noqa: E731
-    for place in _bad(databases.values["service_broker_guid"], is_blank):
+    for place in _bad(databases.values["service_broker_guid"], _is_blank):
         yield place, "service_broker_guid is missing"
 
 

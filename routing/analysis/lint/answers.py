@@ -71,14 +71,5 @@ def no_return(given: Answers) -> Iterator[Found]:
             services = {verdict.asked.service or "" for verdict in verdicts}
             reason = min((leg.end.reason for leg in legs), key=str)
             said = "%s sends here, and no route leads back to %s: %s"
-            number = ERROR_NUMBERS.get(reason)
-            yield found(
-                "SBR020",
-                place,
-                min(services),
-                said,
-                ".".join(sender),
-                listed(services),
-                str(reason),
-                number=number,
-            )
+            values = (".".join(sender), listed(services), str(reason))
+            yield found("SBR020", place, min(services), said, *values, number=ERROR_NUMBERS.get(reason))

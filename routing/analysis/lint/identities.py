@@ -20,8 +20,8 @@ def broker_ids(estate: Estate) -> Iterator[Found]:
     found_in: dict[str, dict[str, set[str]]] = {}
     for instance, name, guid in estate.tables["databases"].rows("instance_name", "name", "service_broker_guid"):
         broker = text.broker_id(guid)
-        if None not in (instance, name, broker):
-            found_in.setdefault(broker or "", {}).setdefault(instance, set()).add(name)
+        if instance is not None and name is not None and broker is not None:
+            found_in.setdefault(broker, {}).setdefault(instance, set()).add(name)
     for broker, by_instance in found_in.items():
         for instance, names in by_instance.items():
             if len(names) > 1:
