@@ -65,7 +65,8 @@ def lint(
 
 def _covers(one: Suppression, finding: Found) -> bool:
     """Whether a suppression's every given part is the finding's."""
-    return all(getattr(finding, name) == value for name, value in vars(one).items() if value is not None)
+    parts = finding._asdict()
+    return all(parts[name] == value for name, value in vars(one).items() if value is not None)
 
 
 def _rows(found: Iterable[Found]) -> Rows:

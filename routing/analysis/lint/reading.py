@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from routing.errors import InputError
 from routing.schemas import INPUTS, KEYS, OPTIONAL_INPUTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
 """The tables that findings are made from."""
@@ -35,23 +36,33 @@ def _columns(table: Table, key: str) -> Columns:
 
 
 def _telling(table: DataFrame, key: str) -> DataFrame:
-    """Rows that lack a value or share their key; of dialogs those also that are bound like another of their group.
+    """Rows that lack a value or share their key; of dialogs those of one group too.
 
     More than these may be left: `faults` and `traffic` decide.
     """
-    from pyspark.sql import Column, Window
     from pyspark.sql import functions as F
 
-    def alike(rows: Column, *columns: str | Column) -> Column:
-        return F.count(F.when(rows, 1)).over(Window.partitionBy(*columns)) > 1
-
     frame = conform(table, key)
-    required = [F.col(field.name) for field in INPUTS[key] if not field.nullable]
-    lacks = reduce(Column.__or__, (value.isNull() | (value.cast("string") == "") for value in required))
     if key != "dialogs":
-        return frame.where(lacks)
+        return frame.where(_lacks(key))
     same = [F.lower(name) if name == "conversation_id" else F.col(name) for name in KEYS[key]]
     in_group = F.col("is_initiator") & (F.col("far_service") != "") & (F.col("conversation_group_id") != "")
-    group = ("instance_name", "database_name", "far_service", "conversation_group_id")
-    marks = {"_doubled": alike(F.lit(True), *same), "_grouped": alike(in_group, *group)}
-    return frame.withColumns(marks).where(lacks | F.col("_doubled") | (in_group & F.col("_grouped")))
+    group = [F.col(n) for n in ("instance_name", "database_name", "far_service", "conversation_group_id")]
+    marks = {"_doubled": _several(F.lit(True), same), "_grouped": _several(in_group, group)}
+    return frame.withColumns(marks).where(_lacks(key) | F.col("_doubled") | (in_group & F.col("_grouped")))
+
+
+def _lacks(key: str) -> Column:
+    """Whether a row lacks a required value."""
+    from pyspark.sql import functions as F
+
+    required = [F.col(field.name) for field in INPUTS[key] if not field.nullable]
+    return reduce(operator.or_, (value.isNull() | (value.cast("string") == "") for value in required))
+
+
+def _several(rows: Column, columns: list[Column]) -> Column:
+    """Whether several of some rows are equal in columns."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    return F.count(F.when(rows, 1)).over(Window.partitionBy(*columns)) > 1

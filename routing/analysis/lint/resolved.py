@@ -83,13 +83,11 @@ def _changed_in_spark(resolved: DataFrame) -> Iterable[tuple[Any, ...]]:
 
 
 def _changed_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
-    import pyarrow.compute
-
-    balanced = resolved.filter(pyarrow.compute.equal(resolved["matching_step"], int(MatchingStep.BALANCED)))
-    rows = zip(*(balanced[name].to_pylist() for name in (*_DIALOG, "broker_instance")), strict=True)
-    picked: dict[tuple[Any, ...], set[str]] = {}
-    for *dialog, broker in rows:
-        picked.setdefault(tuple(dialog), set()).add(broker)
+    names = ("matching_step", *_DIALOG, "broker_instance")
+    picked: dict[tuple[Any, ...], set[str | None]] = {}
+    for step, *dialog, broker in zip(*(resolved[name].to_pylist() for name in names), strict=True):
+        if step == MatchingStep.BALANCED:
+            picked.setdefault(tuple(dialog), set()).add(broker)
     groups: dict[tuple[Any, ...], list[str]] = {}
     for (instance, database, service, conversation, _), brokers in picked.items():
         if len(brokers - {None}) > 1:
