@@ -219,6 +219,15 @@ INPUTS: dict[str, StructType] = {
     "route_requests": ROUTE_REQUESTS,
 }
 OPTIONAL_INPUTS = ("dialogs", "route_requests")
+KEYS: dict[str, tuple[str, ...]] = {
+    "routes": ("instance_name", "database_name", "name", "valid_from"),
+    "databases": ("instance_name", "name"),
+    "services": ("instance_name", "database_name", "name"),
+    "instances": ("instance_name",),
+    "dialogs": ("instance_name", "database_name", "conversation_id", "is_initiator"),
+    "route_requests": ("instance_name", "database_name", "service_name", "requested_at", "message_id"),
+}
+"""The keys of the inputs, but for messages."""
 KEPT: dict[str, StructType] = {"observed_routing": OBSERVED_ROUTING, "imports": IMPORTS}
 """What ``import`` keeps besides the inputs of ``resolve``."""
 OUTPUTS: dict[str, StructType] = {
@@ -228,3 +237,16 @@ OUTPUTS: dict[str, StructType] = {
     "runs": RUNS,
     "pending_messages": PENDING_MESSAGES,
 }
+FINDINGS = _table(
+    ("code!", _STRING),
+    ("severity!", _STRING),
+    ("instance_name", _STRING),
+    ("database_name", _STRING),
+    ("object", _STRING),
+    ("message!", _STRING),
+    ("advice!", _STRING),
+    ("error_number", _INT),
+)
+"""What ``lint`` finds."""
+ROUTE_COVERAGE = _table(("instance_name", _STRING), ("routes!", _BIGINT), ("used!", _BIGINT))
+"""How many routes of an instance messages used."""

@@ -12,16 +12,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing import schemas, text
+from routing.schemas import KEYS
 from routing.terms import ZERO_GUID, Rejection
 
-KEYS: dict[str, tuple[str, ...]] = {
-    "routes": ("instance_name", "database_name", "name", "valid_from"),
-    "databases": ("instance_name", "name"),
-    "services": ("instance_name", "database_name", "name"),
-    "instances": ("instance_name",),
-    "dialogs": ("instance_name", "database_name", "conversation_id", "is_initiator"),
-    "route_requests": ("instance_name", "database_name", "service_name", "requested_at", "message_id"),
-}
 # Tables whose doubled keys are faults; a doubled route request asks the same thing twice and changes nothing.
 _UNIQUE = ("databases", "services", "instances", "dialogs")
 INT_RANGE = (-(2**31), 2**31 - 1)

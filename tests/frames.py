@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -83,6 +84,24 @@ def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: StructType
             file.write(json.dumps({f.name: _plain(row.get(f.name)) for f in schema}) + "\n")
     read = spark.read.schema(read_as).json(file.name)
     return _with(read, {name: F.timestamp_micros(name) for name in times})
+
+
+def arrow(tables: Tables) -> dict[str, pyarrow.Table]:
+    """Arrow tables of the input tables; columns left out are null."""
+    from routing.schemas import INPUTS, OPTIONAL_INPUTS
+
+    return {
+        key: arrow_of(tables.get(key, []), schema)
+        for key, schema in INPUTS.items()
+        if key not in OPTIONAL_INPUTS or tables.get(key)
+    }
+
+
+def arrow_of(rows: list[dict[str, Any]], schema: StructType) -> pyarrow.Table:
+    """Rows of plain Python as an Arrow table."""
+    from routing import keeping
+
+    return keeping.arrow_of([{name: moment(value) for name, value in row.items()} for row in rows], schema)
 
 
 def _with(frame: DataFrame, columns: dict[str, Column]) -> DataFrame:

@@ -78,20 +78,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.progress("linting")
     try:
         done = lint(
-            spark,
             frames,
             now=now,
             expiring_within_days=asked.expiring_within_days,
             suppress=asked.suppress,
             resolved=None if resolution is None else resolution.resolved_routes,
         )
-        try:
-            return _show(done, options, console)
-        finally:
-            done.unpersist()
     finally:
         if resolution is not None:
             resolution.unpersist()
+    return report(done, options, console)
 
 
 def _percent(text: str) -> float:
@@ -108,7 +104,7 @@ def _now(options: argparse.Namespace) -> datetime:
 def _frames(spark: SparkSession, settings: config.Config, *, with_messages: bool) -> dict[str, DataFrame]:
     """Every input that is needed and that the configuration names, each at its newest version."""
     from routing import tables
-    from routing.analysis.lint.linting import READ
+    from routing.analysis.lint.reading import READ
 
     wanted = (*READ, "messages") if with_messages else READ
     named = {key: where for key, where in settings.tables.items() if key in wanted}
@@ -127,13 +123,12 @@ def _resolution(spark: SparkSession, settings: config.Config, frames: Mapping[st
     )
 
 
-def _show(done: Lint, options: argparse.Namespace, console: Console) -> int:
-    found = [row.asDict() for row in done.findings.collect()]
-    suppressed = done.suppressed.count()
+def report(done: Lint, options: argparse.Namespace, console: Console) -> int:
+    """Print what was found; the exit status."""
+    found, suppressed = [dict(row) for row in done.findings], len(done.suppressed)
     routes = used = None
     if done.coverage is not None:
-        rows = done.coverage.collect()
-        routes, used = sum(row["routes"] for row in rows), sum(row["used"] for row in rows)
+        routes, used = (sum(row[name] for row in done.coverage) for name in ("routes", "used"))
     if options.format == "json":
         result: dict[str, Any] = {"findings": found, "suppressed": suppressed}
         if routes is not None:

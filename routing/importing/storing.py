@@ -20,8 +20,7 @@ from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
 from routing.locking import only_run
-from routing.schemas import INPUTS, KEPT
-from routing.validate import KEYS
+from routing.schemas import INPUTS, KEPT, KEYS
 
 SCHEMAS = {**INPUTS, **KEPT}
 ON = {

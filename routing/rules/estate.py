@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 
@@ -133,6 +133,16 @@ class Instance:
     def brokers(self) -> frozenset[str]:
         """The broker ids of its databases."""
         return frozenset(found.broker for found in self.databases.values() if found.broker is not None)
+
+    def at(self, t: int) -> Instance:
+        """The instance with the routes alone that are in force at a time."""
+        live: dict[str, dict[str | None, tuple[Route, ...]]] = {}
+        for database, by_service in self.routes.items():
+            for service, routes in by_service.items():
+                found = tuple(route for route in routes if route.is_live(t))
+                if found:
+                    live.setdefault(database, {})[service] = found
+        return replace(self, routes=live)
 
     def is_enabled(self, database: str) -> bool:
         """Whether the broker of a database is on; one that is not listed is taken to be."""

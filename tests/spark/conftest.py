@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 # compile for each takes longer than all that it does. What resolves messages is tested as it runs, generated.
 OF_FEW_ROWS = (
     *("test_bad_input", "test_demo", "test_explain", "test_explain_command"),
-    *("test_import", "test_incremental", "test_incremental_random", "test_joining", "test_keeping", "test_lint"),
+    *(
+        "test_faults",
+        "test_import",
+        "test_incremental",
+        "test_incremental_random",
+        "test_joining",
+        "test_keeping",
+        "test_lint",
+    ),
     *(
         "test_lint_command",
         "test_log_in_memory",

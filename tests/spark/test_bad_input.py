@@ -11,78 +11,15 @@ import pytest
 import routing
 from routing import cli, session
 from routing.errors import ConfigError, InputError
-from tests.frames import Tables, frame_of, frames
+from tests.faulty_rows import faulty_rows
+from tests.frames import frame_of, frames
 from tests.golden_texts import assert_golden
-from tests.stored import config_text, conversation, message, route, small_estate, store, written
+from tests.stored import config_text, route, small_estate, store, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.core
-EARLY, LATE = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
-BETWEEN = "2026-01-15T00:00:00Z"
-
-
-def _faulty_rows() -> Tables:
-    """Every fault that a row can have, and beside each the neighbour that is still right."""
-    hub = {"instance_name": "hub"}
-    sales = {**hub, "database_name": "Sales"}
-    far = "tcp://far:4022"
-    dialog = {**sales, "conversation_id": conversation(1), "is_initiator": True}
-    return {
-        "routes": [
-            route("doubled", "a", far),
-            route("doubled", "b", far),
-            route("doubled in time", "a", far, valid_from=EARLY, valid_to=BETWEEN),
-            route("doubled in time", "a", far, valid_from=EARLY, valid_to=EARLY),
-            route("overlap", "a", far, valid_from=EARLY, valid_to=LATE),
-            route("overlap", "a", far, valid_from=BETWEEN),
-            route("overlap with all time", "a", far),
-            route("overlap with all time", "a", far, valid_from=BETWEEN, valid_to=LATE),
-            route("meets", "a", far, valid_from=EARLY, valid_to=BETWEEN),
-            route("meets", "a", far, valid_from=BETWEEN),
-            route("empty version inside", "a", far, valid_from=EARLY, valid_to=LATE),
-            route("empty version inside", "a", far, valid_from=BETWEEN, valid_to=BETWEEN),
-            route("no scheme", "a", "far:4022"),
-            route("http", "a", "http://far:4022"),
-            route("long port", "a", "tcp://far:402200"),
-            route("no host", "a", "tcp://:4022"),
-            route("inner blank", "a", "tcp://far away:4022"),
-            route("ipv6", "a", " TCP://[::1]:4022// "),
-            route("no port", "a", "tcp://far"),
-            route("empty address", "a", ""),
-            route("null address", "a", None),  # type: ignore[arg-type]
-            route("mirror beside local", "a", "local", mirror_address=far),
-            route("mirror beside transport", "a", "TRANSPORT", mirror_address=far),
-            route("bad mirror", "a", far, mirror_address="LOCAL"),
-            route("empty mirror", "a", "LOCAL", mirror_address=""),
-            route("", "a", far),
-            {**route("null instance", "a", far), "instance_name": None},
-        ],
-        "databases": [
-            {**hub, "name": "doubled", "service_broker_guid": "x"},
-            {**hub, "name": "doubled", "service_broker_guid": "y"},
-            {**hub, "name": "no guid"},
-            {**hub, "name": "blank guid", "service_broker_guid": " {} "},
-            {**hub, "name": "zero guid", "service_broker_guid": "00000000-0000-0000-0000-000000000000"},
-            {"name": "null instance", "service_broker_guid": "z"},
-        ],
-        "services": [{**sales, "name": name} for name in ("doubled", "doubled", "DOUBLED", "")],
-        "instances": [
-            hub,
-            hub,
-            {"instance_name": "bad", "addresses": ["tcp://fine:1", "LOCAL"]},
-            {"instance_name": "nothing", "addresses": [None, ""]},
-        ],
-        "messages": [message(1, "//stock")],
-        "dialogs": [
-            dialog,
-            {**dialog, "conversation_id": conversation(1).lower()},
-            {**dialog, "is_initiator": False},
-            {**dialog, "conversation_id": conversation(2), "is_initiator": None},
-        ],
-        "route_requests": [{**sales, "service_name": "a", "message_id": "m1"}],
-    }
 
 
 def test_every_faulty_row_is_found(spark: SparkSession) -> None:
@@ -91,7 +28,7 @@ def test_every_faulty_row_is_found(spark: SparkSession) -> None:
     from routing.compiling import check_rows, conformed
     from routing.validate import findings
 
-    tables = frames(spark, _faulty_rows())
+    tables = frames(spark, faulty_rows())
     too_large = F.when(F.col("name") == "zero guid", F.lit(-(2**31) - 1)).otherwise(F.lit(2**31 - 1))
     tables["databases"] = tables["databases"].withColumn("database_id", too_large)
     clean = conformed(tables)

@@ -1,162 +1,31 @@
-"""Lint: every finding where it is and where it is not, and all findings on the seed estates; one run."""
+"""Lint of DataFrames finds what lint of Arrow tables does, and gives its rows to Spark."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from collections import Counter
+from typing import TYPE_CHECKING
 
-import pytest
-
-from routing.analysis.lint.catalogue import FINDINGS
-from routing.analysis.lint.options import Suppression
-from routing.demo.company import found_company
-from routing.demo.estates import document_estates
-from tests.frames import frame_of, frames, load_cases, merged, rows_of
-from tests.golden_texts import assert_golden
-from tests.lint_drafts import NOW, Tables, apart, pair, together
-from tests.lint_estates import HAS, HAS_NOT, Estate
-from tests.lint_messages import MESSAGES, RESOLVED, messages_estate
+from tests.frames import arrow, arrow_of, frame_of, frames, merged, rows_of
+from tests.lint_drafts import NOW
+from tests.lint_messages import RESOLVED
+from tests.spark.test_faults import random_tables
+from tests.unit.test_lint_findings import QUIET, all_estates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.analysis.lint.linting import Lint
 
-CASES = {
-    f"{kind}-{number}-{estate.code.lower()}": estate
-    for kind, estates in (("has", HAS), ("not", HAS_NOT))
-    for number, estate in enumerate(estates)
-}
-QUIET = (
-    Suppression(code="SBR036", instance_name="quiet/one"),
-    Suppression(instance_name="quiet/two", object="quiet:Stock"),
-)
-# By golden file the estates that the project ships: label → title and tables.
-SEEDS: dict[str, dict[str, tuple[str, Any]]] = {
-    "lint_documents.txt": {
-        f"document-{n}": (estate.title, estate.tables) for n, estate in enumerate(document_estates())
-    },
-    "lint_cases.txt": {
-        f"case-{n}": (f"{case['file']}: {case['case']}", case["tables"]) for n, case in enumerate(load_cases())
-    },
-    "lint_company.txt": {"company": ("the demo's company", found_company(random.Random(20260105)).draft.tables)},
-}
-OF_MESSAGES = {code for code, *_ in MESSAGES}
-Row = dict[str, Any]
-
-
-def _tables() -> Tables:
-    built = {label: estate.build().tables for label, estate in CASES.items()}
-    seeds = {label: tables for of_file in SEEDS.values() for label, (_, tables) in of_file.items()}
-    many = [apart(cast("Tables", tables), label) for label, tables in {**built, **seeds}.items()]
-    without_messages = [{key: rows for key, rows in tables.items() if key != "messages"} for tables in many]
-    quiet = apart(cast("Tables", pair().tables), "quiet")
-    return merged([*without_messages, quiet, messages_estate()])
-
-
-@cache
-def _lint(spark: SparkSession) -> Lint:
+def test_frames_and_arrow_tables_are_linted_alike(spark: SparkSession) -> None:
     from routing.analysis.lint.linting import lint
     from routing.schemas import RESOLVED_ROUTES
 
-    return lint(
-        spark,
-        frames(spark, _tables()),
-        now=NOW,
-        suppress=QUIET,
-        resolved=frame_of(spark, RESOLVED, RESOLVED_ROUTES),
-    )
-
-
-@cache
-def _rows(spark: SparkSession) -> list[Row]:
-    return rows_of(_lint(spark).findings)
-
-
-def _of(spark: SparkSession, label: str, *, of_messages: bool = False) -> list[Row]:
-    """The findings of one estate; only one has messages, and to all others every route is unused."""
-    rows = [row for row in _rows(spark) if (row["instance_name"] or "").startswith(f"{label}/")]
-    return [row for row in rows if (row["code"] in OF_MESSAGES) is of_messages]
-
-
-@pytest.mark.parametrize("label", CASES)
-def test_a_finding_is_where_it_belongs(spark: SparkSession, label: str) -> None:
-    estate: Estate = CASES[label]
-    got = [
-        tuple(together(row[name], label) for name in ("instance_name", "database_name", "object"))
-        for row in _of(spark, label)
-        if row["code"] == estate.code
-    ]
-    assert sorted(got, key=_readable) == sorted(estate.found, key=_readable)
-
-
-def _readable(found: Sequence[str | None]) -> tuple[str, ...]:
-    return tuple(part or "" for part in found)
-
-
-def test_every_finding_has_both_estates() -> None:
-    codes = {finding.code for finding in FINDINGS} - OF_MESSAGES
-    assert {estate.code for estate in HAS} == codes
-    assert {estate.code for estate in HAS_NOT} == codes
-
-
-@pytest.mark.parametrize("golden", list(SEEDS))
-def test_all_findings_on_the_seed_estates(spark: SparkSession, golden: str) -> None:
-    """Each line was judged by hand; the findings of messages are another test's."""
-    lines = []
-    for label, (title, _) in SEEDS[golden].items():
-        lines.append(f"# {title}")
-        lines += [
-            " | ".join(
-                together(row[column], label) or "-"
-                for column in ("code", "severity", "instance_name", "database_name", "object")
-            )
-            for row in _of(spark, label)
-        ]
-    assert_golden(golden, "\n".join(lines))
-
-
-def test_findings_that_messages_show(spark: SparkSession) -> None:
-    got = [
-        (row["code"], row["instance_name"], row["database_name"], row["object"], row["message"])
-        for row in _of(spark, "messages", of_messages=True)
-    ]
-    assert got == MESSAGES
-
-
-def test_coverage(spark: SparkSession) -> None:
-    """Routes that a message reports, was led back by, or that the transport may use count; versions are one."""
-    coverage = _lint(spark).coverage
-    assert coverage is not None
-    rows = {row["instance_name"]: (row["routes"], row["used"]) for row in rows_of(coverage)}
-    assert rows["messages/hub"] == (6, 4)
-    assert rows["has-0-sbr001/one"] == (2, 0)
-
-
-def test_rows_are_sorted_and_whole(spark: SparkSession) -> None:
-    rows = _rows(spark)
-    assert rows == sorted(rows, key=lambda row: tuple((v is not None, v or "") for v in list(row.values())[:-1]))
-    known = {f.code: (str(f.severity), f.advice) for f in FINDINGS}
-    assert {row["code"] for row in rows} == set(known)
-    assert all((row["severity"], row["advice"]) == known[row["code"]] for row in rows)
-    assert len({tuple(row.values()) for row in rows}) == len(rows)
-
-
-def test_the_engines_numbers(spark: SparkSession) -> None:
-    """SBR022 and SBR020 have the number of their reason, the others that of their code."""
-    numbers = {(row["code"], row["error_number"]) for row in _rows(spark)}
-    assert {n for code, n in numbers if code == "SBR022"} <= {9795, 9796}
-    assert {n for code, n in numbers if code == "SBR020"} <= {9793, 9795, 9796}
-    assert {n for code, n in numbers if code == "SBR006"} == {9744}
-    assert {n for code, n in numbers if code == "SBR026"} == {None}
-
-
-def test_suppressed_findings_are_set_apart(spark: SparkSession) -> None:
-    def shown(rows: list[Row]) -> list[tuple[str, str]]:
-        return [(row["code"], row["instance_name"]) for row in rows]
-
-    # The pair has both codes at both instances.
-    assert shown(_of(spark, "quiet")) == [("SBR023", "quiet/one"), ("SBR036", "quiet/two")]
-    assert shown(rows_of(_lint(spark).suppressed)) == [("SBR023", "quiet/two"), ("SBR036", "quiet/one")]
+    # Dialogs and requests in a DataFrame are looked through before they are read.
+    random = random_tables()
+    tables = merged([all_estates(), {key: random[key] for key in ("dialogs", "route_requests")}])
+    plain = lint(arrow(tables), now=NOW, suppress=QUIET, resolved=arrow_of(RESOLVED, RESOLVED_ROUTES))
+    resolved = frame_of(spark, RESOLVED, RESOLVED_ROUTES)
+    assert lint(frames(spark, tables), now=NOW, suppress=QUIET, resolved=resolved) == plain
+    codes = Counter(row["code"] for row in plain.findings)
+    assert codes["SBR010"] > 500
+    assert codes["SBR038"] > 1
+    assert rows_of(plain.findings.to_spark(spark)) == plain.findings.to_arrow().to_pylist() == list(plain.findings)

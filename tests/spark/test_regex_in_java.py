@@ -11,7 +11,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from routing import text
-from routing.analysis.lint import estate
 from routing.requests import missing_route
 from routing.terms import BLANKS
 from tests.adversaries import Text, texts
@@ -52,11 +51,9 @@ def test_java_takes_time_by_the_length(spark: SparkSession, use: Use) -> None:
 _READERS = {
     "comparable_address": lambda: text.comparable_address(F.col("x")),
     "is_tcp": lambda: text.is_tcp(F.col("x")),
-    "port": lambda: text.port(F.col("x")),
     "address_in_name": lambda: text.address_in_name(F.col("x")),
     "is_guid": lambda: text.is_guid(F.col("x")),
     "broker_id": lambda: text.broker_id(F.col("x")),
-    "host": lambda: estate.host(F.col("x")),
     "missing_route": lambda: missing_route(F.col("x"), "urn:x"),
 }
 _HOSTILE = [

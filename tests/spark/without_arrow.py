@@ -6,7 +6,8 @@ import sys
 
 if __name__ == "__main__":
     # None in place of a module makes its import fail, as where it is not installed.
-    sys.modules.update(dict.fromkeys(("pyarrow", "pandas", "numpy")))
+    for name in ("pyarrow", "pandas", "numpy"):
+        sys.modules[name] = None  # type: ignore[assignment]
     from routing import cli
 
     sys.exit(cli.main(sys.argv[1:]))

@@ -144,6 +144,14 @@ def test_law_of_the_rule_rooms(what: str) -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
+def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
+    law = IN_RULE_ROOMS["clocks and chance"]
+    rooms = [HOUSE / "faults.py", *(HOUSE / "rules").glob("*.py"), *(HOUSE / "analysis" / "lint").glob("*.py")]
+    assert len(rooms) > 20
+    found = {path.name: _breaches(law, path.read_text(encoding="utf-8")) for path in rooms}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
 def test_only_one_room_keeps_frames() -> None:
     """What is kept must be left out on Spark Connect, so that one room decides it."""
     persists = [p.name for p in _rooms() if ".persist(" in p.read_text(encoding="utf-8")]

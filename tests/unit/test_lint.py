@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,15 @@ import pytest
 
 from routing import cli
 from routing.analysis.lint.catalogue import FINDINGS, Severity
+from routing.analysis.lint.linting import Lint
 from routing.analysis.lint.options import LintSettings, Suppression, check_code, settings
 from routing.analysis.lint.pages import page
+from routing.columns import Rows
 from routing.commands import lint as command
 from routing.errors import ConfigError, ContractError
+from routing.schemas import FINDINGS as FOUND
+from routing.schemas import ROUTE_COVERAGE
 from tests.golden_texts import assert_golden
-from tests.unit.test_laws import IN_RULE_ROOMS, _breaches
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "lint"
@@ -92,27 +94,17 @@ def test_faults_of_the_section() -> None:
         settings([1], "job.yaml")
 
 
-class Frame:
-    """What the command takes of a DataFrame."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = rows
-
-    def collect(self) -> list[Any]:
-        return [type("Row", (dict,), {"asDict": lambda row: dict(row)})(row) for row in self._rows]
-
-    def count(self) -> int:
-        return len(self._rows)
+def done(*rows: Row, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> Lint:
+    """A result of lint; ``coverage``: routes and how many are used."""
+    covered = None
+    if coverage is not None:
+        covered = Rows(ROUTE_COVERAGE, ({"instance_name": "hub", "routes": coverage[0], "used": coverage[1]},))
+    return Lint(Rows(FOUND, rows), Rows(FOUND, (_row(0, "info"),) * suppressed), covered)
 
 
-class Done:
-    """A result of lint."""
-
-    def __init__(self, *severities: str, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> None:
-        self.findings = Frame([_row(n, severity) for n, severity in enumerate(severities)])
-        self.suppressed = Frame([{}] * suppressed)
-        routes, used = coverage or (0, 0)
-        self.coverage = None if coverage is None else Frame([{"routes": routes, "used": used}])
+def rows(*severities: str) -> list[Row]:
+    """A finding of each severity."""
+    return [_row(number, severity) for number, severity in enumerate(severities)]
 
 
 def _row(number: int, severity: str) -> Row:
@@ -172,21 +164,20 @@ def console() -> Console:
 )
 def test_fail_on(fail_on: str | None, severities: tuple[str, ...], status: int, console: Console) -> None:
     asked = options("--config", "x", *(["--fail-on", fail_on] if fail_on else []))
-    done: Any = Done(*severities, suppressed=1)
-    assert command._show(done, asked, console) == status
+    assert command.report(done(*rows(*severities), suppressed=1), asked, console) == status
 
 
 @pytest.mark.parametrize(
     ("under", "coverage", "status"), [("75", (4, 3), 0), ("75.1", (4, 3), 1), ("100", (0, 0), 0), ("0", (4, 0), 0)]
 )
 def test_fail_under(under: str, coverage: tuple[int, int], status: int, console: Console) -> None:
-    done: Any = Done(coverage=coverage)
-    assert command._show(done, options("--config", "x", "--fail-under", under), console) == status
+    asked = options("--config", "x", "--fail-under", under)
+    assert command.report(done(coverage=coverage), asked, console) == status
 
 
 def test_json_is_one_line(console: Console) -> None:
-    done: Any = Done("error", suppressed=2, coverage=(4, 3))
-    command._show(done, options("--config", "x", "--format", "json"), console)
+    found = done(*rows("error"), suppressed=2, coverage=(4, 3))
+    command.report(found, options("--config", "x", "--format", "json"), console)
     (line,) = console.printed
     assert "\n" not in line
     assert json.loads(line) == {
@@ -241,9 +232,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Open"},
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Opener"},
     ]
-    done: Any = Done(suppressed=2, coverage=(1200, 900))
-    done.findings = Frame(found)
-    assert command._show(done, asked, cli.Console(asked)) == 0
+    assert command.report(done(*found, suppressed=2, coverage=(1200, 900)), asked, cli.Console(asked)) == 0
     assert_golden("lint_table.txt", "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
 
 
@@ -251,8 +240,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_long_table_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x")
     asked.quiet, asked.log_format = True, "text"
-    done: Any = Done(*["info"] * 502)
-    command._show(done, asked, cli.Console(asked))
+    command.report(done(*rows(*["info"] * 502)), asked, cli.Console(asked))
     out = capsys.readouterr().out
     assert "SBR499" in out
     assert "SBR500" not in out.partition("What to do")[0]
@@ -262,12 +250,3 @@ def test_a_long_table_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_severities_are_worst_first() -> None:
     assert tuple(str(severity) for severity in Severity) == command._SEVERITIES
-
-
-@pytest.mark.parametrize("what", list(IN_RULE_ROOMS))
-def test_lint_collects_nothing_and_reads_no_clock(what: str) -> None:
-    """Findings of large tables are made where the tables are."""
-    rooms = sorted(PAGES.parent.glob("*.py"))
-    assert len(rooms) > 10
-    breaches = {path.name: _breaches(IN_RULE_ROOMS[what], path.read_text(encoding="utf-8")) for path in rooms}
-    assert {name: lines for name, lines in breaches.items() if lines} == {}

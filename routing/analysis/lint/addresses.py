@@ -1,103 +1,166 @@
-"""Findings on where a route leads: checks of one route row, beside what is known of the place."""
+"""Findings on one route row beside what is known of the place that it leads to."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from routing import text
-from routing.analysis.lint.estate import host
-from routing.analysis.lint.finding import found, listed, utc
-from routing.analysis.lint.refused import RouteRow
-from routing.matching import Bound, Route, any_service
+from routing.analysis.lint import refused
+from routing.analysis.lint.estate import Estate
+from routing.analysis.lint.finding import Found, listed, utc
+from routing.analysis.lint.refused import OPTIONS, RouteRow, catches_all
+from routing.rules import text
+from routing.rules.choosing import is_local
+from routing.rules.estate import Instance, Route
 from routing.terms import LOOPBACK_HOSTS, MSDB
 
-_DAY = 86_400
+_DAY = 86_400 * 1_000_000
 
 
-def checks(row: RouteRow, days: int) -> list[Column]:
-    """All findings of a row, each null where it does not apply.
+@dataclass(frozen=True)
+class Surroundings:
+    """What is known beside a route row.
 
-    Besides the columns of routes: own_addresses and databases (of the instance), places (array of the
-    instances at the address), ports (of the host), nearly (services whose names are nearly the route's).
+    nearly: services by a form in which nearly equal names are equal. ports: those of endpoints, by host.
     """
-    near = near_miss(row)
-    places = (pinned_to_nobody, no_port, other_port, local_catch_all, own_address)
-    return [near, expired(row), expires_soon(row, days), *(check(row) for check in places)]
+
+    estate: Estate
+    nearly: dict[str, set[str]]
+    ports: dict[str, set[str]]
+
+    def instance(self, row: RouteRow) -> Instance | None:
+        """The instance of a row, None for one that the tables do not list."""
+        name = row.place[0]
+        return self.estate.instances[name] if name in self.estate.listed else None
 
 
-def pinned_to_nobody(row: RouteRow) -> Column:
+Check = Callable[[RouteRow, Surroundings], "Found | None"]
+
+
+def route_rows(estate: Estate) -> Iterator[Found]:
+    """SBR001 to SBR009, SBR011, SBR015, SBR016, SBR029 to SBR032, SBR036, SBR037."""
+    known = _surroundings(estate)
+    for row in _rows(estate):
+        found = [check(row) for check in refused.CHECKS]
+        found += [check(row, known) for check in CHECKS]
+        if row.is_current:
+            found += [check(row, known) for check in OF_CURRENT]
+        yield from (one for one in found if one is not None)
+
+
+def _surroundings(estate: Estate) -> Surroundings:
+    nearly: dict[str, set[str]] = {}
+    for name in set(estate.tables["services"].values["name"]) - {None}:
+        nearly.setdefault(text.comparable_address(name), set()).add(name)
+    ports: dict[str, set[str]] = {}
+    for address in estate.places:
+        # An address without a port says nothing of the endpoint's.
+        host, port = text.host(address), text.port(address)
+        if host is not None and port is not None:
+            ports.setdefault(host, set()).add(port)
+    return Surroundings(estate, nearly, ports)
+
+
+def _rows(estate: Estate) -> Iterator[RouteRow]:
+    columns = estate.tables["routes"]
+    names = ("instance_name", "database_name", "name", "valid_from", "valid_to", "lifetime")
+    given = zip(columns.rows(*names), columns.rows(*OPTIONS), strict=True)
+    for (instance, database, name, valid_from, valid_to, lifetime), options in given:
+        service, broker, address, mirror = options
+        route = Route.of_row(name, service, broker, address, mirror, valid_from, valid_to, lifetime)
+        is_current = route.live_to is None or estate.now < route.live_to
+        yield RouteRow((instance, database), route, options, valid_to, lifetime, is_current, estate.now)
+
+
+def near_miss(row: RouteRow, known: Surroundings) -> Found | None:
+    """SBR016: nobody holds the service, but one whose name differs in case, blanks around or a slash after."""
+    service = row.route.service
+    nearly = None if service is None else known.nearly.get(text.comparable_address(service))
+    if nearly is None or service in nearly:
+        return None
+    return row.found("SBR016", "no database holds '%s', but there is '%s'", service, listed(nearly))
+
+
+def expired(row: RouteRow, known: Surroundings) -> Found | None:
+    """SBR029: the lifetime of the current version is over; a version that another one replaced is history."""
+    is_last = row.valid_to is None or row.now < row.valid_to
+    if row.lifetime is None or not is_last or row.now < row.lifetime:
+        return None
+    return row.found("SBR029", "it expired at %s", utc(row.lifetime))
+
+
+def expires_soon(row: RouteRow, known: Surroundings) -> Found | None:
+    """SBR030: the lifetime ends within the days asked for, and not because a version ends before."""
+    if row.lifetime is None or (row.valid_to is not None and row.valid_to <= row.lifetime):
+        return None
+    if row.lifetime > row.now + known.estate.days * _DAY:
+        return None
+    return row.found("SBR030", "it expires at %s", utc(row.lifetime))
+
+
+def pinned_to_nobody(row: RouteRow, known: Surroundings) -> Found | None:
     """SBR015: the place is known, forwards nothing, and none of its databases has the id.
 
     A place that is not in the tables may host any id, and a forwarder may know the way: both are left alone.
     """
-    here = ~F.exists("databases", lambda d: F.coalesce(d["broker"] == row.broker, F.lit(False)))
-    places = F.col("places")
-    is_dead_end = ~F.exists(places, lambda p: p["is_forwarding"] | F.array_contains(p["brokers"], row.broker))
-    nobody = F.when(text.is_local(row.address), here).otherwise(is_dead_end & (F.size(places) > 0))
-    where = F.when(text.is_local(row.address), F.col("instance_name")).otherwise(listed(places["instance_name"]))
-    pinned = row.is_current & row.service.isNotNull() & row.broker.isNotNull() & row.mirror.isNull()
-    return found("SBR015", pinned & nobody, row.name, "no database of %s has broker id %s", where, row.broker)
+    route, here = row.route, known.instance(row)
+    if route.service is None or route.broker is None or route.mirror_address is not None:
+        return None
+    if is_local(route):
+        places: tuple[Instance, ...] = () if here is None else (here,)
+    else:
+        places = known.estate.places.get(route.compared or "", ())
+        if any(place.is_forwarding for place in places):
+            return None
+    if not places or any(route.broker in place.brokers for place in places):
+        return None
+    where = listed(place.name for place in places)
+    return row.found("SBR015", "no database of %s has broker id %s", where, route.broker)
 
 
-def near_miss(row: RouteRow) -> Column:
-    """SBR016: nobody holds the service, but one whose name differs in case, blanks around or a slash after."""
-    nearly = F.col("nearly")
-    is_fault = row.is_current & nearly.isNotNull() & ~F.array_contains(nearly, row.service)
-    return found(
-        "SBR016", is_fault, row.name, "no database holds '%s', but there is '%s'", row.service, listed(nearly)
-    )
-
-
-def no_port(row: RouteRow) -> Column:
+def no_port(row: RouteRow, known: Surroundings) -> Found | None:
     """SBR031: a tcp address, or a mirror's, names no port."""
-
-    def lacks(address: Column) -> Column:
-        return F.when(text.is_tcp(address) & (text.port(address) == ""), address)
-
-    without = F.coalesce(lacks(row.address), lacks(row.mirror))
-    return found("SBR031", row.is_current & without.isNotNull(), row.name, "address '%s' names no port", without)
+    for address in (row.route.address, row.route.mirror_address):
+        if text.is_tcp(address) and text.port(address) is None:
+            return row.found("SBR031", "address '%s' names no port", address)
+    return None
 
 
-def other_port(row: RouteRow) -> Column:
+def other_port(row: RouteRow, known: Surroundings) -> Found | None:
     """SBR032: the host is known, and its endpoint listens elsewhere."""
-    port = text.port(row.address)
-    is_loopback = host(row.address).isin(*LOOPBACK_HOSTS)
-    own_ports = F.filter(F.transform("own_addresses", text.port), lambda p: p != "")
-    ports = F.when(is_loopback, own_ports).otherwise(F.col("ports"))
-    differs = (port != "") & (F.size(ports) > 0) & ~F.array_contains(ports, port)
-    is_fault = row.is_current & text.is_tcp(row.address) & differs
-    return found(
-        "SBR032", is_fault, row.name, "address '%s', but the endpoint's port is %s", row.address, listed(ports)
-    )
+    host, port = text.host(row.route.address), text.port(row.route.address)
+    if host is None or port is None:
+        return None
+    if host in LOOPBACK_HOSTS:
+        here = known.instance(row)
+        own = () if here is None else here.own_addresses
+        ports = {own_port for own_port in map(text.port, own) if own_port is not None}
+    else:
+        ports = known.ports.get(host, set())
+    if not ports or port in ports:
+        return None
+    return row.found("SBR032", "address '%s', but the endpoint's port is %s", row.route.address, listed(ports))
 
 
-def local_catch_all(row: RouteRow) -> Column:
+def local_catch_all(row: RouteRow, known: Surroundings) -> Found | None:
     """SBR036: what arrives for any service of the instance is accepted."""
-    message = Bound(F.lit(None).cast("string"), F.lit(None).cast("string"))
-    catches = any_service(message, Route(row.service, row.broker)) & text.is_local(row.address)
-    is_fault = row.is_current & (F.col("database_name") == MSDB) & catches
-    return found("SBR036", is_fault, row.name, "whatever arrives for a service of this instance is accepted")
+    if row.place[1] != MSDB or not catches_all(row.route):
+        return None
+    return row.found("SBR036", "whatever arrives for a service of this instance is accepted")
 
 
-def own_address(row: RouteRow) -> Column:
+def own_address(row: RouteRow, known: Surroundings) -> Found | None:
     """SBR037: the message comes back as if from the network, and in msdb is a loop."""
-    in_msdb = F.col("database_name") == MSDB
-    is_fault = row.is_current & F.array_contains("own_addresses", row.compared)
-    what = F.when(in_msdb, "what arrives is dropped as a loop").otherwise("msdb's routes decide, as for arrivals")
-    return found("SBR037", is_fault, row.name, "address '%s' is this instance's own: %s", row.address, what)
+    here = known.instance(row)
+    if here is None or row.route.compared not in here.own_addresses:
+        return None
+    in_msdb = row.place[1] == MSDB
+    what = "what arrives is dropped as a loop" if in_msdb else "msdb's routes decide, as for arrivals"
+    return row.found("SBR037", "address '%s' is this instance's own: %s", row.route.address, what)
 
 
-def expired(row: RouteRow) -> Column:
-    """SBR029: the lifetime of the current version is over; a version that another one replaced is history."""
-    lifetime, valid_to = F.col("lifetime"), F.col("valid_to")
-    is_last = valid_to.isNull() | (row.now < valid_to)
-    return found("SBR029", is_last & (lifetime <= row.now), row.name, "it expired at %s", utc(lifetime))
-
-
-def expires_soon(row: RouteRow, days: int) -> Column:
-    """SBR030: the lifetime ends within the days asked for, and not because a version ends before."""
-    lifetime, valid_to = F.col("lifetime"), F.col("valid_to")
-    ends_it = valid_to.isNull() | (lifetime < valid_to)
-    is_near = F.unix_micros(lifetime) <= F.unix_micros(row.now) + days * _DAY * 1_000_000
-    return found("SBR030", row.is_current & ends_it & is_near, row.name, "it expires at %s", utc(lifetime))
+CHECKS: tuple[Check, ...] = (expired,)
+# Of a version that is in force or will be.
+OF_CURRENT: tuple[Check, ...] = (
+    *(near_miss, expires_soon, pinned_to_nobody, no_port, other_port, local_catch_all, own_address),
+)

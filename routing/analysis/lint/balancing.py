@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import exploded, found, listed
-from routing.matching import Bound, Route, first_step, matching_step
+from routing.analysis.lint.finding import Found, found, listed
+from routing.rules.estate import Route
+from routing.rules.matching import Bound, step_of
 from routing.terms import MatchingStep
 
 
-def unbalanced(estate: Estate) -> DataFrame:
+def unbalanced(estate: Estate) -> Iterator[Found]:
     """SBR017: an open message's search ends with a route without broker id, before several ids are balanced.
 
     One finding for each such route.
     """
-    open_message = Bound(F.col("service"), F.lit(None).cast("string"))
-    step = matching_step(open_message, Route(F.col("service"), F.col("broker")))
-    grouped = (
-        estate.settings.routes.where(F.col("service").isNotNull())
-        .groupBy("instance_name", "database_name", "service")
-        .agg(F.collect_list(F.struct("name", "broker", step.alias("step"))).alias("routes"))
-    )
-    balanced = F.filter("routes", lambda r: r["step"] == int(MatchingStep.BALANCED))
-    opened = F.filter("routes", lambda r: r["step"] == int(MatchingStep.SERVICE))
-    ids = F.array_distinct(balanced["broker"])
-    shadowed = grouped.where(
-        (first_step(F.col("routes")["step"]) == int(MatchingStep.SERVICE)) & (F.size(ids) > 1)
-    ).select(
-        "instance_name", "database_name", "service", balanced.alias("balanced"), F.explode(opened).alias("open")
-    )
-    return exploded(
-        shadowed,
-        [
-            found(
-                "SBR017",
-                F.lit(True),
-                F.col("open.name"),
-                "open dialogs to '%s' take it and never %s",
-                F.col("service"),
-                listed(F.col("balanced")["name"]),
-            )
-        ],
-    )
+    grouped: dict[tuple[str, str, str], dict[MatchingStep, list[Route]]] = {}
+    for instance, database, route in estate.live:
+        if route.service is not None:
+            step = step_of(Bound(route.service, None), route)
+            if step is not None:
+                by_step = grouped.setdefault((instance, database, route.service), {})
+                by_step.setdefault(step, []).append(route)
+    for (instance, database, service), by_step in grouped.items():
+        balanced = by_step.get(MatchingStep.BALANCED, [])
+        if len({route.broker for route in balanced}) > 1:
+            never = listed(route.name or "" for route in balanced)
+            for route in by_step.get(MatchingStep.SERVICE, []):
+                said = "open dialogs to '%s' take it and never %s"
+                yield found("SBR017", (instance, database), route.name, said, service, never)

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Iterator
 
-from routing import validate
+from routing import faults
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import exploded, found
+from routing.analysis.lint.finding import Found, found
+from routing.columns import Columns
 from routing.terms import LOCAL_ADDRESS
 
 
-def refused_rows(estate: Estate) -> DataFrame:
+def refused_rows(estate: Estate) -> Iterator[Found]:
     """SBR010: a required value is missing, a key stands twice, versions overlap, an own address is none.
 
     The addresses of routes are findings of their own (SBR005, SBR006), so that here every route that has one
     has a good one.
     """
-    good = {
-        "address": F.when(F.col("address") != "", F.lit(LOCAL_ADDRESS)),
-        "mirror_address": F.lit(None).cast("string"),
+    routes = estate.tables["routes"].values
+    good: dict[str, list[str | None]] = {
+        "address": [address and LOCAL_ADDRESS for address in routes["address"]],
+        "mirror_address": [None] * len(routes["address"]),
     }
-    tables = {**estate.tables, "routes": estate.tables["routes"].withColumns(good)}
-    faults = validate.findings(tables)
-    # The first part of every key is the instance.
-    rows = faults.withColumns(
-        {
-            "instance_name": F.substring_index("row_key", ", ", 1),
-            "database_name": F.lit(None).cast("string"),
-        }
-    )
-    message = "table %s: %s"
-    return exploded(
-        rows, [found("SBR010", F.lit(True), F.col("row_key"), message, F.col("table_name"), F.col("fault"))]
-    )
+    for table, row_key, fault in faults.findings({**estate.tables, "routes": Columns({**routes, **good})}):
+        # The first part of every key is the instance.
+        instance = row_key.partition(", ")[0]
+        yield found("SBR010", (instance, None), row_key, "table %s: %s", table, fault)

@@ -1,79 +1,119 @@
-"""What all findings look at: the conformed tables, the rules' view of them, and who has which address."""
+"""What all findings look at: the tables as they are, the rules' view of them, and who has which address."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
-from routing import text
-from routing.configuration import Configuration, configuration
+from routing.columns import Columns, instances_of
+from routing.rules import text
+from routing.rules.estate import Database, Instance, Route
 from routing.terms import LOOPBACK_HOSTS
 
 # Every database of SQL Server holds services of these; nobody routes to them.
 _SYSTEM_SERVICES = "http://schemas.microsoft.com/SQL/"
+_NAMED_BY = {
+    "instances": ("instance_name",),
+    "databases": ("instance_name", "name"),
+    "services": ("instance_name", "database_name", "name"),
+    "routes": ("instance_name", "database_name", "name"),
+}
+
+
+class LiveRoute(NamedTuple):
+    """A route in force, and where it stands."""
+
+    instance: str
+    database: str
+    route: Route
+
+
+class Holder(NamedTuple):
+    """A database that holds a service."""
+
+    instance: str
+    database: Database
+    service: str
 
 
 @dataclass(frozen=True)
 class Estate:
-    """Conformed, not validated tables at one moment.
+    """Tables, which may hold rows that `resolve` refuses, at one moment.
 
-    settings: the rules' view; its routes are those in force at ``now``.
-    places: address (comparable text, no loopback), host, port, instance_name, is_forwarding, brokers (array).
-    days: how soon an end of a lifetime is near.
+    tables: as they were given. instances: the rules' view, of rows that have a whole key and routes that are in
+    force; also of instances that only other tables name. listed: the names of the others. now: microseconds since
+    1970. days: how soon an end of a lifetime is near.
     """
 
-    tables: Mapping[str, DataFrame]
-    settings: Configuration
-    places: DataFrame
-    now: Column
+    tables: Mapping[str, Columns]
+    instances: Mapping[str, Instance]
+    listed: frozenset[str]
+    now: int
     days: int
 
+    @cached_property
+    def live(self) -> tuple[LiveRoute, ...]:
+        """The routes in force."""
+        return tuple(
+            LiveRoute(instance.name, database, route)
+            for instance in self.instances.values()
+            for database, by_service in instance.routes.items()
+            for routes in by_service.values()
+            for route in routes
+        )
 
-def estate_of(tables: Mapping[str, DataFrame], now: datetime, days: int) -> Estate:
-    """The estate at a moment; ``tables`` are conformed, ``now`` has a zone."""
-    moment = F.lit(now)
-    whole = configuration(tables)
-    starts = F.col("live_from").isNull() | (F.col("live_from") <= moment)
-    lasts = F.col("live_to").isNull() | (moment < F.col("live_to"))
-    settings = replace(whole, routes=whole.routes.where(starts & lasts))
-    return Estate(tables, settings, _places(settings.instances), moment, days)
+    @cached_property
+    def places(self) -> Mapping[str, tuple[Instance, ...]]:
+        """Who has an address, as it is compared; loopback names lead nowhere from outside."""
+        found: dict[str, list[Instance]] = {}
+        for name in sorted(self.listed):
+            for address in self.instances[name].own_addresses:
+                if text.host(address) not in (None, *LOOPBACK_HOSTS):
+                    found.setdefault(address, []).append(self.instances[name])
+        return {address: tuple(instances) for address, instances in found.items()}
+
+    @cached_property
+    def holders(self) -> tuple[Holder, ...]:
+        """Who holds what."""
+        return tuple(
+            Holder(instance.name, database, service)
+            for instance in self.instances.values()
+            for service, databases in instance.holders.items()
+            for database in databases
+        )
+
+    def services_of_users(self, instance: Instance) -> Iterator[str]:
+        """The services of an instance's databases that somebody made."""
+        return filter(is_users, instance.holders)
 
 
-def _places(instances: DataFrame) -> DataFrame:
-    addresses = instances.select(
-        "instance_name",
-        "is_forwarding",
-        F.array_compact(F.transform("databases", lambda d: d["broker"])).alias("brokers"),
-        F.explode("own_addresses").alias("address"),
+def estate_of(tables: Mapping[str, Columns], now: int, days: int) -> Estate:
+    """The estate at a moment."""
+    keyed = {key: _with_keys(tables[key], names) for key, names in _NAMED_BY.items()}
+    listed = frozenset(keyed["instances"].values["instance_name"])
+    every = {name for columns in keyed.values() for name in columns.values["instance_name"]}
+    bare = sorted(every - listed)
+    given = keyed["instances"].values
+    keyed["instances"] = Columns(
+        {
+            name: [*values, *(bare if name == "instance_name" else [None] * len(bare))]
+            for name, values in given.items()
+        }
     )
-    with_host = addresses.withColumns({"host": host(F.col("address")), "port": text.port(F.col("address"))})
-    return with_host.where(~F.col("host").isin(*LOOPBACK_HOSTS))
+    instances = {name: instance.at(now) for name, instance in instances_of(keyed).items()}
+    return Estate(tables, instances, listed, now, days)
 
 
-def host(address: Column) -> Column:
-    """The host of a tcp address, as two are compared."""
-    bare = F.regexp_replace(text.comparable_address(address), r"\Atcp://", "")
-    return F.regexp_replace(bare, r":[0-9]{1,5}\z", "")
+def _with_keys(columns: Columns, names: tuple[str, ...]) -> Columns:
+    """The rows whose names are all there; the rules take no others."""
+    if not any(None in columns.values[name] for name in names):
+        return columns
+    kept = [place for place, key in enumerate(columns.rows(*names)) if None not in key]
+    return Columns({name: [values[place] for place in kept] for name, values in columns.values.items()})
 
 
-def is_users(service: Column) -> Column:
+def is_users(service: str) -> bool:
     """A service that somebody made, not one that every database holds."""
-    return ~service.startswith(_SYSTEM_SERVICES)
-
-
-def holders(estate: Estate) -> DataFrame:
-    """Who holds what, a row each: service, holder_instance, holder_database, holder_broker."""
-    return estate.settings.holders.select(
-        F.col("service"),
-        F.col("instance_name").alias("holder_instance"),
-        F.explode("holders").alias("holder"),
-    ).select(
-        "service",
-        "holder_instance",
-        F.col("holder.name").alias("holder_database"),
-        F.col("holder.broker").alias("holder_broker"),
-    )
+    return not service.startswith(_SYSTEM_SERVICES)

@@ -2,116 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-
-from routing.analysis.lint import probing, registry, traffic
-from routing.analysis.lint.catalogue import FINDINGS
+from routing.analysis.lint import reading, registry, traffic
+from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.estate import estate_of
-from routing.analysis.lint.finding import SHAPE
+from routing.analysis.lint.finding import Found
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
-from routing.conform import conform, in_shape
-from routing.errors import InputError
-from routing.keeping import Keeper, released_on_failure
-from routing.schemas import OPTIONAL_INPUTS
+from routing.analysis.lint.probing import answers_of
+from routing.analysis.lint.resolved import changed_picks, used_routes
+from routing.columns import Rows, Table
+from routing.schemas import FINDINGS, ROUTE_COVERAGE
 
-READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
-"""The tables that findings are made from."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
 class Lint:
-    """What `lint` returns; all frames are in the order in which they are printed.
+    """What `lint` returns; all rows are in the order in which they are printed.
 
     findings, suppressed: columns code, severity, instance_name, database_name, object, message, advice,
-    error_number. coverage: instance_name, routes, used; None where no resolved messages were given. They share
-    small frames that the session keeps until `unpersist`.
+    error_number. coverage: instance_name, routes, used; None where no resolved messages were given.
     """
 
-    findings: DataFrame
-    suppressed: DataFrame
-    coverage: DataFrame | None
-    kept: Keeper = field(default_factory=Keeper)
-
-    def unpersist(self) -> None:
-        """Let go of what was kept for these frames."""
-        self.kept.release()
+    findings: Rows
+    suppressed: Rows
+    coverage: Rows | None
 
 
 def lint(
-    spark: SparkSession,
-    tables: Mapping[str, DataFrame],
+    tables: Mapping[str, Table],
     *,
     now: datetime,
     expiring_within_days: int = DEFAULT_DAYS,
     suppress: Sequence[Suppression] = (),
-    resolved: DataFrame | None = None,
+    resolved: Table | None = None,
 ) -> Lint:
     """Faults and hazards of a configuration at one moment.
 
-    ``tables`` maps routes, databases, services, instances and, where there are any, dialogs and
-    route_requests to DataFrames (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC where
-    it has no zone. ``resolved`` are rows of ``resolved_routes``: with them routes that no message used
-    (SBR028) and dialogs whose pick changed (SBR039) are found, and coverage is known. The work is done at
-    once; no table is collected. Raises InputError where a table or column is missing.
+    ``tables`` maps routes, databases, services, instances and, where there are any, dialogs and route_requests to
+    DataFrames or Arrow tables (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC where it has
+    no zone. ``resolved`` are rows of ``resolved_routes``, either way: with them routes that no message used
+    (SBR028) and dialogs whose pick changed (SBR039) are found, and coverage is known. Raises InputError where a
+    table or column is missing.
     """
+    columns = reading.columns(tables)
     moment = now if now.tzinfo else now.replace(tzinfo=timezone.utc)
-    with released_on_failure() as keeper:
-        # Every family of findings reads these: each scan of a table is planned anew, files and all.
-        conformed = {key: keeper.cached(frame) for key, frame in _conformed(tables).items()}
-        given = estate_of(conformed, moment, expiring_within_days)
-        given = replace(given, settings=replace(given.settings, routes=keeper.cached(given.settings.routes)))
-        verdicts = keeper.keep(probing.verdicts(given))
-        used = None if resolved is None else keeper.keep(traffic.used_routes(resolved))
-        evidence = registry.Evidence(given, verdicts, resolved, used)
-        judged = keeper.keep(_judged(registry.all_found(evidence), suppress))
+    estate = estate_of(columns, (moment - _EPOCH) // timedelta(microseconds=1), expiring_within_days)
+    used = None if resolved is None else used_routes(resolved)
+    changed = [] if resolved is None else changed_picks(resolved)
+    every = registry.all_found(registry.Evidence(estate, answers_of(estate), used, changed))
+    suppressed = {one for one in every if any(_covers(part, one) for part in suppress)}
     return Lint(
-        findings=_ordered(judged.where(~F.col("is_suppressed"))),
-        suppressed=_ordered(judged.where("is_suppressed")),
-        coverage=None if used is None else traffic.coverage(given.tables["routes"], used).orderBy("instance_name"),
-        kept=keeper,
+        findings=_rows(every - suppressed),
+        suppressed=_rows(suppressed),
+        coverage=None if used is None else Rows(ROUTE_COVERAGE, tuple(traffic.coverage(columns["routes"], used))),
     )
 
 
-def _conformed(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    missing = [key for key in READ if key not in tables and key not in OPTIONAL_INPUTS]
-    if missing:
-        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a DataFrame for each")
-    return {key: conform(tables[key], key) for key in READ if key in tables}
-
-
-def _judged(found: DataFrame, suppress: Sequence[Suppression]) -> DataFrame:
-    """Distinct findings in their full columns, and is_suppressed."""
-    facts = F.create_map(
-        *(
-            part
-            for f in FINDINGS
-            for part in (
-                F.lit(f.code),
-                F.struct(F.lit(str(f.severity)).alias("severity"), F.lit(f.advice).alias("advice")),
-            )
-        )
-    )
-    known = found.distinct().withColumn("facts", F.element_at(facts, F.col("code")))
-    values = {"severity": F.col("facts.severity"), "advice": F.col("facts.advice")}
-    full = in_shape(known, SHAPE, values)
-    return full.withColumn("is_suppressed", _is_suppressed(suppress))
-
-
-def _is_suppressed(suppress: Sequence[Suppression]) -> Column:
+def _covers(one: Suppression, finding: Found) -> bool:
     """Whether a suppression's every given part is the finding's."""
-    return reduce(Column.__or__, (_covers(one) for one in suppress), F.lit(False))
+    parts = finding._asdict()
+    return all(parts[name] == value for name, value in vars(one).items() if value is not None)
 
 
-def _covers(one: Suppression) -> Column:
-    parts = (F.col(name).eqNullSafe(F.lit(value)) for name, value in vars(one).items() if value is not None)
-    return reduce(Column.__and__, parts)
+def _rows(found: Iterable[Found]) -> Rows:
+    """Findings in their full columns, sorted by them."""
+    names = FINDINGS.names
+    full = [_full(one) for one in found]
+    full.sort(key=lambda row: tuple((row[name] is not None, row[name] or "") for name in names))
+    return Rows(FINDINGS, tuple(full))
 
 
-def _ordered(findings: DataFrame) -> DataFrame:
-    return findings.select(*SHAPE.names).orderBy(*SHAPE.names)
+def _full(one: Found) -> dict[str, Any]:
+    known = BY_CODE[one.code]
+    values = {**one._asdict(), "severity": str(known.severity), "advice": known.advice}
+    return {name: values[name] for name in FINDINGS.names}

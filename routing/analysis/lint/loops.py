@@ -1,112 +1,133 @@
-"""Forwarding loops: messages that go from instance to instance and never arrive.
-
-What an instance forwards is read from the routing plan. The instances of one service and broker id are few, so
-that they stand in one array, and loops are found without joining a table with itself.
-"""
+"""Forwarding loops: messages that go from instance to instance and never arrive."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import exploded, found, listed
-from routing.analysis.lint.probing import ARRIVALS, ROUTES
-from routing.analysis.lint.shadows import addresses_of
-from routing.configuration import FROM_NETWORK
-from routing.joining import bounded
+from routing.analysis.lint.finding import Found, found, listed
+from routing.analysis.lint.probing import Answers, addresses_of
+from routing.rules import text
+from routing.rules.deciding import UNNAMED
 from routing.terms import MSDB, Outcome
 
-# A chain of forwarders is cut from both ends in each round: one of up to twice as many is told from a loop.
-_ROUNDS = 64
-_OPEN, _OTHER = "", "\x00"
-_EDGES = "array<struct<id:string,here:string,there:string>>"
+Edge = tuple[str, str]
+"""From an instance to one that it forwards to."""
+Ways = dict["str | None", dict[str, set[str]]]
+"""Where instances forward what is bound to an id (None: open, UNNAMED: to any other), by instance."""
 
 
-def loops(estate: Estate, verdicts: DataFrame) -> DataFrame:
+@dataclass
+class Names:
+    """What an instance names: any other service, or id, is to it like every other."""
+
+    services: set[str | None] = field(default_factory=set)
+    brokers: set[str | None] = field(default_factory=set)
+
+
+def loops(estate: Estate, given: Answers) -> Iterator[Found]:
     """SBR026: one finding a service and set of instances, under the first of them by name."""
-    hops = _hops(estate, verdicts)
-    named = (
-        hops.where("service != ''")
-        .groupBy("service")
-        .agg(*_gathered(), F.collect_set(F.struct("id", "here")).alias("known"))
-        .where(F.size("edges") > 0)
-    )
-    # One row, also where nothing is forwarded for any service.
-    rest = hops.where("service = ''").agg(F.collect_set(_edge()).alias("rest"))
-    named = named.crossJoin(bounded(rest)).select("service", "edges", "known", "rest", F.col("ids"))
-    by_id = named.withColumn("id", F.explode("ids")).withColumn("own", _own_edges())
-    whole = by_id.select("service", "own", F.concat("own", _rest_edges()).alias("edges"))
-    anything = rest.select(F.lit("any other service").alias("service"), F.col("rest").alias("own"))
-    anything = anything.withColumn("id", F.explode(F.array(F.lit(_OPEN), F.lit(_OTHER))))
-    anything = anything.withColumn("own", F.filter("own", lambda e: e["id"] == F.col("id")))
-    every = whole.unionByName(anything.select("service", "own", F.col("own").alias("edges")))
-    left = every.withColumn("left", _circles(F.col("edges")))
-    # Where only the edges for any service go round, the finding for these says so.
-    is_own = F.exists("left", lambda e: F.array_contains("own", e))
-    around = left.where(is_own).select(
-        "service", F.array_sort(F.array_distinct(F.col("left")["here"])).alias("instances")
-    )
-    rows = around.distinct().select(
-        F.get("instances", F.lit(0)).alias("instance_name"),
-        F.lit(MSDB).alias("database_name"),
-        "service",
-        "instances",
-    )
-    message = "messages for it go round between %s"
-    return exploded(rows, [found("SBR026", F.lit(True), F.col("service"), message, listed(F.col("instances")))])
+    ways, rest = _ways(estate, given)
+    for service, own in ways.items():
+        asked = {here for by_instance in own.values() for here in by_instance}
+        for broker in own:
+            edges = _reached(asked, _forwarding(broker, own, asked, rest))
+            yield from _around(service, asked, edges)
+    for by_instance in (rest.get(None, {}), rest.get(UNNAMED, {})):
+        edges = [(here, there) for here, others in by_instance.items() for there in others]
+        yield from _around("any other service", by_instance, edges)
 
 
-def _hops(estate: Estate, verdicts: DataFrame) -> DataFrame:
-    """Where each instance sends what arrives: service ('' for any other), id, here, there (null: not on)."""
-    choice = F.col("choice")
-    is_other = F.col("bound_broker").isNotNull() & (F.col("key_broker") == "")
-    arriving = verdicts.where(
-        (F.col("key_database") == FROM_NETWORK) & F.col("purpose").isin(ARRIVALS, ROUTES)
-    ).select(
-        F.col("key_service").alias("service"),
-        F.when(is_other, F.lit(_OTHER)).otherwise(F.col("key_broker")).alias("id"),
-        F.col("instance_name").alias("here"),
-        F.explode_outer(F.when(choice["outcome"] == str(Outcome.FORWARDED), addresses_of(choice))).alias(
-            "address"
-        ),
-    )
-    places = estate.places.select("address", F.col("instance_name").alias("there"))
-    return arriving.join(bounded(places), "address", how="left")
+def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[Found]:
+    """The finding on a service; where only ways for any service go round, the finding for these says so."""
+    circles = _circles(edges)
+    instances = sorted({here for here, _ in circles})
+    if not set(asked).isdisjoint(instances):
+        said = "messages for it go round between %s"
+        yield found("SBR026", (instances[0], MSDB), service, said, listed(instances))
 
 
-def _edge() -> Column:
-    return F.when(F.col("there").isNotNull(), F.struct("id", "here", "there"))
+def _ways(estate: Estate, given: Answers) -> tuple[dict[str, Ways], Ways]:
+    """Where each instance sends what arrives for a service that it names, by service, and for any other."""
+    names = _names(estate)
+    ways: dict[str, Ways] = {}
+    rest: Ways = {}
+    for verdict in given.arriving:
+        here, _, service, broker = verdict.asked
+        own = names[here]
+        known = ways.setdefault(service, {}) if service is not None and service in own.services else rest
+        bound = broker if broker is None or broker in own.brokers else UNNAMED
+        targets = known.setdefault(bound, {}).setdefault(here, set())
+        for leg in verdict.legs:
+            if leg.end.outcome is Outcome.FORWARDED:
+                addresses = addresses_of(leg, service)
+                targets.update(place.name for one in addresses for place in estate.places.get(one, ()))
+    return ways, rest
 
 
-def _gathered() -> list[Column]:
-    return [F.collect_set(_edge()).alias("edges"), F.collect_set("id").alias("ids")]
+def _names(estate: Estate) -> Mapping[str | None, Names]:
+    """What the routes, in any version, the services and the databases of each instance name."""
+    found: dict[str | None, Names] = defaultdict(Names)
+    for name, instance in estate.instances.items():
+        found[name].brokers.update(instance.brokers)
+    routes = estate.tables["routes"].rows("instance_name", "remote_service_name", "broker_instance")
+    for instance_name, service, broker in routes:
+        found[instance_name].services.add(service)
+        found[instance_name].brokers.add(text.broker_id(broker))
+    for instance_name, service in estate.tables["services"].rows("instance_name", "name"):
+        found[instance_name].services.add(service)
+    return found
 
 
-def _own_edges() -> Column:
-    """The edges of an id: those for it, and those for any other id of instances that do not know this one."""
+def _forwarding(broker: str | None, own: Ways, asked: set[str], rest: Ways) -> Callable[[str], set[str]]:
+    """Where an instance forwards a message for a service, bound to an id.
 
-    def counts(edge: Column) -> Column:
-        pair = F.struct(F.col("id").alias("id"), edge["here"].alias("here"))
-        is_other = (F.col("id") != _OPEN) & (edge["id"] == _OTHER) & ~F.array_contains("known", pair)
-        return (edge["id"] == F.col("id")) | is_other
+    An instance that does not name the service sends it on as any other, one that does not name the id as bound
+    to any other.
+    """
+    other = None if broker is None else UNNAMED
 
-    return F.filter("edges", counts).cast(_EDGES)
+    def forwards(here: str) -> set[str]:
+        if here not in asked:
+            return rest.get(other, {}).get(here, set())
+        bound = broker if here in own[broker] else other
+        return own.get(bound, {}).get(here, set())
+
+    return forwards
 
 
-def _rest_edges() -> Column:
-    """The edges for any service of instances that do not know this one."""
-    wanted = F.when(F.col("id") == _OPEN, _OPEN).otherwise(_OTHER)
-    here = F.col("known")["here"]
-    return F.filter("rest", lambda e: (e["id"] == wanted) & ~F.array_contains(here, e["here"])).cast(_EDGES)
+def _reached(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list[Edge]:
+    """The ways that a message from any of the instances can go."""
+    seen, edges = set(starts), []
+    ahead = list(seen)
+    while ahead:
+        here = ahead.pop()
+        for there in forwards(here):
+            edges.append((here, there))
+            if there not in seen:
+                seen.add(there)
+                ahead.append(there)
+    return edges
 
 
-def _circles(edges: Column) -> Column:
+def _circles(edges: list[Edge]) -> list[Edge]:
     """The edges that are left when those with nothing before or nothing after are taken away, again and again."""
+    forward = _pruned(edges)
+    return [(here, there) for there, here in _pruned([(there, here) for here, there in forward])]
 
-    def pruned(left: Column, _: Column) -> Column:
-        starts, ends = left["here"], left["there"]
-        return F.filter(left, lambda e: F.array_contains(starts, e["there"]) & F.array_contains(ends, e["here"]))
 
-    rounds = F.sequence(F.lit(1), F.greatest(F.least(F.size(edges), F.lit(_ROUNDS)), F.lit(1)))
-    return F.aggregate(rounds, edges.cast(_EDGES), pruned)
+def _pruned(edges: list[Edge]) -> list[Edge]:
+    """The edges that are left when those with nothing after are taken away, again and again."""
+    before: dict[str, list[str]] = {}
+    for here, there in edges:
+        before.setdefault(there, []).append(here)
+    after = Counter(here for here, _ in edges)
+    ends = [there for there in before if not after[there]]
+    while ends:
+        for here in before.get(ends.pop(), ()):
+            after[here] -= 1
+            if not after[here]:
+                ends.append(here)
+    return [(here, there) for here, there in edges if after[here] and after[there]]

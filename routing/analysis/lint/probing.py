@@ -1,214 +1,228 @@
-"""Questions that a configuration must answer, put to the routing plan as if they were messages.
+"""Questions that a configuration must answer, put to the rules as if they were messages.
 
-The plan is the one that `resolve` joins its messages with, so that a finding on what becomes of a message
-holds no rule of its own.
+What they come to is what `routing.rules` decides: a finding on what becomes of a message holds no rule of its own.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
-from routing import keys as routing_keys
-from routing.analysis.lint.estate import Estate, holders, is_users
-from routing.configuration import FROM_NETWORK, Features
-from routing.joining import bounded
-from routing.plan import routing_plan
-from routing.terms import BROKER_CONFIGURATION_SERVICE, MSDB, NETWORK_KIND
-
-# Why a question is asked: for routes; for what arrives; where a route can be asked for; for replies.
-ROUTES, ARRIVALS, ASKING, RETURNS = "routes", "arrivals", "asking", "returns"
-# Names that no table holds: they stand for all that nothing names (keys.py).
-_NO_SERVICE, _NO_SERVICE_WITH_ADDRESS = "\x00", "tcp://\x01.invalid:1/\x00"
-_NO_BROKER = "\x00"
-_ASKED = (
-    "purpose",
-    "instance_name",
-    "key_database",
-    "to_service_name",
-    "bound_broker",
-    "is_initiator",
-    "by_instance",
-    "by_database",
-    "by_name",
-)
-# Routes are those of one moment, so that nothing changes in time; an own address is a finding of its own row.
-_USES = Features(versions=False, own_addresses=False, transport=True, requests=True, requests_twice=False)
+from routing.analysis.lint.estate import Estate, Holder, LiveRoute, is_users
+from routing.rules import matching, text
+from routing.rules.choosing import is_network
+from routing.rules.deciding import UNNAMED, Key, Leg, decide_at, scope_of
+from routing.rules.estate import ARRIVALS, NameAddress, Route
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 
-def verdicts(estate: Estate) -> DataFrame:
-    """What becomes of every question: a row for each choice that the plan has for it.
+class Asked(NamedTuple):
+    """Who asks for what: ``database`` None for an arrival, ``service`` None for a name that nothing names."""
 
-    Columns: those of `_ASKED`, `keys.KEY`, and choice (see `plan.CHOICE`). by_instance, by_database, by_name:
-    for arrivals a route that leads here, null where none does; for replies the initiator's database and service.
+    instance: str
+    database: str | None
+    service: str | None
+    broker: str | None
+
+
+class By(NamedTuple):
+    """Who is behind a question: for arrivals a route that leads here, for replies the initiator's service."""
+
+    instance: str
+    database: str
+    name: str
+
+    @property
+    def sender(self) -> str:
+        """The database, with its instance."""
+        return f"{self.instance}.{self.database}"
+
+
+class Verdict(NamedTuple):
+    """What becomes of a question: a leg for each broker id that may be picked."""
+
+    asked: Asked
+    legs: tuple[Leg, ...]
+    by: By | None = None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The instance, and the database whose routes were searched."""
+        return self.asked.instance, scope_of(self.asked.database)
+
+
+class Said(NamedTuple):
+    """What routes may share: their scope, and the service and the broker id that they name."""
+
+    instance: str
+    database: str
+    service: str | None
+    broker: str | None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The scope."""
+        return self.instance, self.database
+
+
+class Answers(NamedTuple):
+    """The verdicts by the reason for asking.
+
+    routes: for routes; arrivals: for what arrives; asking: where a route can be asked for; returns: for replies.
+    contested: routes that say the same as another one of their scope, by what they say. One that is alone answers
+    every message that is bound to its id (or, without one, to an id that nothing names), so that only these can
+    stand in another's shade.
     """
-    asked = routing_keys.in_scope(_questions(estate), estate.settings)
-    keyed = routing_keys.keyed(asked, estate.settings, transport=True).drop("own_addresses")
-    plan = routing_plan(keyed.select(*routing_keys.KEY).distinct(), estate.settings, _USES)
-    # A key has one row in a plan without times, so the join keeps the number of questions.
-    joined = keyed.join(plan.drop("valid_from", "valid_to"), list(routing_keys.KEY), how="inner")
-    return joined.withColumn("choice", F.explode("choices")).drop("choices")
+
+    contested: Mapping[Said, Sequence[Route]]
+    routes: Sequence[Verdict]
+    arrivals: Sequence[Verdict]
+    asking: Sequence[Verdict]
+    returns: Sequence[Verdict]
+
+    @property
+    def arriving(self) -> Iterator[Verdict]:
+        """All that was asked for arrivals of routes and others."""
+        yield from (verdict for verdict in self.routes if verdict.asked.database is None)
+        yield from self.arrivals
 
 
-def scope(database: Column) -> Column:
-    """The key_database of a scope: msdb's routes are for arrivals."""
-    return F.when(database == MSDB, FROM_NETWORK).otherwise(database)
-
-
-def database_of(scope_key: Column) -> Column:
-    """The database whose routes a key_database searches."""
-    return F.when(scope_key == FROM_NETWORK, MSDB).otherwise(scope_key)
-
-
-def _questions(estate: Estate) -> DataFrame:
-    parts = (_for_routes(estate), _for_arrivals(estate), _for_asking(estate), _for_returns(estate))
-    return reduce(DataFrame.unionByName, parts).where(F.col("instance_name").isNotNull())
-
-
-def _question(rows: DataFrame, purpose: str, **columns: Column) -> DataFrame:
-    nothing = F.lit(None).cast("string")
-    given = {"purpose": F.lit(purpose), "is_initiator": F.lit(True), **columns}
-    return rows.select(*(given.get(name, nothing).alias(name) for name in _ASKED))
-
-
-def contested(estate: Estate) -> DataFrame:
-    """Routes that share service and broker id with another one of their scope, a row each group.
-
-    Columns: instance_name, database_name, service, broker, routes (array of struct name, kind). A route that
-    is alone answers every message that is bound to its id (or, without one, to an id that nothing names), so
-    that only these can stand in another's shade. Routes that match in no step (D3) are left out.
-    """
-    return (
-        estate.settings.routes.where("service IS NOT NULL OR broker IS NULL")
-        .groupBy("instance_name", "database_name", "service", "broker")
-        .agg(F.collect_list(F.struct("name", "kind")).alias("routes"))
-        .where(F.size("routes") > 1)
+def answers_of(estate: Estate) -> Answers:
+    """Ask all questions; instances that the tables do not list answer none."""
+    said = _by_what_they_say(estate)
+    return Answers(
+        {what: routes for what, routes in said.items() if len(routes) > 1},
+        tuple(_for_routes(estate, said)),
+        tuple(_for_arrivals(estate)),
+        tuple(_for_asking(estate)),
+        tuple(_for_returns(estate)),
     )
 
 
-def _for_routes(estate: Estate) -> DataFrame:
+def _legs(
+    estate: Estate, asked: Asked, *, is_initiator: bool = True, unnamed: NameAddress = NameAddress.NONE
+) -> tuple[Leg, ...]:
+    """The first search of each decision: an own address that leads to a second one is a finding of its route."""
+    instance, (_, database, service, broker) = estate.instances[asked.instance], asked
+    if service is None:
+        key = Key(database, None, broker, is_initiator, unnamed)
+    else:
+        key = Key.of_names(instance, database, service, broker, is_initiator=is_initiator)
+    return tuple(decision.first for decision in decide_at(key, instance, estate.now))
+
+
+def addresses_of(leg: Leg, service: str | None) -> set[str]:
+    """The addresses, as they are compared, that the transport may use: the reported route's and the others'."""
+    named = text.address_in_name(service) if leg.reads_address else leg.address
+    written = (named, *(route.address for route in leg.alternatives))
+    return {text.comparable_address(address) for address in written if address is not None}
+
+
+def _by_what_they_say(estate: Estate) -> dict[Said, list[Route]]:
+    """The routes in force that match in any step, of instances that the tables list."""
+    said: dict[Said, list[Route]] = {}
+    for instance, database, route in estate.live:
+        bound = matching.Bound(route.service, route.broker)
+        if instance in estate.listed and matching.step_of(bound, route) is not None:
+            said.setdefault(Said(instance, database, route.service, route.broker), []).append(route)
+    return said
+
+
+def _for_routes(estate: Estate, said: Mapping[Said, Sequence[Route]]) -> Iterator[Verdict]:
     """Messages that contested routes and those of msdb could match: open, bound to their id, to another id.
 
     A route for any service is asked with names that nothing names, with and without an address in them.
     """
-    nothing = F.lit(None).cast("string")
-    unnamed = F.array(F.lit(_NO_SERVICE), F.lit(_NO_SERVICE_WITH_ADDRESS))
-    names = F.when(F.col("service").isNull(), unnamed).otherwise(F.array("service"))
-    ids = F.array_distinct(F.array(nothing, F.lit(_NO_BROKER), F.col("broker")))
-    columns = ("instance_name", "database_name", "service", "broker")
-    in_msdb = estate.settings.routes.where(F.col("database_name") == MSDB)
-    routes = (
-        in_msdb.where("service IS NOT NULL OR broker IS NULL")
-        .select(*columns)
-        .unionByName(contested(estate).select(*columns))
-        .select("instance_name", "database_name", F.explode(names).alias("service"), ids.alias("ids"))
-    )
-    rows = routes.withColumn("broker", F.explode("ids")).select(*columns).distinct()
-    return _question(
-        rows,
-        ROUTES,
-        instance_name=F.col("instance_name"),
-        key_database=scope(F.col("database_name")),
-        to_service_name=F.col("service"),
-        bound_broker=F.col("broker"),
-    )
+    questions: dict[Asked, None] = {}
+    for (instance, database, service, broker), routes in said.items():
+        if len(routes) > 1 or database == ARRIVALS:
+            for bound in (None, UNNAMED, broker):
+                questions[Asked(instance, _sender(database), service, bound)] = None
+    for asked in questions:
+        yield Verdict(asked, _legs(estate, asked))
+        if asked.service is None:
+            yield Verdict(asked, _legs(estate, asked, unnamed=NameAddress.ELSEWHERE))
 
 
-def named_routes(estate: Estate) -> DataFrame:
-    """Routes to other places, by service name: by_instance, by_database, by_name, service, broker, address."""
-    return estate.settings.routes.where((F.col("kind") == NETWORK_KIND) & F.col("service").isNotNull()).select(
-        F.col("instance_name").alias("by_instance"),
-        F.col("database_name").alias("by_database"),
-        F.col("name").alias("by_name"),
-        "service",
-        "broker",
-        F.col("same_address.address").alias("address"),
-    )
+def _sender(database: str) -> str | None:
+    """The origin whose messages search a database's routes: those of msdb are for arrivals."""
+    return None if database == ARRIVALS else database
 
 
-def _leading(estate: Estate) -> DataFrame:
-    """Named routes with the other instances whose address they have (instance_name)."""
-    places = estate.places.select("instance_name", "address")
-    led = named_routes(estate).join(bounded(places), "address", how="inner")
-    return led.where(F.col("instance_name") != F.col("by_instance"))
+def _named_routes(estate: Estate) -> Iterator[LiveRoute]:
+    """Routes to other places, by service name."""
+    return (live for live in estate.live if is_network(live.route) and live.route.service is not None)
 
 
-def _for_arrivals(estate: Estate) -> DataFrame:
+def _leading(estate: Estate) -> Iterator[tuple[LiveRoute, str]]:
+    """Named routes with the other instances whose address they have."""
+    for live in _named_routes(estate):
+        for place in estate.places.get(live.route.compared or "", ()):
+            if place.name != live.instance:
+                yield live, place.name
+
+
+def _for_arrivals(estate: Estate) -> Iterator[Verdict]:
     """What others route here, and every service that is here; the first route by name speaks for all."""
-    by = F.struct("by_instance", "by_database", "by_name")
-    led = _leading(estate).select("instance_name", "service", "broker", by.alias("by"))
-    nobody = F.lit(None).cast(led.schema["by"].dataType)
-    held = estate.settings.holders.where(is_users(F.col("service"))).select(
-        "instance_name", "service", F.lit(None).cast("string").alias("broker"), nobody.alias("by")
-    )
-    first = led.unionByName(held).groupBy("instance_name", "service", "broker").agg(F.min("by").alias("by"))
-    return _question(
-        first,
-        ARRIVALS,
-        instance_name=F.col("instance_name"),
-        key_database=F.lit(FROM_NETWORK),
-        to_service_name=F.col("service"),
-        bound_broker=F.col("broker"),
-        by_instance=F.col("by.by_instance"),
-        by_database=F.col("by.by_database"),
-        by_name=F.col("by.by_name"),
-    )
+    first: dict[Asked, By | None] = {}
+    for live, instance in _leading(estate):
+        asked = Asked(instance, None, live.route.service, live.route.broker)
+        by = By(live.instance, live.database, live.route.name or "")
+        other = first.get(asked)
+        first[asked] = by if other is None else min(by, other)
+    for name in estate.listed:
+        for service in estate.services_of_users(estate.instances[name]):
+            first.setdefault(Asked(name, None, service, None), None)
+    for asked, leading in first.items():
+        yield Verdict(asked, _legs(estate, asked), leading)
 
 
-def _for_asking(estate: Estate) -> DataFrame:
+def _for_asking(estate: Estate) -> Iterator[Verdict]:
     """The services of an instance, asked in each scope that has a BrokerConfiguration route."""
-    asking = (
-        estate.settings.routes.where(F.col("service") == BROKER_CONFIGURATION_SERVICE)
-        .select("instance_name", "database_name")
-        .distinct()
-    )
-    held = estate.settings.holders.where(is_users(F.col("service"))).select("instance_name", "service")
-    return _question(
-        held.join(bounded(asking), "instance_name", how="inner"),
-        ASKING,
-        instance_name=F.col("instance_name"),
-        key_database=scope(F.col("database_name")),
-        to_service_name=F.col("service"),
-    )
+    scopes = {
+        (live.instance, live.database): None
+        for live in estate.live
+        if live.route.service == BROKER_CONFIGURATION_SERVICE and live.instance in estate.listed
+    }
+    for name, database in scopes:
+        for service in estate.services_of_users(estate.instances[name]):
+            asked = Asked(name, _sender(database), service, None)
+            yield Verdict(asked, _legs(estate, asked))
 
 
-def _for_returns(estate: Estate) -> DataFrame:
-    """A reply to each service of a database that sends here by a named route, bound to that database's id.
+def _for_returns(estate: Estate) -> Iterator[Verdict]:
+    """A reply to each service of a database that sends here by a named route, bound to that database's id."""
+    initiators: dict[tuple[str, str], list[Holder]] = {}
+    for holder in estate.holders:
+        if is_users(holder.service) and holder.database.broker is not None:
+            initiators.setdefault((holder.instance, holder.database.name), []).append(holder)
+    for (by_instance, by_database), instance, database in _ends(estate):
+        for initiator in initiators.get((by_instance, by_database), ()):
+            # Sent from the database, msdb too: what a target answers does not arrive there.
+            asked = Asked(instance, database, initiator.service, initiator.database.broker)
+            by = By(by_instance, by_database, initiator.service)
+            yield Verdict(asked, _legs(estate, asked, is_initiator=False), by)
+
+
+def _ends(estate: Estate) -> dict[tuple[tuple[str, str], str, str], None]:
+    """The databases that send, each with an instance and a database that it sends to by a named route.
 
     Who a route leads to is known where it is pinned to an id, or its address is the holder's own.
     """
-    sending = named_routes(estate).where(F.col("by_database") != MSDB)
-    held = holders(estate).withColumnRenamed("holder_instance", "instance_name")
-    pinned = sending.where(F.col("broker").isNotNull()).join(
-        held.withColumnRenamed("holder_broker", "broker"), ["service", "broker"], how="inner"
-    )
-    opened = _leading(estate).where(F.col("broker").isNull() & (F.col("by_database") != MSDB))
-    open_ends = opened.join(held.drop("holder_broker"), ["service", "instance_name"], how="inner")
-    columns = ["by_instance", "by_database", "instance_name", "holder_database"]
-    ends = pinned.select(*columns).unionByName(open_ends.select(*columns)).distinct()
-    initiators = (
-        holders(estate)
-        .where(is_users(F.col("service")))
-        .select(
-            F.col("holder_instance").alias("by_instance"),
-            F.col("holder_database").alias("by_database"),
-            F.col("service").alias("by_name"),
-            "holder_broker",
-        )
-    )
-    return _question(
-        ends.where(F.col("by_instance") != F.col("instance_name")).join(
-            initiators.where(F.col("holder_broker").isNotNull()), ["by_instance", "by_database"], how="inner"
-        ),
-        RETURNS,
-        instance_name=F.col("instance_name"),
-        key_database=F.col("holder_database"),
-        to_service_name=F.col("by_name"),
-        bound_broker=F.col("holder_broker"),
-        is_initiator=F.lit(False),
-        by_instance=F.col("by_instance"),
-        by_database=F.col("by_database"),
-        by_name=F.col("by_name"),
-    )
+    pinned: dict[tuple[str, str], list[Holder]] = {}
+    for holder in estate.holders:
+        if holder.database.broker is not None:
+            pinned.setdefault((holder.service, holder.database.broker), []).append(holder)
+    found: dict[tuple[tuple[str, str], str, str], None] = {}
+    for live in _named_routes(estate):
+        for holder in pinned.get((live.route.service or "", live.route.broker or ""), ()):
+            found[(live.instance, live.database), holder.instance, holder.database.name] = None
+    for live, instance in _leading(estate):
+        if live.route.broker is None:
+            for database in estate.instances[instance].holders_of(live.route.service):
+                found[(live.instance, live.database), instance, database.name] = None
+    return {
+        (sender, instance, database): None
+        for sender, instance, database in found
+        if sender[0] != instance and sender[1] != ARRIVALS and instance in estate.listed
+    }

@@ -1,125 +1,149 @@
-"""What CREATE ROUTE refuses, found in a table of routes: one check a number of the engine."""
+"""What CREATE ROUTE refuses, found in a row of routes: one check a number of the engine."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
-from routing import text
-from routing.analysis.lint.finding import found, utc
-from routing.matching import Bound, Route, route_request
+from routing.analysis.lint.finding import Found, Place, found, utc
+from routing.rules import matching
+from routing.rules.choosing import is_local, is_transport
+from routing.rules.estate import Kind, Route, kind_of
 
 _LONGEST = {"remote_service_name": 256, "broker_instance": 128, "address": 256, "mirror_address": 256}
+OPTIONS = tuple(_LONGEST)
 _LONGEST_LIFETIME = 2**31 - 1
+_SECOND = 1_000_000
 
 
-@dataclass(frozen=True)
-class RouteRow:
-    """What the checks of one route row look at; all Columns.
+class RouteRow(NamedTuple):
+    """What the checks of one route row look at.
 
-    service, broker, mirror: null where not given. compared: the comparable address. is_current: the version
-    is in force or will be.
+    route: as the rules read it. options: the texts of `OPTIONS` as they are. is_current: the version is in force
+    or will be. Times are microseconds since 1970.
     """
 
-    name: Column
-    service: Column
-    broker: Column
-    address: Column
-    mirror: Column
-    compared: Column
-    is_current: Column
-    now: Column
+    place: Place
+    route: Route
+    options: tuple[str | None, ...]
+    valid_to: int | None
+    lifetime: int | None
+    is_current: bool
+    now: int
 
-    @property
-    def is_keyword(self) -> Column:
-        """The address is LOCAL or TRANSPORT."""
-        return text.is_local(self.address) | text.is_transport(self.address)
+    def found(self, code: str, sentence: str, *values: str | None) -> Found:
+        """A finding on this route."""
+        return found(code, self.place, self.route.name, sentence, *values)
 
 
-def checks(row: RouteRow) -> list[Column]:
-    """All refusals of a row, each null where it does not apply."""
-    refusals = (empty_option, too_long, mirror_alone, broker_alone, mirror_beside_keyword, bad_address)
-    more = (transport_with_service, lifetime_range, mirror_is_address, configuration_with_broker)
-    return [refusal(row) for refusal in (*refusals, *more)]
+Check = Callable[[RouteRow], "Found | None"]
 
 
-def empty_option(row: RouteRow) -> Column:
+def empty_option(row: RouteRow) -> Found | None:
     """SBR001: an option is empty text; in an optional column it reads as null."""
-    empty = F.array_compact(F.array(*(F.when(F.col(name) == "", F.lit(name)) for name in _LONGEST)))
-    return found("SBR001", F.size(empty) > 0, row.name, "%s is empty text", F.array_join(empty, " and "))
+    if "" not in row.options:
+        return None
+    empty = [name for name, value in zip(OPTIONS, row.options, strict=True) if value == ""]
+    return row.found("SBR001", "%s is empty text", " and ".join(empty))
 
 
-def too_long(row: RouteRow) -> Column:
+def too_long(row: RouteRow) -> Found | None:
     """SBR002: an option is longer than the catalog view's column, counted in UTF-16 units."""
-    parts = []
-    for name, longest in _LONGEST.items():
-        is_long = F.octet_length(F.encode(F.col(name), "UTF-16BE")) > 2 * longest
-        parts.append(F.when(is_long, F.lit(f"{name} is longer than {longest} characters")))
-    long = F.array_compact(F.array(*parts))
-    return found("SBR002", F.size(long) > 0, row.name, "%s", F.array_join(long, " and "))
+    long = [
+        f"{name} is longer than {longest} characters"
+        for (name, longest), value in zip(_LONGEST.items(), row.options, strict=True)
+        # A character is two units at most.
+        if value and 2 * len(value) > longest and len(value.encode("utf-16-le", "surrogatepass")) > 2 * longest
+    ]
+    return row.found("SBR002", "%s", " and ".join(long)) if long else None
 
 
-def mirror_alone(row: RouteRow) -> Column:
+def mirror_alone(row: RouteRow) -> Found | None:
     """SBR003: a mirror address needs service name and broker instance."""
-    lacks = row.service.isNull() | row.broker.isNull()
-    missing = F.when(row.service.isNull() & row.broker.isNull(), "service name and broker instance").when(
-        lacks, F.when(row.service.isNull(), "service name").otherwise("broker instance")
-    )
-    return found(
-        "SBR003", row.mirror.isNotNull() & lacks, row.name, "the mirror address stands without %s", missing
-    )
+    given = {"service name": row.route.service, "broker instance": row.route.broker}
+    missing = [name for name, value in given.items() if value is None]
+    if row.route.mirror_address is None or not missing:
+        return None
+    return row.found("SBR003", "the mirror address stands without %s", " and ".join(missing))
 
 
-def broker_alone(row: RouteRow) -> Column:
+def broker_alone(row: RouteRow) -> Found | None:
     """SBR004: matches in no step (D3)."""
-    is_fault = row.broker.isNotNull() & row.service.isNull()
-    return found("SBR004", is_fault, row.name, "broker instance %s stands without a service name", row.broker)
+    if row.route.broker is None or row.route.service is not None:
+        return None
+    return row.found("SBR004", "broker instance %s stands without a service name", row.route.broker)
 
 
-def mirror_beside_keyword(row: RouteRow) -> Column:
+def mirror_beside_keyword(row: RouteRow) -> Found | None:
     """SBR005: LOCAL and TRANSPORT have no mirror, and are none."""
-    mirror_is_keyword = text.is_local(row.mirror) | text.is_transport(row.mirror)
-    is_fault = row.mirror.isNotNull() & (row.is_keyword | mirror_is_keyword)
-    return found(
-        "SBR005", is_fault, row.name, "mirror address '%s' stands beside address '%s'", row.mirror, row.address
-    )
+    mirror = row.route.mirror_address
+    if mirror is None or not (_is_keyword(row.route.kind) or _is_keyword(kind_of(mirror))):
+        return None
+    return row.found("SBR005", "mirror address '%s' stands beside address '%s'", mirror, row.route.address)
 
 
-def bad_address(row: RouteRow) -> Column:
+def _is_keyword(kind: Kind | None) -> bool:
+    return kind in (Kind.LOCAL, Kind.TRANSPORT)
+
+
+def bad_address(row: RouteRow) -> Found | None:
     """SBR006: outside the grammar of tables.md; what is missing or a keyword is another finding."""
-    bad = (row.address != "") & ~row.is_keyword & ~text.is_tcp(row.address)
-    bad_mirror = ~text.is_tcp(row.mirror) & ~text.is_local(row.mirror) & ~text.is_transport(row.mirror)
-    wrong = F.when(bad, F.format_string("address '%s'", row.address)).when(
-        bad_mirror, F.format_string("mirror address '%s'", row.mirror)
-    )
-    return found("SBR006", wrong.isNotNull(), row.name, "%s is no valid address", wrong)
+    address, mirror = row.route.address, row.route.mirror_address
+    if address and row.route.kind is None:
+        wrong = f"address '{address}'"
+    elif mirror is not None and kind_of(mirror) is None:
+        wrong = f"mirror address '{mirror}'"
+    else:
+        return None
+    return row.found("SBR006", "%s is no valid address", wrong)
 
 
-def transport_with_service(row: RouteRow) -> Column:
+def transport_with_service(row: RouteRow) -> Found | None:
     """SBR007: TRANSPORT reads the address from any service's name."""
-    is_fault = text.is_transport(row.address) & row.service.isNotNull()
-    return found("SBR007", is_fault, row.name, "address TRANSPORT stands with service name '%s'", row.service)
+    if not is_transport(row.route) or row.route.service is None:
+        return None
+    return row.found("SBR007", "address TRANSPORT stands with service name '%s'", row.route.service)
 
 
-def lifetime_range(row: RouteRow) -> Column:
+def lifetime_range(row: RouteRow) -> Found | None:
     """SBR008: the end lies before the beginning, or more seconds ahead than LIFETIME can say."""
-    begins = F.greatest(F.col("valid_from"), row.now)
-    is_late = F.unix_seconds("lifetime") - F.unix_seconds(begins) > _LONGEST_LIFETIME
-    is_early = F.col("lifetime") <= F.col("valid_from")
-    why = F.when(is_early, "not after the route begins").when(is_late, "more than 2147483647 seconds ahead")
-    return found("SBR008", why.isNotNull(), row.name, "lifetime %s is %s", utc(F.col("lifetime")), why)
+    lifetime, valid_from = row.lifetime, row.route.live_from
+    if lifetime is None:
+        return None
+    begins = row.now if valid_from is None else max(valid_from, row.now)
+    if valid_from is not None and lifetime <= valid_from:
+        why = "not after the route begins"
+    elif lifetime // _SECOND - begins // _SECOND > _LONGEST_LIFETIME:
+        why = "more than 2147483647 seconds ahead"
+    else:
+        return None
+    return row.found("SBR008", "lifetime %s is %s", utc(lifetime), why)
 
 
-def mirror_is_address(row: RouteRow) -> Column:
+def mirror_is_address(row: RouteRow) -> Found | None:
     """SBR009: one server is no mirror of itself."""
-    is_fault = text.comparable_address(row.mirror) == row.compared
-    return found("SBR009", is_fault, row.name, "address and mirror address are both '%s'", row.address)
+    if row.route.mirror_address is None or row.route.compared_mirror != row.route.compared:
+        return None
+    return row.found("SBR009", "address and mirror address are both '%s'", row.route.address)
 
 
-def configuration_with_broker(row: RouteRow) -> Column:
+_REQUEST = matching.Bound(None, None)
+"""A message that nothing names: what matches it matches any."""
+
+
+def configuration_with_broker(row: RouteRow) -> Found | None:
     """SBR011: a request for a route carries no broker id."""
-    message = Bound(F.lit(None).cast("string"), F.lit(None).cast("string"))
-    is_fault = route_request(message, Route(row.service, row.broker)) & row.broker.isNotNull()
-    return found("SBR011", is_fault, row.name, "the BrokerConfiguration route has broker instance %s", row.broker)
+    if row.route.broker is None or not matching.route_request(_REQUEST, row.route):
+        return None
+    return row.found("SBR011", "the BrokerConfiguration route has broker instance %s", row.route.broker)
+
+
+def catches_all(route: Route) -> bool:
+    """Whether a route is the LOCAL one for any service, as AutoCreatedLocal is."""
+    return is_local(route) and matching.any_service(_REQUEST, route)
+
+
+CHECKS: tuple[Check, ...] = (
+    *(empty_option, too_long, mirror_alone, broker_alone, mirror_beside_keyword, bad_address),
+    *(transport_with_service, lifetime_range, mirror_is_address, configuration_with_broker),
+)

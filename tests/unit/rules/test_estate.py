@@ -141,11 +141,12 @@ def test_versions_of_a_route_stand_in_their_order() -> None:
 
 
 @given(
-    ("database", "service", "is_named"),
-    [("Orders", "S", True), ("Orders", "s", False), ("Orders", "T", False), ("Parts", "S", False)],
+    ("database", "service", "names"),
+    [("Orders", "S", ["one"]), ("Orders", "s", []), ("Orders", "T", []), ("Parts", "S", []), ("Orders", None, [])],
 )
-def test_whether_a_route_names_a_service(database: str, service: str, is_named: bool) -> None:
-    assert instance({"Orders": [route("one", "S"), route("any")]}).names_service(database, service) is is_named
+def test_the_routes_that_name_a_service(database: str, service: str | None, names: list[str]) -> None:
+    found = instance({"Orders": [route("one", "S"), route("any")]}).naming(database, service)
+    assert [one.name for one in found] == names
 
 
 @given(

@@ -1,0 +1,95 @@
+"""What resolved messages show of their routes and dialogs: groups of them, as few as the configuration's rows.
+
+The rows of a DataFrame are grouped where they are, and only the groups are collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routing.columns import Table, collected
+from routing.terms import MSDB, MatchingStep
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RouteName = tuple[Any, Any, Any]
+"""Instance, database and name."""
+_ROUTES = ("instance_name", "database_name", "route_name", "rerouted_from", "alternative_routes")
+_DIALOG = ("instance_name", "database_name", "to_service_name", "conversation_id", "is_initiator")
+
+
+class Changed(NamedTuple):
+    """Open dialogs of a scope to a service that were balanced to several ids: how many, and the first by id."""
+
+    instance: str
+    database: str
+    service: str
+    dialogs: int
+    first: str
+
+
+def used_routes(resolved: Table) -> set[RouteName]:
+    """The routes that messages used.
+
+    ``resolved`` has the columns of ``resolved_routes``. A route is used where a message reports it, where it
+    led the message back to its own instance (rerouted_from), and where it is one of alternative_routes: the
+    transport may take any of these.
+    """
+    used: set[RouteName] = set()
+    for instance, database, name, rerouted_from, others in _groups(resolved):
+        here = MSDB if database is None else database
+        there = here if rerouted_from is None else MSDB
+        used.add((instance, here, rerouted_from))
+        used |= {(instance, there, one) for one in (name, *(others or ()))}
+    return {route for route in used if route[2] is not None}
+
+
+def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
+    """The distinct values of what tells the routes; alternatives by their names."""
+    if hasattr(resolved, "sparkSession"):
+        from pyspark.sql import functions as F
+
+        names = F.transform("alternative_routes", lambda route: route["route_name"])
+        distinct = resolved.withColumn("alternative_routes", names).select(*_ROUTES).distinct()
+        return collected(distinct).rows(*_ROUTES)
+    *given, others = (resolved[name].to_pylist() for name in _ROUTES)
+    named = (routes and tuple(route["route_name"] for route in routes) for routes in others)
+    return set(zip(*given, named, strict=True))
+
+
+def changed_picks(resolved: Table) -> list[Changed]:
+    """The scopes and services of which open dialogs were balanced to different broker ids."""
+    dialogs = _changed_in_spark(resolved) if hasattr(resolved, "sparkSession") else _changed_in_arrow(resolved)
+    return [Changed(*group) for group in dialogs]
+
+
+def _changed_in_spark(resolved: DataFrame) -> Iterable[tuple[Any, ...]]:
+    from pyspark.sql import functions as F
+
+    changed = (
+        resolved.where(F.col("matching_step") == int(MatchingStep.BALANCED))
+        .groupBy(*_DIALOG)
+        .agg(F.min("broker_instance").alias("least"), F.max("broker_instance").alias("most"))
+        .where(F.col("least") != F.col("most"))
+    )
+    scope = ("instance_name", F.coalesce("database_name", F.lit(MSDB)).alias("database_name"), "to_service_name")
+    counted = changed.groupBy(*scope).agg(
+        F.count(F.lit(1)).alias("dialogs"), F.min("conversation_id").alias("first")
+    )
+    columns = collected(counted)
+    return columns.rows(*columns.values)
+
+
+def _changed_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
+    names = ("matching_step", *_DIALOG, "broker_instance")
+    picked: dict[tuple[Any, ...], set[str | None]] = {}
+    for step, *dialog, broker in zip(*(resolved[name].to_pylist() for name in names), strict=True):
+        if step == MatchingStep.BALANCED:
+            picked.setdefault(tuple(dialog), set()).add(broker)
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for (instance, database, service, conversation, _), brokers in picked.items():
+        if len(brokers - {None}) > 1:
+            groups.setdefault((instance, MSDB if database is None else database, service), []).append(conversation)
+    return [(*scope, len(conversations), min(conversations)) for scope, conversations in groups.items()]

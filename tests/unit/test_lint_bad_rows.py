@@ -1,0 +1,77 @@
+"""Lint takes rows that `resolve` refuses: whatever stands in a cell, it finds faults and does not fail."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from routing.analysis.lint.linting import Lint, lint
+from routing.errors import InputError
+from routing.schemas import INPUTS, KEYS
+from tests.frames import Tables, arrow
+from tests.lint_drafts import NOW
+from tests.reference.estates import random_estate
+from tests.stored import small_estate
+
+_TEXTS = (None, "", " ", "NULL, x", "LOCAL", "%s", "\x00", "tcp://", "\U0001f600" * 200)
+_TIMES = (None, *(datetime(year, 1, 1, tzinfo=timezone.utc) for year in (1, 1969, 9999)))
+_OTHER: dict[str, tuple[Any, ...]] = {
+    "timestamp": _TIMES,
+    "boolean": (None,),
+    "int": (None, 0),
+    "array<string>": (None, [], [None, "", "LOCAL", "tcp://a b"]),
+}
+
+
+def _linted(tables: Tables) -> Lint:
+    return lint(arrow({key: rows for key, rows in tables.items() if key in KEYS}), now=NOW)
+
+
+def _spoilt(tables: Tables) -> Iterator[tuple[str, Tables]]:
+    """The tables with each cell of each table's first row in turn replaced, or with its row twice."""
+    for key in KEYS:
+        first, *rest = tables[key]
+        for field in INPUTS[key]:
+            for value in _OTHER.get(field.dataType.simpleString(), _TEXTS):
+                spoilt = {**first, field.name: value}
+                yield f"{key}.{field.name} {value!r}", {**tables, key: [spoilt, *rest]}
+                yield f"{key}.{field.name} {value!r} besides", {**tables, key: [spoilt, *tables[key]]}
+
+
+def test_no_cell_makes_lint_fail() -> None:
+    estate = random_estate(random.Random(3), 40)
+    assert all(estate[key] for key in KEYS)
+    assert _codes(_linted(estate), "SBR010") == []
+    refused = {what for what, tables in _spoilt(estate) if _codes(_linted(tables), "SBR010")}
+    for key in KEYS:
+        for field in INPUTS[key]:
+            if not field.nullable:
+                assert f"{key}.{field.name} None" in refused
+
+
+def _codes(done: Lint, code: str) -> list[Any]:
+    return [row for row in done.findings if row["code"] == code]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_findings_are_the_same_in_any_order_of_rows(seed: int) -> None:
+    rng = random.Random(seed)
+    tables = random_estate(rng, 20)
+    mixed = {key: rng.sample(rows, len(rows)) for key, rows in tables.items()}
+    assert _linted(tables) == _linted(mixed)
+
+
+def test_nothing_is_found_in_empty_tables() -> None:
+    assert list(_linted({}).findings) == []
+
+
+def test_a_missing_table_and_a_missing_column() -> None:
+    tables = arrow(small_estate())
+    with pytest.raises(InputError, match="input tables are missing: routes, services"):
+        lint({key: tables[key] for key in ("databases", "instances")}, now=NOW)
+    with pytest.raises(InputError, match="table routes has 1 column fault: required column address is missing"):
+        lint({**tables, "routes": tables["routes"].drop_columns("address")}, now=NOW)

@@ -1,0 +1,205 @@
+"""Lint: every finding where it is and where it is not, and all findings on the seed estates; one lint of all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, cast
+
+import pytest
+
+from routing.analysis.lint.catalogue import FINDINGS
+from routing.analysis.lint.linting import Lint, lint
+from routing.analysis.lint.options import Suppression
+from routing.demo.company import found_company
+from routing.demo.drafting import Draft
+from routing.demo.estates import document_estates
+from routing.schemas import RESOLVED_ROUTES
+from tests.frames import arrow, arrow_of, load_cases, merged
+from tests.golden_texts import assert_golden
+from tests.lint_drafts import NOW, Tables, apart, pair, together
+from tests.lint_estates import HAS, HAS_NOT, Estate
+from tests.lint_messages import MESSAGES, RESOLVED, messages_estate
+
+CASES = {
+    f"{kind}-{number}-{estate.code.lower()}": estate
+    for kind, estates in (("has", HAS), ("not", HAS_NOT))
+    for number, estate in enumerate(estates)
+}
+QUIET = (
+    Suppression(code="SBR036", instance_name="quiet/one"),
+    Suppression(instance_name="quiet/two", object="quiet:Stock"),
+)
+# By golden file the estates that the project ships: label → title and tables.
+SEEDS: dict[str, dict[str, tuple[str, Any]]] = {
+    "lint_documents.txt": {
+        f"document-{n}": (estate.title, estate.tables) for n, estate in enumerate(document_estates())
+    },
+    "lint_cases.txt": {
+        f"case-{n}": (f"{case['file']}: {case['case']}", case["tables"]) for n, case in enumerate(load_cases())
+    },
+    "lint_company.txt": {"company": ("the demo's company", found_company(random.Random(20260105)).draft.tables)},
+}
+OF_MESSAGES = {code for code, *_ in MESSAGES}
+Row = dict[str, Any]
+
+
+def all_estates() -> Tables:
+    """Everything in one set of tables, each estate with names of its own."""
+    built = {label: estate.build().tables for label, estate in CASES.items()}
+    seeds = {label: tables for of_file in SEEDS.values() for label, (_, tables) in of_file.items()}
+    many = [apart(cast("Tables", tables), label) for label, tables in {**built, **seeds}.items()]
+    without_messages = [{key: rows for key, rows in tables.items() if key != "messages"} for tables in many]
+    quiet = apart(cast("Tables", pair().tables), "quiet")
+    return merged([*without_messages, quiet, messages_estate()])
+
+
+@cache
+def _lint() -> Lint:
+    resolved = arrow_of(RESOLVED, RESOLVED_ROUTES)
+    return lint(arrow(all_estates()), now=NOW, suppress=QUIET, resolved=resolved)
+
+
+def _rows() -> list[Row]:
+    return [dict(row) for row in _lint().findings]
+
+
+def _of(label: str, *, of_messages: bool = False) -> list[Row]:
+    """The findings of one estate; only one has messages, and to all others every route is unused."""
+    rows = [row for row in _rows() if (row["instance_name"] or "").startswith(f"{label}/")]
+    return [row for row in rows if (row["code"] in OF_MESSAGES) is of_messages]
+
+
+@pytest.mark.parametrize("label", CASES)
+def test_a_finding_is_where_it_belongs(label: str) -> None:
+    estate: Estate = CASES[label]
+    got = [
+        tuple(together(row[name], label) for name in ("instance_name", "database_name", "object"))
+        for row in _of(label)
+        if row["code"] == estate.code
+    ]
+    assert sorted(got, key=_readable) == sorted(estate.found, key=_readable)
+
+
+def _readable(found: Sequence[str | None]) -> tuple[str, ...]:
+    return tuple(part or "" for part in found)
+
+
+def test_every_finding_has_both_estates() -> None:
+    codes = {finding.code for finding in FINDINGS} - OF_MESSAGES
+    assert {estate.code for estate in HAS} == codes
+    assert {estate.code for estate in HAS_NOT} == codes
+
+
+@pytest.mark.parametrize("golden", list(SEEDS))
+def test_all_findings_on_the_seed_estates(golden: str) -> None:
+    """Each line was judged by hand; the findings of messages are another test's."""
+    lines = []
+    for label, (title, _) in SEEDS[golden].items():
+        lines.append(f"# {title}")
+        lines += [
+            " | ".join(
+                together(row[column], label) or "-"
+                for column in ("code", "severity", "instance_name", "database_name", "object")
+            )
+            for row in _of(label)
+        ]
+    assert_golden(golden, "\n".join(lines))
+
+
+def test_findings_that_messages_show() -> None:
+    got = [
+        (row["code"], row["instance_name"], row["database_name"], row["object"], row["message"])
+        for row in _of("messages", of_messages=True)
+    ]
+    assert got == MESSAGES
+
+
+def test_coverage() -> None:
+    """Routes that a message reports, was led back by, or that the transport may use count; versions are one."""
+    coverage = _lint().coverage
+    assert coverage is not None
+    rows = {row["instance_name"]: (row["routes"], row["used"]) for row in coverage}
+    assert rows["messages/hub"] == (6, 4)
+    assert rows["has-0-sbr001/one"] == (2, 0)
+
+
+def test_rows_are_sorted_and_whole() -> None:
+    rows = _rows()
+    assert rows == sorted(rows, key=lambda row: tuple((v is not None, v or "") for v in list(row.values())[:-1]))
+    known = {f.code: (str(f.severity), f.advice) for f in FINDINGS}
+    assert {row["code"] for row in rows} == set(known)
+    assert all((row["severity"], row["advice"]) == known[row["code"]] for row in rows)
+    assert len({tuple(row.values()) for row in rows}) == len(rows)
+
+
+def test_the_engines_numbers() -> None:
+    """SBR022 and SBR020 have the number of their reason, the others that of their code."""
+    numbers = {(row["code"], row["error_number"]) for row in _rows()}
+    assert {n for code, n in numbers if code == "SBR022"} <= {9795, 9796}
+    assert {n for code, n in numbers if code == "SBR020"} <= {9793, 9795, 9796}
+    assert {n for code, n in numbers if code == "SBR006"} == {9744}
+    assert {n for code, n in numbers if code == "SBR026"} == {None}
+
+
+def test_suppressed_findings_are_set_apart() -> None:
+    def shown(rows: list[Row]) -> list[tuple[str, str]]:
+        return [(row["code"], row["instance_name"]) for row in rows]
+
+    # The pair has both codes at both instances.
+    assert shown(_of("quiet")) == [("SBR023", "quiet/one"), ("SBR036", "quiet/two")]
+    assert shown([dict(row) for row in _lint().suppressed]) == [("SBR023", "quiet/two"), ("SBR036", "quiet/one")]
+
+
+def _around(draft: Draft) -> list[str]:
+    done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
+    return [row["message"] for row in done.findings if row["code"] == "SBR026"]
+
+
+def _ring(draft: Draft, name: str, size: int, service: str | None, *, closed: bool = True) -> None:
+    """Forwarders that send a service on to each other; a last one leads elsewhere where it is not closed."""
+    for number in range(size):
+        draft.instance(f"{name}{number}", f"tcp://{name}{number}:4022", forwarding=True)
+        last = number == size - 1
+        to = "tcp://far:4022" if last and not closed else f"tcp://{name}{0 if last else number + 1}:4022"
+        draft.route(f"{name}{number}", "msdb", "On", to, service)
+
+
+def test_rings_that_do_not_meet_are_findings_of_their_own() -> None:
+    """What goes round for a service that an instance names is no matter of those that forward anything."""
+    draft = Draft()
+    _ring(draft, "named", 2, "Lost")
+    _ring(draft, "any", 3, None)
+    draft.route("named0", "msdb", "Aside", "tcp://any0:4022", "Other")
+    assert _around(draft) == [
+        "messages for it go round between any0, any1, any2",
+        "messages for it go round between named0, named1",
+    ]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_long_chain(closed: bool) -> None:
+    draft = Draft()
+    _ring(draft, "f", 1_500, "Lost", closed=closed)
+    found = ["messages for it go round between f0, f1, f10, f100, f1000 and 1495 more"]
+    assert _around(draft) == (found if closed else [])
+
+
+def test_versions_that_are_not_in_force_answer_nothing() -> None:
+    draft = Draft()
+    _ring(draft, "f", 2, "Lost")
+    for row in draft.tables["routes"]:
+        row["valid_to"] = NOW
+    assert _around(draft) == []
+
+
+def test_an_instance_that_is_not_listed_is_asked_nothing() -> None:
+    """Every message of it is rejected; what its rows say is judged all the same."""
+    draft = Draft()
+    draft.database("ghost", "A", "id-a", "Stock")
+    draft.database("ghost", "B", "id-b", "Stock")
+    draft.route("ghost", "A", "R", "tcp://far", "Stock")
+    draft.route("ghost", "A", "S", "tcp://far", "Stock")
+    done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
+    assert {row["code"] for row in done.findings} == {"SBR019", "SBR031"}
