@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass, field
 
 # What XML 1.0 does not allow as a character.
@@ -76,10 +75,6 @@ class Requests:
     def of(self, database: str, service: str) -> Scope:
         """The requests for a service in a database."""
         return self.scopes.setdefault((database, service), Scope())
-
-    def copied(self) -> Requests:
-        """The same requests, to try what a message would open: these learn nothing of it."""
-        return Requests({name: copy(scope) for name, scope in self.scopes.items()})
 
 
 def missing_route(service_name: str, namespace: str) -> str:

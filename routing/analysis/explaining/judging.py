@@ -61,9 +61,6 @@ def judged(asked: Asked, known: Known) -> Judged:
     message = message_of(asked.row, asked.as_of)
     dialog, instance = known.dialogs.of(message), known.instances[message.instance]
     decisions = decisions_of(message, dialog, instance)
-    chosen = decisions[0]
-    if message.conversation_id is not None and len(decisions) > 1:
-        chosen = hashing.pick(decisions, message.conversation_id)
     requests, mine = known.requests(message), (message.t, message.message_id)
     # Only where a request is asked for do other messages matter.
     scopes = [] if dialog.is_expired(message.t) else _asked_scopes(message, decisions, requests)
@@ -74,11 +71,11 @@ def judged(asked: Asked, known: Known) -> Judged:
         if all(scope.is_settled(*at) for scope in scopes):
             break
         if found is None and at > mine:
-            found = _judged(asked, message, dialog, decisions, chosen, requests)
+            found = _judged(asked, message, dialog, decisions, requests)
         # A row of the same time and id gets this message's decision.
         if at != mine:
             resolve(other, its_dialog, instance, requests)
-    return found or _judged(asked, message, dialog, decisions, chosen, requests)
+    return found or _judged(asked, message, dialog, decisions, requests)
 
 
 def _check(asked: Asked, known: Known) -> None:
@@ -97,15 +94,15 @@ def _asked_scopes(message: Message, decisions: tuple[Decision, ...], requests: R
 
 
 def _judged(
-    asked: Asked,
-    message: Message,
-    dialog: Dialog,
-    decisions: tuple[Decision, ...],
-    chosen: Decision,
-    requests: Requests,
+    asked: Asked, message: Message, dialog: Dialog, decisions: tuple[Decision, ...], requests: Requests
 ) -> Judged:
-    """All decisions judged by the requests of earlier messages, which learn of what the message itself opens."""
-    tried = ((decision, judge(message, dialog, decision, requests.copied())) for decision in decisions)
-    possible = tuple(tried)
-    verdict = judge(message, dialog, chosen, requests)
-    return Judged(asked, message, dialog, possible, chosen, verdict, requests)
+    """All decisions judged by the requests of earlier messages.
+
+    These learn of what the message opens, in whatever decision: where two meet step 4 in one database, both open
+    its request or neither does.
+    """
+    possible = tuple((decision, judge(message, dialog, decision, requests)) for decision in decisions)
+    decision, verdict = possible[0]
+    if message.conversation_id is not None and len(possible) > 1:
+        decision, verdict = hashing.pick(possible, message.conversation_id)
+    return Judged(asked, message, dialog, possible, decision, verdict, requests)

@@ -1,10 +1,10 @@
-"""When no later message can open a request any more, and requests that are only tried."""
+"""When no later message can open a request any more."""
 
 from __future__ import annotations
 
 import pytest
 
-from routing.rules.requesting import Request, Requests, Scope
+from routing.rules.requesting import Request, Scope
 
 NOON = (12, "m5")
 
@@ -28,11 +28,3 @@ def test_settled(record: list[Request], is_opened: bool, expected: bool) -> None
         scope.opened = Request(11, "m")
     assert scope.is_settled(*NOON) is expected
     assert scope.all() == (*record, *([Request(11, "m")] if is_opened else []))
-
-
-def test_what_is_tried_on_a_copy_is_not_opened() -> None:
-    requests = Requests.on_record([("D", "S", Request(13, "m"))])
-    assert requests.copied().of("D", "S").opens(*NOON)
-    assert requests.of("D", "S").opened is None
-    assert requests.of("D", "S").opens(*NOON)
-    assert not requests.copied().of("D", "S").opens(12, "m6")
