@@ -8,7 +8,7 @@ for each key and interval of time.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +68,7 @@ Choices = list[tuple[Any, ...]]
 KeyRow = tuple[str, str, str, str, int]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Uses:
     """What a plan makes use of; a part of the job that nothing needs is not built.
 
@@ -83,10 +83,8 @@ class Uses:
     asks_in_databases: bool = False
     asks_msdb: bool = False
 
-    def add(self, other: Uses) -> None:
-        """Use what another does as well."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) or getattr(other, field.name))
+    def __or__(self, other: Uses) -> Uses:
+        return Uses(*(mine or theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ class Planner:
         if found is None:
             found = self._numbers[shared] = len(self.timelines)
             self.timelines.append(_decided(key, instance))
-            self.uses.add(self.timelines[-1].uses)
+            self.uses |= self.timelines[-1].uses
         return found
 
 
@@ -210,7 +208,7 @@ def _choice(decision: Decision) -> tuple[Any, ...]:
         decision.rerouted_from,
         leg.reads_address,
         leg.end.counts_hops,
-        decision.first.asks,
+        decision.asks,
         decision.asks_again,
     )
 

@@ -188,6 +188,11 @@ class Decision:
         return None if self.again is None else self.first.route_name
 
     @property
+    def asks(self) -> bool:
+        """Whether step 4 was met in the message's own scope."""
+        return self.first.asks
+
+    @property
     def asks_again(self) -> bool:
         """Whether step 4 was met in msdb, after the message came back."""
         return self.again is not None and self.again.asks

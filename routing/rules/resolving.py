@@ -107,7 +107,7 @@ def judge(message: Message, dialog: Dialog, decision: Decision, requests: Reques
     scope, picked = scope_of(message.database), decision.pick
     asked = (Outcome.DELAYED, Reason.ROUTE_REQUESTED)
     step = MatchingStep.ROUTE_REQUEST
-    if decision.first.asks and requests.of(scope, message.service).opens(message.t, message.message_id):
+    if decision.asks and requests.of(scope, message.service).opens(message.t, message.message_id):
         return Verdict(*asked, broker, step, decision=decision, opens_in=scope)
     if decision.asks_again and requests.of(ARRIVALS, message.service).opens(message.t, message.message_id):
         # It keeps the id that was picked before, and the route that led it back.

@@ -50,8 +50,8 @@ MUTANTS = (
         "pending-changes-nothing",
         "D2, ROUTE_REQUESTED",
         "2.4: where a request is pending, the search goes on",
-        "if decision.first.asks and requests.of(scope, message.service).opens(message.t, message.message_id):",
-        "if decision.first.asks:",
+        "if decision.asks and requests.of(scope, message.service).opens(message.t, message.message_id):",
+        "if decision.asks:",
     ),
     in_rules(
         "resolving",

@@ -29,7 +29,7 @@ def _decided(decision: Decision) -> dict[str, Any]:
         "address": leg.address,
         "broker_instance": decision.pick,
         "rerouted_from": decision.rerouted_from,
-        "asks": decision.first.asks,
+        "asks": decision.asks,
         "asks_msdb": decision.asks_again,
         "counts_hops": leg.end.counts_hops,
     }
