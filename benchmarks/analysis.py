@@ -38,7 +38,7 @@ def _prepared(shape: Shape, folder: Path) -> tuple[Path, str]:
     """A configuration over the tables, and the id of a message; the session that made them is stopped."""
     from pyspark.sql import functions as F
 
-    from routing.session import start
+    from routing.sessions.session import start
 
     spark = start({})
     try:

@@ -28,7 +28,7 @@ from benchmarks.rounds import Mismatch, first_result, measure
 from benchmarks.shape import Shape
 from benchmarks.stored import Stored, stored
 from routing import show
-from routing.session import JAVA_OPTIONS, start
+from routing.sessions.session import JAVA_OPTIONS, start
 
 RESOLVE, UDF, COPY, NAIVE, POLARS, DUCKDB = "resolve", "resolve-udf", "copy", "naive", "polars", "duckdb"
 ALL = (RESOLVE, COPY, UDF, NAIVE, POLARS, DUCKDB)

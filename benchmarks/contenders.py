@@ -19,7 +19,7 @@ from benchmarks.memory import java_process, peak_of
 from benchmarks.stored import Stored
 from routing.config import Location
 from routing.schemas import RESOLVED_ROUTES
-from routing.tables import overwrite
+from routing.storage.tables import overwrite
 
 NAIVE_UP_TO = 10_000_000
 TABLE = "resolved_routes"

@@ -24,7 +24,7 @@ from rich.console import Console
 import routing
 from benchmarks.data import Shape, tables
 from routing import show
-from routing.session import start
+from routing.sessions.session import start
 
 _INPUTS = ("instances", "databases", "services", "routes", "messages")
 _OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "pending_messages")

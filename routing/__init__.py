@@ -14,8 +14,8 @@ from routing.errors import ContractError, RoutingError, StorageError
 from routing.terms import MatchingStep, Outcome, Reason
 
 if TYPE_CHECKING:
-    from routing.dialog_hash import register as register_dialog_hash
-    from routing.pipeline import Resolution, Run, current_routes, read_run, resolve, run
+    from routing.messages.dialog_hash import register as register_dialog_hash
+    from routing.runs.pipeline import Resolution, Run, current_routes, read_run, resolve, run
 
 __all__ = [
     "Config",
@@ -36,13 +36,13 @@ __all__ = [
 ]
 
 _NEEDS_SPARK = {
-    "Resolution": "routing.pipeline",
-    "Run": "routing.pipeline",
-    "current_routes": "routing.pipeline",
-    "read_run": "routing.pipeline",
-    "resolve": "routing.pipeline",
-    "run": "routing.pipeline",
-    "register_dialog_hash": "routing.dialog_hash",
+    "Resolution": "routing.runs.pipeline",
+    "Run": "routing.runs.pipeline",
+    "current_routes": "routing.runs.pipeline",
+    "read_run": "routing.runs.pipeline",
+    "resolve": "routing.runs.pipeline",
+    "run": "routing.runs.pipeline",
+    "register_dialog_hash": "routing.messages.dialog_hash",
 }
 
 

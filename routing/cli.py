@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.version:
-        from routing.release import release
+        from routing.storage.releases import release
 
         print(f"sbroute {release()}")
         return EXIT_DONE
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = _ended(options, console)
     finally:
-        from routing.session import settle_java_logs
+        from routing.sessions.session import settle_java_logs
 
         settle_java_logs(ended_well=status == EXIT_DONE)
     return status
@@ -154,7 +154,7 @@ def _ended(options: argparse.Namespace, console: Console) -> int:
         is_known = isinstance(error, RoutingError)
         status = error.exit_code if isinstance(error, RoutingError) else EXIT_FAILED
         if status == EXIT_FAILED:
-            from routing.session import java_logs
+            from routing.sessions.session import java_logs
 
             for log in java_logs():
                 console.note(f"Java's own messages are in {log}")

@@ -99,7 +99,7 @@ def arrow(tables: Tables) -> dict[str, pyarrow.Table]:
 
 def arrow_of(rows: list[dict[str, Any]], schema: StructType) -> pyarrow.Table:
     """Rows of plain Python as an Arrow table."""
-    from routing import keeping
+    from routing.storage import keeping
 
     return keeping.arrow_of([{name: moment(value) for name, value in row.items()} for row in rows], schema)
 

@@ -1,6 +1,6 @@
 """Moments of a run at which a test does something: kills it, starts another, or reads what is there.
 
-A run touches its outputs by `routing.ledger.DeltaTables` alone, so its methods are where it can be met.
+A run touches its outputs by `routing.storage.ledger.DeltaTables` alone, so its methods are where it can be met.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from routing.ledger import DeltaTables
+    from routing.storage.ledger import DeltaTables
 
 Hook = Callable[[str], None]
 
@@ -29,7 +29,7 @@ def hooked(hook: Hook) -> Iterator[None]:
     restoring KEY`` and ``restored KEY``, ``before last_run`` (the versions of outputs are read by then), ``after
     last_run``. A hook that starts a run has it hooked as well, unless it is done by `once`.
     """
-    from routing.ledger import DeltaTables
+    from routing.storage.ledger import DeltaTables
 
     was_put, restored, recorded = DeltaTables.put, DeltaTables.restore, DeltaTables.record
     last_run = DeltaTables.last_run

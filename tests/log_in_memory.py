@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any
 
-from routing.protocol import RUN, Commit, LastRun, Mark, read_mark
+from routing.storage.protocol import RUN, Commit, LastRun, Mark, read_mark
 
 Rows = frozenset[Any]
 _FIRST = datetime(2026, 1, 5, tzinfo=timezone.utc)
@@ -52,7 +52,7 @@ class Log:
 
 
 class LogsInMemory:
-    """`routing.protocol.Tables` over such logs. ``logs`` is the whole state: it may be copied and compared.
+    """`protocol.Tables` over such logs. ``logs`` is the whole state: it may be copied and compared.
 
     ``by_name``: tables of a catalog, which are made before their rows are committed.
     """

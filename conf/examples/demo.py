@@ -28,8 +28,8 @@ def run(*arguments: str) -> None:
 
 def rows(key: str) -> list[dict[str, Any]]:
     """A table that the commands before have written."""
-    from routing import tables
-    from routing.session import start
+    from routing.sessions.session import start
+    from routing.storage import tables
 
     config = load_config(str(CONFIG))
     spark = start({})

@@ -35,7 +35,7 @@ def session(
     settings: Mapping[str, str], options: argparse.Namespace, *, little_data: bool = False
 ) -> SparkSession:
     """The Spark session of a command. Raises EnvironmentFault."""
-    from routing.session import start
+    from routing.sessions.session import start
 
     return start(dict(settings), verbose=options.verbose, little_data=little_data)
 
@@ -46,8 +46,8 @@ def load(options: argparse.Namespace, *overrides: str) -> config.Config:
     if not config.is_uri(options.config):
         return config.load(options.config, given)
     from routing.config.secrets import refuse_secrets
-    from routing.session import is_given, too_late
-    from routing.tables import read_text
+    from routing.sessions.session import is_given, too_late
+    from routing.storage.tables import read_text
 
     # Before the address is given to Spark, which would print it.
     refuse_secrets(options.config, {}, given)

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = build.settings(folder, options.overrides)
     console.progress("starting Spark")
     spark = session(settings.spark, options, little_data=True)
-    from routing import pipeline
+    from routing.runs import pipeline
 
     # Not before everything that can be refused has been looked at.
     build.claim(folder)

@@ -6,7 +6,7 @@ import argparse
 from datetime import datetime, timezone
 
 from routing import config
-from routing.analysis.explaining.asked import Question, question
+from routing.analysis.explain.asked import Question, question
 from routing.commands.common import Console, Subparsers, add_config, load, moment, session
 from routing.errors import EXIT_DONE
 
@@ -49,8 +49,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     asked = asked or _question(options)
     spark = session(settings.spark, options)
-    from routing.analysis.explain import explain
-    from routing.analysis.explaining import printed
+    from routing.analysis.explain import printed
+    from routing.analysis.explain.explaining import explain
 
     console.progress("reading")
     done = explain(settings, asked, spark=spark)

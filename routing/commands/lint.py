@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from routing.analysis.lint.linting import Lint
-    from routing.pipeline import Resolution
+    from routing.runs.pipeline import Resolution
 
 _SEVERITIES = ("error", "warning", "info")
 _SHOWN = 500
@@ -103,8 +103,8 @@ def _now(options: argparse.Namespace) -> datetime:
 
 def _frames(spark: SparkSession, settings: config.Config, *, with_messages: bool) -> dict[str, DataFrame]:
     """Every input that is needed and that the configuration names, each at its newest version."""
-    from routing import tables
     from routing.analysis.lint.reading import READ
+    from routing.storage import tables
 
     wanted = (*READ, "messages") if with_messages else READ
     named = {key: where for key, where in settings.tables.items() if key in wanted}
@@ -112,7 +112,7 @@ def _frames(spark: SparkSession, settings: config.Config, *, with_messages: bool
 
 
 def _resolution(spark: SparkSession, settings: config.Config, frames: Mapping[str, DataFrame]) -> Resolution:
-    from routing import pipeline
+    from routing.runs import pipeline
 
     return pipeline.resolve(
         spark,

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
     spark = session(settings.spark, options)
-    from routing import pipeline
+    from routing.runs import pipeline
 
     done = pipeline.run(spark, settings, now=now, progress=console.progress)
     for note in done.notes:

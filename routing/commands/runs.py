@@ -47,16 +47,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Print the list, or the one run."""
     settings = load(options)
     spark = session(settings.spark, options)
-    from routing import keeping
-    from routing.analysis import runs
+    from routing.analysis import past_runs
+    from routing.storage import keeping
 
     location = settings.output["runs"]
     recorded = _recorded(spark, location)
     if options.run is None:
-        rows = keeping.rows_of(runs.listed(recorded, options.limit + 1))
+        rows = keeping.rows_of(past_runs.listed(recorded, options.limit + 1))
         _list(rows[: options.limit], len(rows) > options.limit, options, console)
         return EXIT_DONE
-    [row] = keeping.rows_of(runs.found(recorded, options.run, str(location)))
+    [row] = keeping.rows_of(past_runs.found(recorded, options.run, str(location)))
     row["settings"] = _settings(row["settings"])
     if options.format == "json":
         console.result(json.dumps(plain(row)))
@@ -74,8 +74,9 @@ def _at_least_one(text: str) -> int:
 
 def _recorded(spark: SparkSession, location: config.Location) -> DataFrame:
     """The table ``runs`` at its newest version. Raises OutputError."""
-    from routing import schemas, tables
-    from routing.releases import check_release
+    from routing import schemas
+    from routing.storage import tables
+    from routing.storage.releases import check_release
 
     version = tables.current_version(spark, location)
     if version is None:

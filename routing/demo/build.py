@@ -65,8 +65,8 @@ def claim(folder: Path) -> None:
 
 def write_tables(spark: SparkSession, config: Config) -> dict[str, int]:
     """The input tables of the document estates and of the generated day; rows written per table."""
-    from routing import keeping, tables
     from routing.schemas import INPUTS
+    from routing.storage import keeping, tables
 
     parts = [*(estate.tables for estate in document_estates()), generate_day()]
     rows = {key: [row for part in parts for row in part.get(key, ())] for key in INPUTS}

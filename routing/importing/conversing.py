@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing import tables
 from routing.importing.storing import ON, SCHEMAS
-from routing.joining import bounded
+from routing.storage import tables
+from routing.storage.joining import bounded
 
 _KIND = "_kind"
 _ACKNOWLEDGED = ("acknowledged_at", "acknowledged_broker_instance")

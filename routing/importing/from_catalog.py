@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from routing import keeping, tables
 from routing.config import Config
 from routing.importing import conversing, order, storing
 from routing.importing.catalog import Export, covered_by
@@ -20,6 +19,7 @@ from routing.importing.history import Changes, instance_rows, present_changes, r
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling
 from routing.schemas import INPUTS
+from routing.storage import keeping, tables
 from routing.terms import MSDB
 
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")

@@ -12,15 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from routing import keeping, tables
-from routing.commits import is_local
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError
 from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
-from routing.locking import only_run
 from routing.schemas import INPUTS, KEPT, KEYS
+from routing.storage import keeping, tables
+from routing.storage.commits import is_local
+from routing.storage.locking import only_run
 
 SCHEMAS = {**INPUTS, **KEPT}
 ON = {

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import routing
-from routing import locking
 from routing.errors import StorageError
+from routing.storage import locking
 from tests.crash.estate import FIRST, NEW, NOW, WRITTEN, Case, before, copied, tables
 from tests.frames import moment, rows_of
 from tests.hooks import Killed, hooked, kill, once

@@ -14,7 +14,7 @@ MUTANTS = (
     Mutant(
         name="spark-request-pends-at-its-end",
         rule="5: a request is pending until ended_at, that moment not included",
-        file="routing/requests.py",
+        file="routing/messages/openers.py",
         before='(t < request["ended_at"])',
         after='(t <= request["ended_at"])',
         tests=RESOLVED,
@@ -22,7 +22,7 @@ MUTANTS = (
     Mutant(
         name="spark-acknowledged-too-late",
         rule="0: a dialog is bound from acknowledged_at on, that moment included",
-        file="routing/keys.py",
+        file="routing/messages/keying.py",
         before='F.col("acknowledged_at") <= t',
         after='F.col("acknowledged_at") < t',
         tests=RESOLVED,
@@ -30,7 +30,7 @@ MUTANTS = (
     Mutant(
         name="spark-one-hop-too-many",
         rule="3: a message with no hops left is not forwarded",
-        file="routing/resolving.py",
+        file="routing/messages/results.py",
         before='F.col("hops_remaining") <= 0',
         after='F.col("hops_remaining") < 0',
         tests=RESOLVED,

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyspark
 
 import routing
-from routing import cli, config, session
+from routing import cli, config
+from routing.sessions import session
 from tests.stored import small_estate
 
 # hadoop-aws of the Hadoop that this Spark brings, and of the AWS SDK only what it calls.

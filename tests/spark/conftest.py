@@ -44,7 +44,7 @@ OF_FEW_ROWS = (
 @pytest.fixture(autouse=True, scope="module")
 def _interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     """Have the queries of some modules interpreted."""
-    from routing.session import INTERPRETED
+    from routing.sessions.session import INTERPRETED
 
     settings = INTERPRETED if request.module.__name__.rpartition(".")[2] in OF_FEW_ROWS else {}
     for key, value in settings.items():

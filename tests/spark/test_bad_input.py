@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing import cli, session
+from routing import cli
 from routing.errors import ConfigError, InputError
+from routing.sessions import session
 from tests.faulty_rows import faulty_rows
 from tests.frames import frame_of, frames
 from tests.golden_texts import assert_golden
@@ -25,8 +26,8 @@ pytestmark = pytest.mark.core
 def test_every_faulty_row_is_found(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from routing.compiling import check_rows, conformed
-    from routing.validate import findings
+    from routing.messages.compiling import check_rows, conformed
+    from routing.messages.validate import findings
 
     tables = frames(spark, faulty_rows())
     too_large = F.when(F.col("name") == "zero guid", F.lit(-(2**31) - 1)).otherwise(F.lit(2**31 - 1))
@@ -42,7 +43,7 @@ def test_every_faulty_row_is_found(spark: SparkSession) -> None:
 
 
 def test_a_fine_estate_has_no_faulty_row(spark: SparkSession) -> None:
-    from routing.compiling import check_rows, conformed
+    from routing.messages.compiling import check_rows, conformed
 
     check_rows(conformed(frames(spark, small_estate())))
 

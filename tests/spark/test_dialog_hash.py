@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing import dialog_hash, register_dialog_hash
+from routing import register_dialog_hash
+from routing.messages import dialog_hash
 from routing.rules import hashing
 from tests.frames import frame_of, rows_of
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing.analysis.explain import Explanation, explain
-from routing.analysis.explaining.asked import Described, Question, QuestionError, Stored
-from routing.analysis.explaining.reading import Source
-from routing.analysis.explaining.verdicts import RUN_ID
+from routing.analysis.explain.asked import Described, Question, QuestionError, Stored
+from routing.analysis.explain.explaining import Explanation, explain
+from routing.analysis.explain.reading import Source
+from routing.analysis.explain.verdicts import RUN_ID
 from routing.errors import InputError
 from tests.frames import Tables, frame_of, frames, moment, rows_of
 from tests.golden_texts import assert_golden
@@ -29,8 +29,8 @@ BROKEN = "broken"
 
 def arrow(tables: Tables) -> dict[str, Any]:
     """Rows as Arrow tables; columns left out are null."""
-    from routing.keeping import arrow_of
     from routing.schemas import INPUTS
+    from routing.storage.keeping import arrow_of
 
     rows = {key: [{name: moment(value) for name, value in row.items()} for row in tables[key]] for key in tables}
     return {key: arrow_of(rows[key], INPUTS[key]) for key in tables}

@@ -64,11 +64,11 @@ def _utc(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_utc")
 def test_faults_are_those_that_spark_finds(spark: SparkSession) -> None:
-    from routing import validate
-    from routing.columns import columns_of
-    from routing.conform import conform
-    from routing.faults import findings
+    from routing.messages import validate
     from routing.schemas import KEYS
+    from routing.storage.columns import columns_of
+    from routing.storage.conform import conform
+    from routing.storage.faults import findings
 
     tables = {key: frame for key, frame in frames(spark, random_tables()).items() if key in KEYS}
     expected = validate.findings({key: conform(frame, key) for key, frame in tables.items()}).collect()

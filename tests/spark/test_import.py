@@ -106,13 +106,13 @@ def steps(spark: SparkSession, config: Config, tmp_path_factory: pytest.TempPath
     """One import after another; each test looks at one of them."""
     from pyspark.sql.types import StringType, StructField, StructType
 
-    from routing import tables
     from routing.importing.catalog import StandIns, read_export
     from routing.importing.from_catalog import import_export
     from routing.importing.from_tsql import import_scripts
     from routing.importing.scripts import read_scripts
     from routing.schemas import DIALOGS
     from routing.schemas import ROUTES as ROUTES_SCHEMA
+    from routing.storage import tables
 
     folder = tmp_path_factory.mktemp("exports")
     locations = {**config.tables, **config.kept}
@@ -324,10 +324,10 @@ def test_a_table_that_was_there_keeps_what_it_had(steps: dict[str, Step]) -> Non
 def test_two_imports_at_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of them ends with exit code 3: at once beside a lock file, and without one when it is to write."""
     import routing
-    from routing import locking
     from routing.errors import StorageError
     from routing.importing.catalog import StandIns, read_export
     from routing.importing.from_catalog import import_export
+    from routing.storage import locking
 
     text = "\n".join(["tables:", *(f"  {key}: data/{key}" for key in KEYS), "output:", *OUT_LINES])
     config = routing.load_config(str(tmp_path / "config.yaml"), text=text)

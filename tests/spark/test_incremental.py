@@ -321,7 +321,7 @@ def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path)
 
 
 def test_a_second_run_at_the_same_time_is_refused(spark: SparkSession, story: Story) -> None:
-    from routing.locking import only_run
+    from routing.storage.locking import only_run
 
     with only_run(story.config.output["runs"], "other"), pytest.raises(StorageError) as caught:
         routing.run(spark, story.config)

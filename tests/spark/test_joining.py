@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing import incremental, joining, keeping, tables
+from routing.runs import incremental
 from routing.schemas import INPUTS
+from routing.storage import joining, keeping, tables
 from tests.frames import frame_of, rows_of
 from tests.plans import broadcast_tables
 from tests.reference.estates import joined, random_estate

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing import keeping
+from routing.storage import keeping
 from tests.frames import frame_of
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyP
 def test_a_client_of_spark_connect_takes_no_rows_without_bound(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from routing import session
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
+    from routing.sessions import session
 
     monkeypatch.setattr(session, "is_connect", lambda spark: True)
     monkeypatch.setattr(keeping, "HELD_ROWS", 2)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing import statements
-from routing.ledger import DeltaTables
-from routing.protocol import RESTORE, Mark, Tables
 from routing.schemas import NEW_ROUTE_REQUESTS
+from routing.storage import statements
+from routing.storage.ledger import DeltaTables
+from routing.storage.protocol import RESTORE, Mark, Tables
 from tests.frames import frame_of
 from tests.log_in_memory import LogsInMemory, run_mark
 from tests.stored import config_of, small_estate, store_estate
@@ -46,7 +46,7 @@ class OnDelta:
             statements.set_properties(self.spark, self.location, {"note": "x"})
 
     def rows(self) -> frozenset[str]:
-        from routing.tables import Snapshot
+        from routing.storage.tables import Snapshot
 
         version = self.tables.newest(KEY)
         read = Snapshot(self.location, version or 0).read(self.spark)

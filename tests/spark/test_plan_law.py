@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing import joining, keeping, pipeline
+from routing.runs import pipeline
+from routing.storage import joining, keeping
 from tests.frames import frame_of, frames, rows_of
 from tests.plans import EXCHANGE, PYTHON, broadcast_tables, join_keys, main_paths, paths_to_kept
 from tests.reference.estates import joined, random_estate
@@ -21,7 +22,7 @@ from tests.stored import SALES, message, small_estate, store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from routing.pipeline import Resolution
+    from routing.runs.pipeline import Resolution
 
 SORTS = ("Sort", "TakeOrderedAndProject", "SortMergeJoin", "SortAggregate", "Window")
 GARBAGE = 20_000

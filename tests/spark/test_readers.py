@@ -129,7 +129,7 @@ def test_readers_always_get_one_counting_run(spark: SparkSession, catalog: str, 
 def test_a_catalog_that_takes_no_such_view_is_told_so_once(
     spark: SparkSession, catalog: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from routing import statements
+    from routing.storage import statements
 
     def refuse(*_: object) -> None:
         raise RuntimeError("views are not supported")

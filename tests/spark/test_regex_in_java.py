@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from routing import text
-from routing.requests import missing_route
+from routing.messages import ids
+from routing.messages.openers import missing_route
 from routing.terms import BLANKS
 from tests.adversaries import Text, texts
 from tests.patterns import LENGTH, Use, in_python, java_uses, rooms
@@ -49,11 +49,11 @@ def test_java_takes_time_by_the_length(spark: SparkSession, use: Use) -> None:
 
 
 _READERS = {
-    "comparable_address": lambda: text.comparable_address(F.col("x")),
-    "is_tcp": lambda: text.is_tcp(F.col("x")),
-    "address_in_name": lambda: text.address_in_name(F.col("x")),
-    "is_guid": lambda: text.is_guid(F.col("x")),
-    "broker_id": lambda: text.broker_id(F.col("x")),
+    "comparable_address": lambda: ids.comparable_address(F.col("x")),
+    "is_tcp": lambda: ids.is_tcp(F.col("x")),
+    "address_in_name": lambda: ids.address_in_name(F.col("x")),
+    "is_guid": lambda: ids.is_guid(F.col("x")),
+    "broker_id": lambda: ids.broker_id(F.col("x")),
     "missing_route": lambda: missing_route(F.col("x"), "urn:x"),
 }
 _HOSTILE = [
@@ -95,7 +95,7 @@ def test_what_is_trimmed(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(row[0],) for row in _TRIMMED], "x string")
     found = frame.select(
         "x",
-        text.comparable_address(F.col("x")).alias("address"),
+        ids.comparable_address(F.col("x")).alias("address"),
     ).collect()
     assert [tuple(row) for row in found] == _TRIMMED
     assert BLANKS == " \t\n\r"

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing import cli, pipeline, resolving
+from routing import cli
 from routing.errors import InputError, InternalError, StorageError
-from routing.release import release
+from routing.messages import results
+from routing.runs import pipeline
+from routing.storage.releases import release
 from tests.frames import frame_of, moment, rows_of
 from tests.hooks import hooked
 from tests.reference.resolver import resolve as reference
@@ -204,12 +206,12 @@ def test_the_command_prints_the_row_of_the_run(spark: SparkSession, done: Done) 
 def test_lost_messages_are_noticed(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resolved_routes = resolving.resolved_routes
+    resolved_routes = results.resolved_routes
 
     def lossy(*arguments: Any, **options: Any) -> Any:
         return resolved_routes(*arguments, **options).where("message_id <> 'm1'")
 
-    monkeypatch.setattr(resolving, "resolved_routes", lossy)
+    monkeypatch.setattr(results, "resolved_routes", lossy)
     with pytest.raises(InternalError, match="7 messages were read, but 4 resolved and 2 rejected") as caught:
         routing.run(spark, config_of(stored, tmp_path / "out"))
     assert caught.value.exit_code == 3

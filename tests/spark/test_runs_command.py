@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing import cli, ledger
-from routing.analysis import runs
+from routing import cli
+from routing.analysis import past_runs
 from routing.config import Location
 from routing.errors import OutputError
-from routing.releases import check_release
+from routing.storage import ledger
+from routing.storage.releases import check_release
 from tests.frames import frame_of, rows_of
 from tests.golden_texts import assert_golden
 from tests.stored import config_text, store
@@ -204,7 +205,7 @@ def test_in_a_notebook(spark: SparkSession) -> None:
     from routing.schemas import RUNS as SCHEMA
 
     frame = frame_of(spark, RUNS, SCHEMA)
-    assert [row["run_id"] for row in rows_of(runs.listed(frame))] == [EMPTY, SLOW, FULL]
-    [row] = rows_of(runs.found(frame, EMPTY, "there"))
+    assert [row["run_id"] for row in rows_of(past_runs.listed(frame))] == [EMPTY, SLOW, FULL]
+    [row] = rows_of(past_runs.found(frame, EMPTY, "there"))
     # A run of no time has no shares.
     assert row["slow_stages"] == [{"stage": "read", "seconds": 0.0, "share": None}]

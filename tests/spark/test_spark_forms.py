@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing import dialog_hash, keys, requests, text
+from routing.messages import dialog_hash, ids, keying, openers
 from routing.rules import hashing, requesting
 from routing.rules import text as plain
 from tests.frames import frame_of
@@ -30,14 +30,14 @@ NAMESPACE = 'urn:"<&>'
 _PACKED, _RANDOM, _GUIDS, _SEED = 256, 4000, 200, 20260105
 # By name: as Spark reads it, as the rules do.
 FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
-    "broker_id": (text.broker_id, plain.broker_id),
-    "empty_as_null": (text.empty_as_null, plain.empty_as_null),
-    "comparable_address": (text.comparable_address, plain.comparable_address),
-    "is_guid": (text.is_guid, plain.is_guid),
-    "address_in_name": (text.address_in_name, plain.address_in_name),
-    "conversation_id": (text.conversation_id, plain.folded),
+    "broker_id": (ids.broker_id, plain.broker_id),
+    "empty_as_null": (ids.empty_as_null, plain.empty_as_null),
+    "comparable_address": (ids.comparable_address, plain.comparable_address),
+    "is_guid": (ids.is_guid, plain.is_guid),
+    "address_in_name": (ids.address_in_name, plain.address_in_name),
+    "conversation_id": (ids.conversation_id, plain.folded),
     "missing_route": (
-        lambda name: requests.missing_route(name, NAMESPACE),
+        lambda name: openers.missing_route(name, NAMESPACE),
         lambda name: requesting.missing_route(name, NAMESPACE),
     ),
     "dialog_id_hash": (dialog_hash.builtin, hashing.dialog_id_hash),
@@ -201,7 +201,8 @@ def test_a_message_has_all_that_it_needs(spark: SparkSession) -> None:
     names = ["place", *_MESSAGE]
     schema = StructType([StructField(*field) for field in zip(names, (LongType(), *kinds), strict=True)])
     rows = [{"place": place, **_MESSAGE, **change} for place, (change, _) in enumerate(_WELL_FORMED)]
-    found = frame_of(spark, rows, schema).select("place", keys.is_well_formed().alias("is_well_formed")).collect()
+    judged = frame_of(spark, rows, schema).select("place", keying.is_well_formed().alias("is_well_formed"))
+    found = judged.collect()
     assert {row["place"]: row["is_well_formed"] for row in found} == {
         place: expected for place, (_, expected) in enumerate(_WELL_FORMED)
     }

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing import statements
 from routing.config import Location
+from routing.storage import statements
 from tests.frames import frame_of
 from tests.hostile import CONTROL, NAMES, QUOTES
 

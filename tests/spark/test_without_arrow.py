@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing import keeping
+from routing.storage import keeping
 from tests.frames import frames, moment, rows_of
 from tests.reference.resolver import resolve as reference
 from tests.spark.test_random_estates import assert_same

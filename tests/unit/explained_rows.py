@@ -7,11 +7,11 @@ from typing import Any
 
 from pyspark.sql.types import StructType, TimestampType
 
-from routing.analysis.explain import Explanation, answer
-from routing.analysis.explaining.judging import Asked
-from routing.analysis.explaining.known import Known
-from routing.columns import Columns
+from routing.analysis.explain.explaining import Explanation, answer
+from routing.analysis.explain.judging import Asked
+from routing.analysis.explain.known import Known
 from routing.schemas import INPUTS
+from routing.storage.columns import Columns
 from tests.frames import Tables, moment
 from tests.unit.rules.by_rules import micros
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from routing.appended import _absolute, _escaped, check_appends
 from routing.errors import InputError
+from routing.storage.appended import _absolute, _escaped, check_appends
 
 
 def _commit(version: int, operation: str) -> dict[str, Any]:

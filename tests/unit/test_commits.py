@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from routing.commits import ANNOUNCEMENT, commits_after, identity, latest_commits, newest_version
 from routing.config import Location
 from routing.errors import HistoryGap, StorageError
-from routing.protocol import RESTORE, RUN, Mark
+from routing.storage.commits import ANNOUNCEMENT, commits_after, identity, latest_commits, newest_version
+from routing.storage.protocol import RESTORE, RUN, Mark
 
 # Nothing here may ask Spark.
 NO_SPARK: Any = None

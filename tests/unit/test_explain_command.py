@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.analysis.explaining.asked import Described, Stored, question
+from routing.analysis.explain.asked import Described, Stored, question
 from routing.commands import explain
 from tests.golden_texts import assert_golden
 

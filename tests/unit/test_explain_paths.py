@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain import Explanation
-from routing.analysis.explaining import printed
-from routing.analysis.explaining.asked import QuestionError
+from routing.analysis.explain import printed
+from routing.analysis.explain.asked import QuestionError
+from routing.analysis.explain.explaining import Explanation
 from tests.frames import Tables, load_cases, merged, prefixed
 from tests.golden_texts import assert_golden
 from tests.stored import conversation

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explaining.asked import QuestionError
-from routing.analysis.explaining.verdicts import RUN_ID
+from routing.analysis.explain.asked import QuestionError
+from routing.analysis.explain.verdicts import RUN_ID
 from tests.reference.estates import random_estate
 from tests.reference.resolver import resolve
 from tests.unit.explained_rows import KnownRows

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain import Explanation
-from routing.columns import Columns
+from routing.analysis.explain.explaining import Explanation
 from routing.schemas import INPUTS
+from routing.storage.columns import Columns
 from tests.frames import Tables
 from tests.stored import conversation, message, small_estate
 from tests.unit.explained_rows import KnownRows, columns_of_rows

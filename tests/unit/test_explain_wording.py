@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explaining import wording
+from routing.analysis.explain import wording
 from routing.terms import Reason
 from tests.golden_texts import assert_golden
 

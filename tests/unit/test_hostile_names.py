@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from routing import cli, errors, show
-from routing.analysis.explaining import wording
+from routing.analysis.explain import wording
 from routing.commands.common import plain
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import read_script

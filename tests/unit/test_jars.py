@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from routing import jars, session
+from routing.sessions import jars, session
 
 SETTINGS = {"spark.ui.enabled": "false"}
 

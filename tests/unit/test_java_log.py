@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from routing import session
 from routing.errors import EnvironmentFault
+from routing.sessions import session
 
 # A process whose commands start a session as the real ones do, but for Java itself, and end as they are told.
 _COMMAND = """
 import os, signal, sys
 from types import SimpleNamespace
 import delta, pyspark.sql
-from routing import cli, jars, session
+from routing import cli
+from routing.sessions import jars, session
 from routing.errors import InputError, StorageError
 
 class Builder:
@@ -112,7 +113,7 @@ def test_a_failed_start_says_where_there_is_more(tmp_path: Path, monkeypatch: py
     pytest.importorskip("delta")
     monkeypatch.setattr("pyspark.sql.SparkSession", Sessions)
     monkeypatch.setattr(session, "_java_logs", [])
-    monkeypatch.setattr("routing.jars.remembered", lambda: ["/a.jar"])
+    monkeypatch.setattr("routing.sessions.jars.remembered", lambda: ["/a.jar"])
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
     (tmp_path / "java" / "bin").mkdir(parents=True)

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import routing
-from routing import statements
 from routing.config import Location
-from routing.statements import sql_name
+from routing.storage import statements
+from routing.storage.statements import sql_name
 from tests.sql_law import breaches, breaches_inside, declared
 
 HOUSE = Path(routing.__file__).parent
 SOURCES = {str(path.relative_to(HOUSE)): path.read_text(encoding="utf-8") for path in HOUSE.rglob("*.py")}
-ROOM = SOURCES.pop("statements.py")
+ROOM = SOURCES.pop("storage/statements.py")
 
 
 def test_other_rooms_hand_over_no_text() -> None:

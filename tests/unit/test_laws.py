@@ -11,11 +11,8 @@ import pytest
 import routing
 
 HOUSE = Path(routing.__file__).parent
-RULE_ROOMS = {
-    f"{name}.py"
-    for name in ("configuration", "conform", "dialog_hash", "keys", "pending", "plan", "requests", "resolving")
-}
-RULE_ROOMS |= {"text.py", "validate.py"}
+# What turns frames into frames; these two also look at what came of it.
+_ACTING = {"compiling.py", "duplicates.py"}
 _JVM = {"rdd", "sparkContext", "_jvm", "_jdf", "_sc", "_jsparkSession", "SparkContext"}
 _UDFS = {"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "registerJavaFunction"}
 _PYTHON_NODES = {"applyInPandas", "mapInPandas", "applyInArrow", "mapInArrow", "foreach", "foreachPartition"}
@@ -117,16 +114,16 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "the JVM and RDDs": (_is_jvm, ()),
     "cache": (_is_cache, ()),
     "print": (_is_print, ("cli.py",)),
-    "Python UDFs": (_is_udf, ("dialog_hash.py",)),
-    "reading tables": (_is_read, ("appended.py", "commits.py", "tables.py")),
-    "writing tables": (_is_write, ("statements.py", "tables.py")),
-    "building a session": (_is_builder, ("session.py",)),
+    "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
+    "reading tables": (_is_read, ("storage/appended.py", "storage/commits.py", "storage/tables.py")),
+    "writing tables": (_is_write, ("storage/statements.py", "storage/tables.py")),
+    "building a session": (_is_builder, ("sessions/session.py",)),
     # The hints of errors are sentences.
-    "hints to joins": (_is_hint, ("joining.py", "errors.py")),
+    "hints to joins": (_is_hint, ("storage/joining.py", "errors.py")),
     # Of a known size; all else is measured.
-    "sides not measured": (_is_side, ("joining.py", "resolving.py")),
+    "sides not measured": (_is_side, ("storage/joining.py", "messages/results.py")),
 }
-IN_RULE_ROOMS: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_clock}
+OF_MESSAGES: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_clock}
 
 
 @pytest.mark.parametrize("what", list(EVERYWHERE))
@@ -136,17 +133,23 @@ def test_law_of_the_house(what: str) -> None:
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
-@pytest.mark.parametrize("what", list(IN_RULE_ROOMS))
-def test_law_of_the_rule_rooms(what: str) -> None:
-    rooms = [path for path in _rooms() if path.parent == HOUSE and path.name in RULE_ROOMS]
-    assert {path.name for path in rooms} == RULE_ROOMS
-    found = {path.name: _breaches(IN_RULE_ROOMS[what], path.read_text(encoding="utf-8")) for path in rooms}
+@pytest.mark.parametrize("what", list(OF_MESSAGES))
+def test_law_of_the_rooms_of_messages(what: str) -> None:
+    folder = HOUSE / "messages"
+    assert {name for name in _ACTING if (folder / name).exists()} == _ACTING
+    rooms = [path for path in _rooms() if path.parent == folder and path.name not in _ACTING]
+    assert len(rooms) > 5
+    found = {path.name: _breaches(OF_MESSAGES[what], path.read_text(encoding="utf-8")) for path in rooms}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
-    law = IN_RULE_ROOMS["clocks and chance"]
-    rooms = [HOUSE / "faults.py", *(HOUSE / "rules").glob("*.py"), *(HOUSE / "analysis" / "lint").glob("*.py")]
+    law = OF_MESSAGES["clocks and chance"]
+    rooms = [
+        HOUSE / "storage" / "faults.py",
+        *(HOUSE / "rules").glob("*.py"),
+        *(HOUSE / "analysis" / "lint").glob("*.py"),
+    ]
     assert len(rooms) > 20
     found = {path.name: _breaches(law, path.read_text(encoding="utf-8")) for path in rooms}
     assert {name: lines for name, lines in found.items() if lines} == {}
@@ -159,7 +162,7 @@ def test_only_one_room_keeps_frames() -> None:
 
 
 def test_the_hash_is_the_only_udf_of_its_room() -> None:
-    source = (HOUSE / "dialog_hash.py").read_text(encoding="utf-8")
+    source = (HOUSE / "messages" / "dialog_hash.py").read_text(encoding="utf-8")
     assert source.count("F.pandas_udf(") + source.count("F.arrow_udf(") == 1
 
 
@@ -197,5 +200,5 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
     ],
 )
 def test_a_breach_is_seen(what: str, breach: str) -> None:
-    law = IN_RULE_ROOMS[what] if what in IN_RULE_ROOMS else EVERYWHERE[what][0]
+    law = OF_MESSAGES[what] if what in OF_MESSAGES else EVERYWHERE[what][0]
     assert _breaches(law, breach)

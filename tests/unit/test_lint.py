@@ -14,11 +14,11 @@ from routing.analysis.lint.catalogue import FINDINGS, Severity
 from routing.analysis.lint.linting import Lint
 from routing.analysis.lint.options import LintSettings, Suppression, check_code, settings
 from routing.analysis.lint.pages import page
-from routing.columns import Rows
 from routing.commands import lint as command
 from routing.errors import ConfigError, ContractError
 from routing.schemas import FINDINGS as FOUND
 from routing.schemas import ROUTE_COVERAGE
+from routing.storage.columns import Rows
 from tests.golden_texts import assert_golden
 
 ROOT = Path(__file__).parents[2]

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from routing import locking
 from routing.config import Location
 from routing.errors import StorageError
-from routing.locking import lock_file, only_run
+from routing.storage import locking
+from routing.storage.locking import lock_file, only_run
 
 _HOLDER = """
 import sys, time
 from routing.config import Location
-from routing.locking import only_run
+from routing.storage.locking import only_run
 with only_run(Location(sys.argv[1]), "nightly"):
     print("held", flush=True)
     time.sleep(60)
@@ -147,7 +147,7 @@ def test_a_link_put_there_after_the_opening_is_not_written(
             file.symlink_to(victim)
         return told(what)
 
-    monkeypatch.setattr("routing.locking.json.dumps", swapping)
+    monkeypatch.setattr("routing.storage.locking.json.dumps", swapping)
     with only_run(Location(str(tmp_path / "runs")), "first"):
         assert victim.read_text(encoding="utf-8") == "somebody's"
     # Nor is it removed: it is not this run's.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from routing import session
 from routing.errors import ConfigError
+from routing.sessions import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

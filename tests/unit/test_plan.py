@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from routing.plan import CHOICE, Planner
+from routing.messages.plan import CHOICE, Planner
 from routing.rules.deciding import Decision, Key, decide_at
 from routing.rules.estate import Instance, Kind, Route
 from tests.reference.estates import random_estate

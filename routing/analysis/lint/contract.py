@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from routing import faults
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, found
-from routing.columns import Columns
+from routing.storage import faults
+from routing.storage.columns import Columns
 from routing.terms import LOCAL_ADDRESS
 
 

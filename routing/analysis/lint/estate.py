@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.columns import Columns, instances_of
 from routing.rules import text
 from routing.rules.estate import Database, Instance, Route
+from routing.storage.columns import Columns, instances_of
 from routing.terms import LOOPBACK_HOSTS
 
 # Every database of SQL Server holds services of these; nobody routes to them.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from routing.analysis.lint.catalogue import BY_CODE
-from routing.faults import said, time_text
+from routing.storage.faults import said, time_text
 
 Place = tuple["str | None", "str | None"]
 """Instance and database."""

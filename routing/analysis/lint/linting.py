@@ -14,8 +14,8 @@ from routing.analysis.lint.finding import Found
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
 from routing.analysis.lint.probing import answers_of
 from routing.analysis.lint.resolved import changed_picks, used_routes
-from routing.columns import Rows, Table
 from routing.schemas import FINDINGS, ROUTE_COVERAGE
+from routing.storage.columns import Rows, Table
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

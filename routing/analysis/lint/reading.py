@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from routing.columns import Columns, Table, columns_of
-from routing.conform import conform
 from routing.errors import InputError
 from routing.schemas import INPUTS, KEYS, OPTIONAL_INPUTS
+from routing.storage.columns import Columns, Table, columns_of
+from routing.storage.conform import conform
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.columns import Table, collected
+from routing.storage.columns import Table, collected
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:

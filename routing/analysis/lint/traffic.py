@@ -8,9 +8,9 @@ from typing import Any
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, found
 from routing.analysis.lint.resolved import Changed, RouteName
-from routing.columns import Columns
 from routing.rules import text
 from routing.rules.resolving import Dialog
+from routing.storage.columns import Columns
 
 
 def route_names(routes: Columns) -> set[RouteName]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from routing import protocol
+from routing.storage import protocol
 from tests.log_in_memory import LogsInMemory
 
 KEYS = ("pending_messages", "resolved_routes")
@@ -26,7 +26,7 @@ class Job:
     order: tuple[str, ...] = KEYS
 
     def __call__(self, tables: Any) -> None:
-        """Do what `routing.pipeline.run` does, in its order."""
+        """Do what `routing.runs.pipeline.run` does, in its order."""
         is_full = self.mode == "full"
         start = protocol.begin(tables, self.run_id, is_full=is_full)
         if not is_full:

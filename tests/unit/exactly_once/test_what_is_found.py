@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from routing import protocol
 from routing.errors import HistoryGap, OutputError, StorageError
-from routing.protocol import RESTORE, RUN, Mark
+from routing.storage import protocol
+from routing.storage.protocol import RESTORE, RUN, Mark
 from tests.log_in_memory import Log, LogsInMemory
 from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from routing import tables
 from routing.config import Location
 from routing.errors import StorageError
+from routing.storage import tables
 
 
 class Session:

@@ -1,0 +1,116 @@
+"""Explain where one message goes, and why: the rule book's path of it, by the rules that resolve them all.
+
+`explain` reads what it needs of tables; `answer` is the same for what is known already, in plain Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import SparkSession
+
+from routing.analysis.explain import lines
+from routing.analysis.explain.asked import DESCRIBED_ID, Described, Question, QuestionError, Stored
+from routing.analysis.explain.judging import Asked, judged
+from routing.analysis.explain.known import Known, Row
+from routing.analysis.explain.path import path
+from routing.analysis.explain.reading import Source, frames_of
+from routing.analysis.explain.verdicts import verdict_row
+from routing.config import Config
+from routing.schemas import EXPLAINED_STEPS, MESSAGES, RESOLVED_ROUTES
+from routing.sessions import session
+from routing.storage.columns import Columns, Rows, Table
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """verdict: one row, the columns of resolved_routes; steps: the path, in the schema `schemas.EXPLAINED_STEPS`.
+
+    A column of the verdict is null where it depends on a dialog that was not given.
+    """
+
+    verdict: Rows
+    steps: Rows
+
+
+def explain(
+    tables: Mapping[str, Table] | Config,
+    question: Question,
+    *,
+    as_of: datetime | None = None,
+    spark: SparkSession | None = None,
+) -> Explanation:
+    """Explain one message: the verdict of `resolve`, and the path to it.
+
+    ``tables`` are those of `resolve`, as DataFrames or Arrow tables, or a configuration: then each table that it
+    names is read at its newest version, by ``spark`` or the session that is there or is started for it. Of each
+    table only the rows of the message's instance are read; rows of DataFrames are checked, those of Arrow tables
+    are taken to be valid. ``as_of`` is the one decision time of a run that has one (a configuration brings its
+    own); the question's own time wins, and a described message always has one. Raises QuestionError where no such
+    message, instance or database is there or the message would be rejected, InputError where a table breaks its
+    contract.
+    """
+    if isinstance(tables, Config):
+        as_of = as_of or tables.resolve.as_of
+        tables = frames_of(spark or session.start(tables.spark), tables)
+    source = Source.of(tables)
+    asked = _stored(source, question, as_of) if isinstance(question, Stored) else _described(question)
+    near = source.near(asked.row)
+    if isinstance(question, Described):
+        _check_names(source, near, question)
+    return answer(asked, Known.of_columns(near, source.chunks(asked.as_of)))
+
+
+def answer(asked: Asked, known: Known) -> Explanation:
+    """Explain a message by what is known. Raises QuestionError where a run would reject it."""
+    found = judged(asked, known)
+    verdict = verdict_row(found)
+    told = path(found, known.instances[found.message.instance], verdict)
+    return Explanation(Rows(RESOLVED_ROUTES, (verdict,)), Rows(EXPLAINED_STEPS, lines.numbered(told)))
+
+
+def _stored(source: Source, question: Stored, as_of: datetime | None) -> Asked:
+    """The one message that a question means. Raises QuestionError."""
+    rows = source.stored(question)
+    if not rows:
+        raise QuestionError.unknown_message(question.message_id, question.instance_name)
+    names = sorted({str(row["instance_name"]) for row in rows})
+    if len(names) > 1:
+        raise QuestionError.ambiguous(question.message_id, names)
+    if len(rows) > 1:
+        raise QuestionError.doubled(question.message_id, names[0])
+    moment = question.at or as_of
+    return Asked(rows[0], is_described=False, as_of=None if moment is None else _micros(moment))
+
+
+def _described(question: Described) -> Asked:
+    given: Row = {
+        "message_id": DESCRIBED_ID,
+        "conversation_id": question.conversation_id,
+        "is_initiator": not question.is_target,
+        "enqueue_time": _micros(question.at),
+        "instance_name": question.instance_name,
+        "database_name": question.database_name,
+        "to_service_name": question.to_service_name,
+        "to_broker_instance": question.to_broker_instance,
+    }
+    return Asked({**dict.fromkeys(MESSAGES.names), **given}, is_described=True)
+
+
+def _micros(time: datetime) -> int:
+    """Microseconds since 1970; a time without a zone is UTC."""
+    return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _check_names(source: Source, near: Mapping[str, Columns], question: Described) -> None:
+    """Whether the instance and the database of a description are listed. Raises QuestionError."""
+    instance, database = question.instance_name, question.database_name
+    if not len(near["instances"]):
+        raise QuestionError.unknown_name("instance", instance, source.instance_names())
+    names = near["databases"].values["name"]
+    if database is not None and database not in names:
+        raise QuestionError.unknown_name("database", database, names, f" on instance {instance!r}")

@@ -1,0 +1,102 @@
+"""What is known besides a question: the estate, its dialogs, the requests on record, and the other messages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from routing.rules import text
+from routing.rules.estate import Instance
+from routing.rules.rejecting import rejections
+from routing.rules.requesting import Request, Requests
+from routing.rules.resolving import NO_DIALOG, Dialog, Message
+from routing.storage.columns import Columns, instances_of
+
+Row = Mapping[str, Any]
+"""A row of messages; times are microseconds since 1970."""
+Chunks = Callable[[str, str], Iterable[Mapping[str, Columns]]]
+"""From an instance and a service to its messages (``messages``) and their dialogs (``dialogs``, if there are any).
+
+In chunks by the order of (t, message_id); inside a chunk in any order.
+"""
+_End = tuple[str, str | None, str | None, bool]
+
+
+def message_of(row: Row, as_of: int | None) -> Message:
+    """A row without a fault as the rules read it (section 0); ``as_of`` is the time of all messages, if any."""
+    seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
+    conversation = row["conversation_id"]
+    return Message(
+        row["message_id"],
+        None if conversation is None else text.folded(conversation),
+        row["is_initiator"],
+        seen if as_of is None else as_of,
+        row["instance_name"],
+        text.empty_as_null(row["database_name"]),
+        row["to_service_name"],
+        text.broker_id(row["to_broker_instance"]),
+        row["hops_remaining"],
+    )
+
+
+@dataclass(frozen=True)
+class Dialogs:
+    """Dialogs by instance, database, conversation and end, each of which has one."""
+
+    by_end: Mapping[_End, Dialog]
+
+    @classmethod
+    def of_columns(cls, dialogs: Columns | None) -> Dialogs:
+        """The dialogs of a table's columns."""
+        return cls({} if dialogs is None else {_end_of(row): _dialog_of(row) for row in dialogs.dicts()})
+
+    def of(self, message: Message) -> Dialog:
+        """The dialog of a message; one that is not listed says nothing."""
+        end = (message.instance, message.database, message.conversation_id, message.is_initiator)
+        return self.by_end.get(end, NO_DIALOG)
+
+
+def _end_of(row: Row) -> _End:
+    conversation = text.folded(row["conversation_id"] or "")
+    return (row["instance_name"], row["database_name"], conversation, row["is_initiator"])
+
+
+def _dialog_of(row: Row) -> Dialog:
+    far, acknowledged = row["far_broker_instance"], row["acknowledged_broker_instance"]
+    return Dialog(text.broker_id(far), text.broker_id(acknowledged), row["acknowledged_at"], row["lifetime"])
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a message is judged by; ``others`` is asked only where a request may be pending (section 5)."""
+
+    instances: Mapping[str, Instance]
+    dialogs: Dialogs
+    on_record: Mapping[tuple[str, str], list[tuple[str, str, Request]]]
+    chunks: Chunks
+
+    @classmethod
+    def of_columns(cls, tables: Mapping[str, Columns], chunks: Chunks) -> Known:
+        """What columns of the configuration, dialogs and route_requests say; rows are taken to be valid."""
+        on_record = defaultdict(list)
+        if "route_requests" in tables:
+            for row in tables["route_requests"].dicts():
+                request = Request(row["requested_at"], row["message_id"], row["ended_at"])
+                asked = (row["database_name"], row["service_name"], request)
+                on_record[row["instance_name"], row["service_name"]].append(asked)
+        return cls(instances_of(tables), Dialogs.of_columns(tables.get("dialogs")), on_record, chunks)
+
+    def requests(self, message: Message) -> Requests:
+        """The requests on record for a message's service on its instance."""
+        return Requests.on_record(self.on_record.get((message.instance, message.service), ()))
+
+    def others(self, message: Message, as_of: int | None) -> Iterator[tuple[Message, Dialog]]:
+        """All messages of its instance for its service that can be judged, by (t, message_id), with dialogs."""
+        for chunk in self.chunks(message.instance, message.service):
+            dialogs = Dialogs.of_columns(chunk.get("dialogs"))
+            rows = chunk["messages"].dicts()
+            sound = (row for row in rows if not rejections(row, self.instances.get(row["instance_name"])))
+            read = sorted((message_of(row, as_of) for row in sound), key=lambda each: (each.t, each.message_id))
+            yield from ((each, dialogs.of(each)) for each in read)

@@ -1,0 +1,79 @@
+"""The searches that a message makes of routing tables, and which of their parts are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing.analysis.explain.judging import Judged
+from routing.rules import choosing, text
+from routing.rules.choosing import Tier
+from routing.rules.deciding import Leg
+from routing.rules.estate import Route
+from routing.terms import MatchingStep, Reason
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search of a routing table that takes place.
+
+    ``opens``: the message opens a request and goes no further. ``is_undecided``: what is picked, and all that
+    follows, hangs on a dialog that is not given.
+    """
+
+    number: int
+    leg: Leg
+    opens: bool
+    is_undecided: bool
+
+    @property
+    def looks_at_routes(self) -> bool:
+        """Whether routes are looked at: it is no reply, and the scope's broker is on."""
+        return self.leg.match is not None and not self.leg.is_reply
+
+    @property
+    def stop(self) -> MatchingStep | None:
+        """The step that ended the search."""
+        return MatchingStep.ROUTE_REQUEST if self.opens else self.leg.step
+
+    @property
+    def is_told(self) -> bool:
+        """Whether tiers and what follows them are the same for every dialog, or the dialog is known."""
+        return self.leg.match is not None and not self.opens and not self.is_undecided
+
+    def address(self, service: str) -> str | None:
+        """The address that was chosen, read from the service name where the route leaves it to that."""
+        return text.address_in_name(service) if self.leg.reads_address else self.leg.address
+
+    def tiers(self) -> list[tuple[Tier, tuple[Route, ...], str]]:
+        """The tiers that have routes, each with these and USED, NOT_USABLE or NOT_REACHED; empty if not told."""
+        found, used = [], False
+        for tier, routes in choosing.tiers(self.leg.routes) if self.is_told else ():
+            is_used = self.leg.choice.is_usable and tier is self.leg.choice.tier
+            found.append((tier, routes, "USED" if is_used else "NOT_REACHED" if used else "NOT_USABLE"))
+            used = used or is_used
+        return found
+
+    @property
+    def locates(self) -> bool:
+        """Whether section 4 was asked: the tier of LOCAL routes was reached."""
+        return any(
+            tier.reason is Reason.LOCAL_SERVICE and finding != "NOT_REACHED" for tier, _, finding in self.tiers()
+        )
+
+
+def searches(judged: Judged) -> list[Search]:
+    """The searches of a message: none if its dialog has expired, a second one if it came back."""
+    verdict, decision = judged.verdict, judged.decision
+    if verdict.decision is None:
+        return []
+    opens = verdict.opens_in is not None
+    # What is opened after the message came back names the route that led it there.
+    opens_first = opens and verdict.rerouted_from is None
+    first = Search(1, decision.first, opens_first, _hangs_on_dialog(judged, decision.first))
+    if decision.again is None or opens_first or first.is_undecided:
+        return [first]
+    return [first, Search(2, decision.again, opens, _hangs_on_dialog(judged, decision.again))]
+
+
+def _hangs_on_dialog(judged: Judged, leg: Leg) -> bool:
+    return judged.is_undecided and leg.pick is not None

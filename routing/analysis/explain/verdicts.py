@@ -1,0 +1,56 @@
+"""The verdict of a question as a row of ``resolved_routes``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from routing.analysis.explain.judging import Asked, Judged
+from routing.rules.estate import Route
+from routing.rules.resolving import Message, Verdict
+from routing.storage.keeping import moment_of
+
+# The run_id of verdicts: no run wrote them.
+RUN_ID = "explain"
+
+
+def verdict_row(judged: Judged) -> dict[str, Any]:
+    """The columns of ``resolved_routes``; null where they hang on a dialog that is not given."""
+    verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
+    rows = [{**_of_message(judged.asked, judged.message), **_decided(verdict)} for verdict in verdicts]
+    return {
+        name: value if all(row[name] == value for row in rows) else None for name, value in rows[0].items()
+    } | {"run_id": RUN_ID, "attempt": 1}
+
+
+def _of_message(asked: Asked, message: Message) -> dict[str, Any]:
+    return {
+        "message_id": message.message_id,
+        "conversation_id": message.conversation_id,
+        "is_initiator": message.is_initiator,
+        "message_sequence_number": asked.row["message_sequence_number"],
+        "enqueue_time": moment_of(asked.row["enqueue_time"]),
+        "instance_name": message.instance,
+        "database_name": message.database,
+        "to_service_name": message.service,
+        "to_broker_instance": message.broker,
+        "decided_at": moment_of(message.t),
+    }
+
+
+def _decided(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "broker_instance": verdict.broker_instance,
+        "outcome": str(verdict.outcome),
+        "reason": str(verdict.reason),
+        "matching_step": None if verdict.matching_step is None else int(verdict.matching_step),
+        "route_name": verdict.route_name,
+        "address": verdict.address,
+        "mirror_address": verdict.mirror_address,
+        "destination_database": verdict.destination_database,
+        "alternative_routes": [_alternative(route) for route in verdict.alternatives] or None,
+        "rerouted_from": verdict.rerouted_from,
+    }
+
+
+def _alternative(route: Route) -> dict[str, Any]:
+    return {"route_name": route.name, "address": route.address, "mirror_address": route.mirror_address}

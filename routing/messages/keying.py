@@ -1,0 +1,221 @@
+"""The routing key of a message: everything that decides its way but the dialog hash, the time and the hops.
+
+Messages with equal keys share a row of the routing plan. Names and broker ids that nothing in the instance
+names fall into one class each, so that garbage in the data does not make the plan larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from routing.messages import ids, validate
+from routing.messages.lookups import FROM_NETWORK, Configuration
+from routing.rules.deciding import UNNAMED, Key
+from routing.rules.estate import Instance, NameAddress, address_of_name
+from routing.storage.joining import Side, bounded
+from routing.terms import BLANKS, ZERO_GUID
+
+KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
+
+# What of a message its key is made of, but for its dialog.
+_READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
+
+# Service classes: a known name; other names without an address, with one elsewhere, with an own address.
+KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(_CLASSES := 4)
+_ADDRESSES = {
+    NO_ADDRESS: NameAddress.NONE,
+    ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE,
+    OWN_ADDRESS: NameAddress.OWN,
+}
+# key_kind = is_initiator + 2 * service class + 8 * (the broker id is one that nothing names).
+_SERVICE_FACTOR, _OTHER_BROKER = 2, 8
+_GUID_LENGTH = 36
+
+
+def cleaned(messages: DataFrame, as_of: datetime | None) -> DataFrame:
+    """Conformed messages with decided_at (`t` of the rule book); database_name and conversation_id are cleaned.
+
+    Narrow; every row is kept.
+    """
+    waited = F.coalesce("observed_at", "enqueue_time")
+    return messages.withColumns(
+        {
+            "database_name": ids.empty_as_null(F.col("database_name")),
+            "decided_at": waited if as_of is None else F.lit(as_of),
+            "conversation_id": ids.conversation_id(F.col("conversation_id")),
+        }
+    )
+
+
+def prepared(messages: DataFrame, as_of: datetime | None) -> DataFrame:
+    """Conformed messages with what the rules read of them; narrow.
+
+    Those of `cleaned`, with key_database and named_broker. Every row is kept.
+    """
+    return _named(cleaned(messages, as_of))
+
+
+def _named(messages: DataFrame) -> DataFrame:
+    return _with_named_broker(
+        messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
+    )
+
+
+def _with_named_broker(messages: DataFrame) -> DataFrame:
+    """`ids.broker_id` of to_broker_instance in steps, so that the code made for each row stays short.
+
+    An id that is as long as a GUID and has nothing to be taken off is spared the trimming, which is slow.
+    """
+    blanks = F.lit(BLANKS)
+    given, named = F.col("to_broker_instance"), F.col("named_broker")
+    ends = (given.substr(1, 1), given.substr(-1, 1))
+    is_bare = (F.length(given) == _GUID_LENGTH) & ~ends[0].isin("{", *BLANKS) & ~ends[1].isin(*BLANKS)
+    in_braces = named.startswith("{") & named.endswith("}")
+    inner = F.btrim(named.substr(F.lit(2), F.length(named) - 2), blanks)
+    return (
+        messages.withColumn("named_broker", F.when(is_bare, given).otherwise(F.btrim(given, blanks)))
+        .withColumn("named_broker", F.when(in_braces, inner).otherwise(named))
+        .withColumn("named_broker", ids.folded(named))
+        .withColumn("named_broker", F.when(~named.isin("", ZERO_GUID), named))
+    )
+
+
+def looked_up(
+    messages: DataFrame, side: DataFrame, on: Sequence[str], when: Column | None = None, *, shuffled: bool = False
+) -> DataFrame:
+    """Messages with the other columns of the row of ``side`` that has the same values ``on``; a left join.
+
+    ``side`` holds each value once and brings its hint (broadcast, shuffle_hash), so that the join keeps the
+    number of messages; a null finds nothing. ``when`` is a further condition. The join's key is one 64-bit hash
+    of the columns, and their equality its condition: Spark looks up a bigint in a fraction of the time that it
+    needs for several texts. Two values of one hash are told apart by the condition. ``shuffled``: the side is not
+    broadcast; then messages with a null have a hash of their other values, for one task would get all nulls.
+    """
+    renamed = side.select(
+        F.xxhash64(*on).alias("_side_hash"),
+        *(F.col(name).alias(f"_side_{name}" if name in on else name) for name in side.columns),
+    )
+    present = reduce(Column.__and__, (F.col(name).isNotNull() for name in on))
+    # An equality that stood here as such would become a key of the join; IN stays a condition.
+    same = [F.col(name).isin(F.col(f"_side_{name}")) for name in on]
+    further = [] if when is None else [when]
+    of_message = F.xxhash64(*on) if shuffled else F.when(present, F.xxhash64(*on))
+    condition = reduce(Column.__and__, [of_message == F.col("_side_hash"), *same, *further])
+    joined = messages.join(renamed, condition, how="left")
+    return joined.drop("_side_hash", *(f"_side_{name}" for name in on))
+
+
+def in_scope(messages: DataFrame, settings: Configuration) -> DataFrame:
+    """Prepared messages with own_addresses of their scope, null where instance or database is unknown."""
+    scopes = settings.scopes.withColumnRenamed("database_name", "key_database")
+    # A scope is an instance and a database of it, or the network: each stands there once.
+    return looked_up(messages, bounded(scopes), ["instance_name", "key_database"])
+
+
+def is_well_formed() -> Column:
+    """Whether a message of `cleaned` has all that it needs, whatever its instance and database."""
+    texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
+    values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
+    hops = F.coalesce(F.col("hops_remaining").between(*validate.INT_RANGE), F.lit(True))
+    return F.coalesce(texts & values & hops & ids.is_guid(F.col("conversation_id")), F.lit(False))
+
+
+def is_valid() -> Column:
+    """Whether no rejection code applies to a message of `in_scope` (validate.message_faults names them)."""
+    return F.col("own_addresses").isNotNull() & is_well_formed()
+
+
+def in_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
+    """Cleaned messages with dialog_broker, the broker instance that their dialog binds them to, and is_expired.
+
+    A dialog has one row of an end in a database, checked by validation, so the join keeps the number of messages.
+    """
+    if dialogs is None:
+        return messages.withColumns({"dialog_broker": F.lit(None).cast("string"), "is_expired": F.lit(False)})
+    on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
+    t = F.col("decided_at")
+    acknowledged = F.when(F.col("acknowledged_at") <= t, F.col("acknowledged_broker"))
+    return looked_up(messages, dialogs.hinted(), on, shuffled=not dialogs.fits).withColumns(
+        {
+            "dialog_broker": F.coalesce(acknowledged, F.col("far_broker")),
+            "is_expired": F.coalesce(F.col("dialog_lifetime") <= t, F.lit(False)),
+        }
+    )
+
+
+def bound(messages: DataFrame) -> DataFrame:
+    """Prepared messages of `in_dialog` with bound_broker, the broker instance they are bound to (section 0).
+
+    Null while open.
+    """
+    return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
+
+
+def counted(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
+    """The distinct keys of all messages of `in_dialog`, with rows (how many have it) and valid (may be resolved).
+
+    Messages that cannot be resolved count under a key of nulls. They are grouped first by what their key is
+    made of, as read, so that each lookup is made once for a group; the groups are as many as the
+    configuration's keys, and the names and ids that nothing names.
+    """
+    groups = messages.groupBy(*_READ, "dialog_broker").agg(
+        F.count(F.lit(1)).alias("rows"), F.count(F.when(is_well_formed(), 1)).alias("valid")
+    )
+    known = in_scope(_named(groups), settings)
+    valid = F.when(F.col("own_addresses").isNotNull(), F.col("valid")).otherwise(0)
+    marked = keyed(bound(known.withColumn("valid", valid)), settings, transport=transport)
+    key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in KEY]
+    return marked.select(*key, "rows", "valid").groupBy(*KEY).agg(*(F.sum(n).alias(n) for n in ("rows", "valid")))
+
+
+def keyed(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
+    """Messages of `bound` with the columns of `KEY`.
+
+    ``transport``: a route may read its address from a service name, so that the names are looked into;
+    own_addresses (`in_scope`) are needed then.
+    key_service and key_broker are empty text for what is unknown or absent; key_kind tells these apart.
+    """
+    services = settings.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
+    brokers = settings.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
+    # The names and ids of an instance are distinct, so the joins keep the number of messages.
+    named = looked_up(messages, bounded(services), ["instance_name", "to_service_name"])
+    joined = looked_up(named, bounded(brokers), ["instance_name", "bound_broker"])
+    is_known, is_reached = F.col("known").isNotNull(), F.col("reached").isNotNull()
+    other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, _OTHER_BROKER).otherwise(0)
+    role = F.when(F.col("is_initiator"), 1).otherwise(0)
+    unknown = _unknown_service() * _SERVICE_FACTOR if transport else F.lit(NO_ADDRESS * _SERVICE_FACTOR)
+    return joined.withColumns(
+        {
+            "key_service": F.when(is_known, F.col("to_service_name")).otherwise(""),
+            "key_broker": F.when(is_reached, F.col("bound_broker")).otherwise(""),
+            "key_kind": role + F.when(is_known, 0).otherwise(unknown) + other,
+        }
+    ).drop("known", "reached")
+
+
+def _unknown_service() -> Column:
+    """The class of a service name that nothing in the instance names."""
+    name = F.col("to_service_name")
+    may_hold_one = F.lower(name.substr(1, 6)) == "tcp://"
+    address = F.when(may_hold_one, ids.address_in_name(name))
+    is_own = F.array_contains("own_addresses", ids.comparable_address(address))
+    return F.when(address.isNull(), NO_ADDRESS).when(is_own, OWN_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
+
+
+def key_of(row: tuple[str, str, str, str, int], instance: Instance) -> Key:
+    """What a row of the columns `KEY` means to the rules."""
+    _, database, service, broker, kind = row
+    is_other = bool(kind & _OTHER_BROKER)
+    named = _ADDRESSES.get(kind // _SERVICE_FACTOR % _CLASSES)
+    return Key(
+        database or None,
+        service or None,
+        UNNAMED if is_other else broker or None,
+        bool(kind & 1),
+        address_of_name(service, instance.own_addresses) if named is None else named,
+    )

@@ -1,0 +1,116 @@
+"""Messages that are delayed: what is tried again, what is pending afterwards, and the last row of each message."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from routing.schemas import MESSAGES, PENDING_MESSAGES
+from routing.storage.conform import in_shape
+from routing.storage.joining import Side
+from routing.terms import Outcome
+
+KEY = ["instance_name", "message_id"]
+_ORDER = ["enqueue_time", "conversation_id", "is_initiator", "message_sequence_number"]
+_SAME_ROW = [*_ORDER, "to_service_name", "database_name"]
+
+
+def is_pending() -> Column:
+    """Whether a resolved row is tried again (D9: the sender of a network message does that itself)."""
+    return (F.col("outcome") == str(Outcome.DELAYED)) & F.col("database_name").isNotNull()
+
+
+def tried_again(pending: DataFrame, now: datetime) -> DataFrame:
+    """Rows of ``pending_messages`` as messages that are judged as of ``now``, with their attempt."""
+    values = {"observed_at": F.lit(now), "attempt": F.col("attempt") + 1}
+    return _columns(pending, values)
+
+
+def first_tried(messages: DataFrame) -> DataFrame:
+    """New messages with their attempt."""
+    return _columns(messages, {"attempt": F.lit(1)})
+
+
+def _columns(messages: DataFrame, values: dict[str, Column]) -> DataFrame:
+    """The columns of conformed messages, whose integers are bigint, and attempt."""
+    kinds = {f.name: "bigint" if f.dataType.simpleString() == "int" else f.dataType for f in MESSAGES}
+    kinds["attempt"] = "int"
+    return messages.select(*(values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()))
+
+
+def own_times(pending: DataFrame) -> DataFrame:
+    """The observed_at with which the rows of ``pending_messages`` were read."""
+    return pending.select(*KEY, F.col("observed_at").alias("own_time"), F.lit(True).alias("is_again"))
+
+
+def as_read(rejected: DataFrame, own: Side) -> DataFrame:
+    """Rejected rows, those that were tried again with their own observed_at (``own``: `own_times`)."""
+    # A message is pending once, so the join keeps the number of rows.
+    joined = rejected.join(own.hinted(), KEY, how="left")
+    observed = F.when(F.col("is_again"), F.col("own_time")).otherwise(F.col("observed_at"))
+    return joined.withColumn("observed_at", observed).select(*rejected.columns)
+
+
+def delayed(resolved: DataFrame) -> DataFrame:
+    """Of the rows of ``resolved_routes`` that a run wrote those that are pending, for `pending_messages`."""
+    return resolved.where(is_pending()).select(
+        *KEY, "attempt", F.col("decided_at").alias("last_decided_at"), F.col("reason").alias("last_reason")
+    )
+
+
+def pending_messages(messages: DataFrame, waiting: Side, run_id: str) -> DataFrame:
+    """The rows of ``pending_messages`` after a run.
+
+    ``messages`` are the new messages and those tried again, as read, ``waiting`` what `delayed` finds of the rows
+    that were written. Both have one row a message.
+    """
+    rows = messages.select(*MESSAGES.names).join(waiting.hinted(), KEY, how="inner")
+    rows = rows.withColumn("run_id", F.lit(run_id))
+    return in_shape(rows, PENDING_MESSAGES)
+
+
+def delayed_in_full(resolved: DataFrame) -> DataFrame:
+    """Of the rows of ``resolved_routes`` that a full run wrote those that are pending, for `after_full_run`."""
+    return resolved.where(is_pending()).select(
+        *(F.col(name).alias(f"resolved_{name}") for name in [*KEY, *_SAME_ROW]),
+        "attempt",
+        F.col("decided_at").alias("last_decided_at"),
+        F.col("reason").alias("last_reason"),
+        "run_id",
+    )
+
+
+def after_full_run(messages: DataFrame, waiting: Side) -> DataFrame:
+    """The rows of ``pending_messages`` after a full run, which keeps no such table.
+
+    ``messages`` are those it read, ``waiting`` what `delayed_in_full` finds of the rows it wrote. A full run does
+    not look for doubled ids; of doubles that are delayed the smallest is tried again.
+    """
+    same_key = [F.col(name) == F.col(f"resolved_{name}") for name in KEY]
+    own = {**{name: F.col(name) for name in _SAME_ROW}, "conversation_id": F.lower("conversation_id")}
+    same_row = [own[name].eqNullSafe(F.col(f"resolved_{name}")) for name in _SAME_ROW]
+    condition = reduce(Column.__and__, same_key + same_row)
+    first = F.row_number().over(Window.partitionBy(*KEY).orderBy(*order_of_doubles()))
+    rows = messages.select(*MESSAGES.names).join(waiting.hinted(), condition, how="inner")
+    return in_shape(rows.withColumn("place", first).where("place = 1"), PENDING_MESSAGES)
+
+
+def order_of_doubles() -> list[Column]:
+    """By what the contract names, then by everything else, so that the order is total."""
+    rest = [name for name in MESSAGES.names if name not in _ORDER]
+    columns = {name: F.col(name) for name in [*_ORDER, *rest]}
+    columns["conversation_id"] = F.lower("conversation_id")
+    return list(columns.values())
+
+
+def last_rows(resolved: DataFrame) -> DataFrame:
+    """The last row of each message: a row that a later attempt has replaced is left out."""
+    again = resolved.where("attempt > 1").groupBy(*KEY).agg(F.max("attempt").alias("last_attempt"))
+    return (
+        resolved.join(again, KEY, how="left")
+        .where(F.col("attempt") == F.coalesce("last_attempt", "attempt"))
+        .select(*resolved.columns)
+    )

@@ -1,0 +1,145 @@
+"""Messages × plan → resolved routes: narrow, and no shuffle of messages as long as all sides can be broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from routing.messages import ids, validate
+from routing.messages.dialog_hash import DialogHash
+from routing.messages.keying import KEY, looked_up
+from routing.messages.lookups import Configuration
+from routing.messages.plan import TIMELINE, Plan
+from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
+from routing.storage.conform import in_shape
+from routing.storage.joining import Side, bounded, side_of
+from routing.terms import MSDB, MatchingStep, Outcome, Reason
+
+CHOSEN = (
+    "broker_instance",
+    "outcome",
+    "reason",
+    "matching_step",
+    "route_name",
+    "address",
+    "mirror_address",
+    "destination_database",
+    "alternative_routes",
+    "rerouted_from",
+)
+
+
+def chosen(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool) -> DataFrame:
+    """Keyed messages with their choice (column ``choice``, see `plan.CHOICE`).
+
+    A key has one timeline, and that one row for a time, so the joins keep the number of messages. The dialog-ID
+    hash takes one of the choices (sections 2.3 and 6). ``fits``: the plan is broadcast.
+    """
+    on: Sequence[str] = KEY
+    if plan.keys is not None:
+        numbers = side_of(plan.keys, fits=fits)
+        keyed, on = looked_up(keyed, numbers.hinted(), KEY, shuffled=not fits), [TIMELINE]
+    side = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
+    t = F.col("decided_at")
+    starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
+    ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
+    in_time = starts & ends if plan.uses.has_times else None
+    joined = looked_up(keyed, side.hinted(), on, in_time, shuffled=not fits)
+    count = F.size("choices")
+    bucket = F.when(count == 1, F.lit(0)).otherwise(
+        F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
+    )
+    return joined.withColumn("choice", F.get("choices", bucket)).drop("choices")
+
+
+def with_openers(messages: DataFrame, opened: Side, *, in_msdb: bool) -> DataFrame:
+    """Chosen messages with what becomes of step 4: columns opens (in the scope) and opens_in_msdb.
+
+    ``opened`` holds the messages that open a request (`openers.openers`), distinct, so the joins keep the
+    number of messages; ``in_msdb`` whether any may do so after coming back to its instance.
+    """
+    scope = F.coalesce("database_name", F.lit(MSDB))
+    first = _opens(messages, opened, F.when(F.col("choice.asks"), scope), "opens")
+    if not in_msdb:
+        return first.withColumn("opens_in_msdb", F.lit(False))
+    return _opens(first, opened, F.when(F.col("choice.asks_msdb"), MSDB), "opens_in_msdb")
+
+
+def _opens(messages: DataFrame, opened: Side, database: Column, name: str) -> DataFrame:
+    marked = opened.hinted().withColumnRenamed("ask_database", "asks_in").withColumn(name, F.lit(True))
+    on = ["instance_name", "asks_in", "to_service_name", "decided_at", "message_id"]
+    joined = looked_up(messages.withColumn("asks_in", database), marked, on, shuffled=not opened.fits)
+    return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")
+
+
+def resolved_routes(
+    messages: DataFrame, run_id: str, attempt: Column, *, may_expire: bool, may_ask: bool, reads_addresses: bool
+) -> DataFrame:
+    """The rows of ``resolved_routes``, one for each valid message (rule book, all sections).
+
+    ``messages`` has the columns of `keying.keyed`, choice and, where any ``may_ask``, those of `with_openers`.
+    ``reads_addresses``: a choice may read its address from the service name. The plan's choice stands but for
+    three things that are a message's own: its hops, a request that it opens (step 4), and the end of its dialog,
+    which comes before all else.
+    """
+    choice = F.col("choice")
+    values = {name: choice[name] for name in CHOSEN}
+    values["broker_instance"] = F.coalesce(choice["broker_instance"], F.col("bound_broker"))
+    if reads_addresses:
+        in_name = ids.address_in_name(F.col("to_service_name"))
+        values["address"] = F.when(choice["reads_address"], in_name).otherwise(choice["address"])
+    no_hops = choice["counts_hops"] & (F.col("hops_remaining") <= 0)
+    values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(values["outcome"])
+    values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(values["reason"])
+    if may_ask:
+        values = _unless_asking(values)
+    if may_expire:
+        values = _unless(F.col("is_expired"), values, Outcome.DROPPED, Reason.DIALOG_EXPIRED)
+        values["broker_instance"] = F.when(F.col("is_expired"), F.col("bound_broker")).otherwise(
+            values["broker_instance"]
+        )
+    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(run_id), "attempt": attempt}
+    return in_shape(messages, RESOLVED_ROUTES, values)
+
+
+def _unless_asking(values: dict[str, Column]) -> dict[str, Column]:
+    """The values with ROUTE_REQUESTED for messages that open a request.
+
+    One that does so in msdb keeps the id picked before and the route that led it back.
+    """
+    here, in_msdb = F.col("opens"), F.col("opens_in_msdb")
+    asked = _unless(here | in_msdb, values, Outcome.DELAYED, Reason.ROUTE_REQUESTED)
+    step = int(MatchingStep.ROUTE_REQUEST)
+    asked["matching_step"] = F.when(here | in_msdb, F.lit(step)).otherwise(values["matching_step"])
+    asked["broker_instance"] = F.when(here, F.col("bound_broker")).otherwise(values["broker_instance"])
+    asked["rerouted_from"] = F.when(~here, values["rerouted_from"])
+    return asked
+
+
+def _unless(is_other: Column, values: dict[str, Column], outcome: Outcome, reason: Reason) -> dict[str, Column]:
+    """The values where a message goes the plan's way; else this outcome and reason, and no route at all."""
+    stands = {name: F.when(~is_other, value) for name, value in values.items()}
+    stands["outcome"] = F.when(is_other, str(outcome)).otherwise(values["outcome"])
+    stands["reason"] = F.when(is_other, str(reason)).otherwise(values["reason"])
+    return stands
+
+
+def rejected_messages(messages: DataFrame, settings: Configuration, run_id: str) -> DataFrame:
+    """The rows of ``rejected_messages``: conformed messages that cannot be resolved, as read, with reasons."""
+    database = F.coalesce(ids.empty_as_null(F.col("database_name")), F.lit(""))
+    instances = settings.tables["instances"].select("instance_name", F.lit(True).alias("instance_is_known"))
+    scopes = settings.scopes.select(
+        "instance_name", F.col("database_name").alias("key_database"), F.lit(True).alias("database_is_known")
+    )
+    # Instances and scopes are distinct, so the joins keep the number of messages.
+    known = (
+        messages.withColumn("key_database", database)
+        .join(bounded(instances), "instance_name", how="left")
+        .join(bounded(scopes), ["instance_name", "key_database"], how="left")
+    )
+    codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
+    reasons = F.array_compact(F.array(*codes))
+    faulty = known.withColumn("reasons", reasons).where(F.size("reasons") > 0)
+    return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(run_id)})

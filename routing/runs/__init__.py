@@ -1,0 +1,1 @@
+"""The order of a run: full, incremental, and its stages."""

@@ -1,0 +1,263 @@
+"""Read → validate → keys → plan → resolve → write → record: the only room that knows the order of a run."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from routing.config import Config
+from routing.errors import ConfigError, InputError
+from routing.messages import pending
+from routing.messages.compiling import Checked, Compiled, Options, checked, compiled, conformed, count_keys
+from routing.runs import incremental, writing
+from routing.runs.stages import Stages
+from routing.runs.writing import Target, Written
+from routing.storage import ledger, protocol, tables, view
+from routing.storage.keeping import Keeper, held, released_on_failure
+from routing.storage.ledger import DeltaTables
+from routing.storage.locking import only_run
+from routing.storage.protocol import LastRun, Start
+from routing.storage.releases import release
+from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What `resolve` returns: three DataFrames in the schemas of the output tables.
+
+    They share a small routing plan that the session keeps until `unpersist`.
+    """
+
+    resolved_routes: DataFrame
+    new_route_requests: DataFrame
+    rejected_messages: DataFrame
+    kept: Keeper = field(default_factory=Keeper)
+
+    def unpersist(self) -> None:
+        """Let go of what was kept for these frames; they can still be read, at the price of doing it again."""
+        self.kept.release()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its row of ``runs``, and notes for whoever watches."""
+
+    row: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def resolve(
+    spark: SparkSession,
+    tables: Mapping[str, DataFrame],
+    *,
+    as_of: datetime | None = None,
+    dialog_hash: str = "builtin",
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT,
+    missing_route_namespace: str = MISSING_ROUTE_NAMESPACE,
+    run_id: str | None = None,
+) -> Resolution:
+    """Resolve messages against route tables (rule book, all sections).
+
+    ``tables`` maps the configuration's keys (routes, databases, services, instances, messages; dialogs and
+    route_requests where there are any) to DataFrames with the columns of tables.md. The result's frames are
+    lazy; validation and the pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
+    decides all messages at one time. Raises InputError where a table breaks its contract.
+    """
+    known = checked(held(conformed(tables)))
+    options = Options(
+        run_id=run_id or new_run_id(),
+        as_of=None if as_of is None else _utc(as_of),
+        dialog_hash=dialog_hash,
+        broadcast_limit=broadcast_limit,
+        missing_route_namespace=missing_route_namespace,
+    )
+    with released_on_failure() as keeper:
+        job = compiled(count_keys(known, options, keeper), options, keeper)
+        opened = job.opened()
+        return Resolution(job.resolved(opened), job.new_route_requests(opened), job.rejected(), keeper)
+
+
+def run(
+    spark: SparkSession,
+    config: Config,
+    *,
+    run_id: str | None = None,
+    now: datetime | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Run:
+    """The main job, from tables to tables (commands.md); ``progress`` is told of each stage.
+
+    Every pass reads each input at the one version that the run records; outputs are committed in the order
+    requests, rejected, resolved, pending, runs. ``now`` (UTC where it has no zone; the clock if not given) is
+    the time at which incremental mode tries delayed messages again. Raises ContractError before anything is
+    written, StorageError after, and where another run is at work.
+    """
+    started = datetime.now(timezone.utc)
+    is_full = config.resolve.mode == "full"
+    if is_full and now is not None:
+        raise ConfigError.now_without_retries()
+    options = Options(
+        run_id=run_id or new_run_id(),
+        as_of=config.resolve.as_of,
+        dialog_hash=config.resolve.dialog_hash,
+        broadcast_limit=config.resolve.broadcast_limit,
+        missing_route_namespace=config.missing_route_namespace,
+    )
+    # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
+    settings = config.as_json()
+    clock = Stages(progress)
+    for key, location in config.output.items():
+        tables.check_writable(key, location)
+    outputs = DeltaTables(spark, config, options.run_id)
+    with only_run(config.output["runs"], options.run_id), Keeper() as keeper:
+        with clock.stage("read"):
+            start = _start(outputs, options.run_id, is_full=is_full)
+            inputs = tables.snapshots(spark, config.tables)
+        work = _Work(outputs, start, options, inputs, clock, keeper, list(start.notes))
+        moment = None if is_full else _utc(now or started)
+        written = _full(work) if moment is None else _increment(work, moment)
+        row = {
+            "run_id": options.run_id,
+            "mode": config.resolve.mode,
+            "started_at": started,
+            "finished_at": _after(start.last),
+            "as_of": options.as_of,
+            "now": moment,
+            "input_versions": {key: snapshot.version for key, snapshot in inputs.items()},
+            "output_versions": dict(written.versions),
+            "rows_read": written.read,
+            "rows_resolved": written.resolved,
+            "rows_rejected": written.rejected,
+            "outcome_counts": dict(written.outcomes),
+            "reason_counts": dict(written.reasons),
+            "dialog_hash": options.dialog_hash,
+            "settings": settings,
+            "stage_seconds": clock.seconds,
+            "release": release(),
+        }
+        row |= ledger.identities_of(spark, {"messages": inputs["messages"]})
+        row, notes = protocol.finish(outputs, start, written.versions, row)
+        work.notes.extend(notes)
+        work.notes.extend(_shown(outputs, start, written.versions["resolved_routes"]))
+    return Run(row, tuple(work.notes))
+
+
+def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start:
+    """What the runs so far left, what unfinished ones wrote taken back. Raises OutputError, StorageError."""
+    start = protocol.begin(outputs, run_id, is_full=is_full)
+    outputs.check()
+    last = start.last
+    if last is None:
+        return start
+    if not is_full:
+        start = protocol.take_back(outputs, start)
+    # A run that was killed once it counted has not come to this.
+    shown = _shown(outputs, start, last.output_versions["resolved_routes"])
+    return replace(start, notes=(*start.notes, *shown))
+
+
+def _shown(outputs: DeltaTables, start: Start, version: int) -> tuple[str, ...]:
+    """Have the view of a catalog show a version; a catalog that takes no such view is told so by the first run."""
+    refused = view.show(outputs.spark, outputs.config, version)
+    is_first = start.last is None or start.last.table_ids is None
+    return (refused.note,) if refused is not None and (refused.is_stale or is_first) else ()
+
+
+def _after(last: LastRun | None) -> datetime:
+    """The clock, but later than the run before: the order of runs must not depend on it."""
+    now = datetime.now(timezone.utc)
+    return now if last is None else max(now, last.finished_at + timedelta(microseconds=1))
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the parts of a run share."""
+
+    outputs: DeltaTables
+    start: Start
+    options: Options
+    inputs: Mapping[str, tables.Snapshot]
+    clock: Stages
+    keeper: Keeper
+    notes: list[str]
+
+
+def _full(work: _Work) -> Written:
+    """Resolve every message, and replace the outputs."""
+    with work.clock.stage("read"):
+        frames = held(conformed({key: snapshot.read(work.outputs.spark) for key, snapshot in work.inputs.items()}))
+    with work.clock.stage("validate"):
+        known = checked(frames)
+    target = Target(work.outputs, work.start, work.clock, adds=False)
+    return writing.full(_job(work, known), target)
+
+
+def _increment(work: _Work, now: datetime) -> Written:
+    """Resolve what is new and what is delayed, and add to the outputs."""
+    config, last = work.outputs.config, work.start.last
+    if last is not None:
+        ledger.check_succession(config, last)
+    target = Target(work.outputs, work.start, work.clock, adds=last is not None)
+    stored = incremental.Stored(config, last, target.standing)
+    step = incremental.read(work.outputs.spark, work.inputs, stored, now, work.clock, work.keeper)
+    with work.clock.stage("validate"):
+        known = checked(step.frames)
+    work.notes.extend(step.notes)
+    if step.is_idle and target.adds:
+        return Written(target.standing)
+    return writing.increment(_job(work, known), step, target)
+
+
+def _job(work: _Work, known: Checked) -> Compiled:
+    """Checked frames, compiled and ready to be written."""
+    with work.clock.stage("keys"):
+        counted = count_keys(known, work.options, work.keeper, work.notes)
+    with work.clock.stage("plan"):
+        return compiled(counted, work.options, work.keeper)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def new_run_id() -> str:
+    """A fresh run id."""
+    return str(uuid.uuid4())
+
+
+def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
+    """One consistent set of outputs: what a run wrote, of the versions that it recorded.
+
+    Raises InputError where no run of that id counts, or its versions have been vacuumed.
+    """
+    runs = tables.snapshots(spark, {"runs": config.output["runs"]})["runs"].read(spark)
+    found = runs.where(F.col("run_id") == run_id).select("mode", "output_versions").collect()
+    if not found:
+        raise InputError(f"no run {run_id!r} is recorded in {config.output['runs']}", "look up its run_id there")
+    versions = found[0]["output_versions"]
+    names = ("resolved_routes", "new_route_requests", "rejected_messages")
+    frames = {key: tables.Snapshot(config.output[key], versions[key]).read(spark) for key in names}
+    if found[0]["mode"] != "full":
+        # An incremental run adds to what earlier runs wrote.
+        frames = {key: frame.where(F.col("run_id") == run_id) for key, frame in frames.items()}
+    resolved, requested, rejected = (frames[key] for key in names)
+    return Resolution(resolved, requested, rejected)
+
+
+def current_routes(spark: SparkSession, config: Config) -> DataFrame:
+    """The last row of each message in ``resolved_routes``: rows of unfinished runs and earlier attempts left out.
+
+    Raises InputError where no run counts yet.
+    """
+    outputs = DeltaTables(spark, config)
+    last = outputs.last_run()
+    if last is None:
+        raise InputError(f"no run is recorded in {config.output['runs']}", "run sbroute resolve first")
+    version = protocol.settle(outputs, "resolved_routes", last.output_versions["resolved_routes"])
+    return pending.last_rows(tables.Snapshot(config.output["resolved_routes"], version).read(spark))

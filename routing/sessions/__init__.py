@@ -1,0 +1,1 @@
+"""Spark sessions: the only builder, and the JARs that it takes."""

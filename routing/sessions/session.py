@@ -1,0 +1,220 @@
+"""The only place that builds a SparkSession (README, Versions and platforms).
+
+A session that is given (a notebook, Databricks, spark-submit's own context) is used as it is: none of these
+settings touches it. Only a session that this command starts by itself is made small, quiet and UTC.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routing.errors import ConfigError, EnvironmentFault, first_sentence
+from routing.sessions import jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_LOCAL_CORES = 8
+# Java leaves methods over 8,000 bytes uncompiled, and what Spark makes for the way of the messages may be longer:
+# two million messages, one of them rejected, took 20 s, and 5 s with this.
+JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
+# For a session that sees little data: what Java's second compiler makes, and the code that Spark generates for
+# each query, take longer to be made than they ever run. The demo takes a quarter less time so.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_FOR_LITTLE_DATA = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+    # Rows that the driver holds are one task, not one for each core: to send it takes longer than to run it.
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    **INTERPRETED,
+}
+# What spark-submit, Spark Connect and Databricks leave in the environment of a process with a session.
+_PLATFORMS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
+# True by default on Spark 4.2.0, where a Python UDF over a Delta scan then hangs for ever (SPARK-58241).
+_COLUMNAR_UDF = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
+# Of the Java processes that this process has started and that no failed command speaks of.
+_java_logs: list[Path] = []
+
+
+def _small_local_run() -> dict[str, str]:
+    """What makes a local run start and finish fast; wrong on a cluster."""
+    partitions = str(min(_LOCAL_CORES, os.cpu_count() or 1))
+    return {
+        "spark.master": "local[*]",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": partitions,
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.log.level": "ERROR",
+        _COLUMNAR_UDF: "false",
+        # Spark 4 asks the JVM several times for each Column where in Python it was written; nobody reads it here.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # A run compiles more than the hundred pieces of code that Spark remembers by default.
+        "spark.sql.codegen.cache.maxEntries": "1000",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+        # Names of hosts are not looked up: a laptop without a network resolves itself slowly or not at all.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+
+
+def is_given() -> bool:
+    """Whether a platform has prepared the session: spark-submit, Databricks, or a running context."""
+    from pyspark.sql import SparkSession
+
+    submitted = any(name in os.environ for name in _PLATFORMS)
+    return submitted or SparkSession.getActiveSession() is not None
+
+
+def start(settings: Mapping[str, str], *, verbose: bool = False, little_data: bool = False) -> SparkSession:
+    """The session to work in: the given one, or a new local one with Delta.
+
+    ``settings`` are the configuration's own Spark settings and win. Java's messages go to a file unless
+    ``verbose``. A new session for ``little_data`` is soon done with that, and slow with much. Raises
+    EnvironmentFault where pyspark, delta-spark or Java is missing.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise EnvironmentFault.no_package("pyspark", "local") from error
+    if is_given():
+        builder = SparkSession.builder
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    own = {**_small_local_run(), **(_FOR_LITTLE_DATA if little_data else {}), **_DELTA}
+    return _start_local({**own, **settings}, verbose=verbose)
+
+
+def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    # Workers must run the interpreter of this command: another one may lack pyspark or differ in version.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName("sbroute").config("spark.sql.session.timeZone", "UTC")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    builder, has_new_jars = _with_delta(builder, settings)
+    log = None if verbose else _new_java_log()
+    try:
+        with _java_messages_in(log):
+            session = builder.getOrCreate()
+    except Exception as error:
+        raise EnvironmentFault.no_java(_why_no_start(error, log)) from error
+    if has_new_jars:
+        jars.remember((session.conf.get("spark.jars", "") or "").split(","))
+    return session
+
+
+def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> tuple[SparkSession.Builder, bool]:
+    """The builder with Delta's jars, and whether Ivy is asked for them and nothing else, so that they can be kept.
+
+    Whoever names jars, or where Ivy finds them, here or in Spark's own defaults, is given what Ivy finds now.
+    Raises EnvironmentFault where delta-spark is missing.
+    """
+    try:
+        import pyspark
+        from delta import configure_spark_with_delta_pip
+    except ImportError as error:
+        raise EnvironmentFault.no_package("delta-spark", "local") from error
+    defaults = jars.of_defaults(Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent))
+    asks_ivy = "PYSPARK_SUBMIT_ARGS" in os.environ or any(key.startswith("spark.jars") for key in settings)
+    if not (asks_ivy or defaults):
+        known = jars.remembered()
+        if known:
+            return builder.config("spark.jars", ",".join(known)), False
+        return configure_spark_with_delta_pip(builder), True
+    bring_delta = any("delta-spark" in value for value in defaults.values())
+    if bring_delta or any(key in settings for key in ("spark.jars", "spark.jars.packages")):
+        return builder, False
+    others = defaults.get("spark.jars.packages", "")
+    named = [package.strip() for package in others.split(",") if package.strip()]
+    return configure_spark_with_delta_pip(builder, named), False
+
+
+def _new_java_log() -> Path:
+    with tempfile.NamedTemporaryFile(prefix="sbroute-java-", suffix=".log", delete=False) as log:
+        _java_logs.append(Path(log.name))
+    return _java_logs[-1]
+
+
+def java_logs() -> list[Path]:
+    """Where Java writes what it has to say besides, of the sessions that this process has started."""
+    return list(_java_logs)
+
+
+def settle_java_logs(*, ended_well: bool) -> None:
+    """Have Java's logs removed when this process ends, if the command that has just ended did so well.
+
+    Java writes to them until then. Once a command has failed they stay, and so they do after a crash.
+    """
+    if ended_well:
+        atexit.register(_remove_java_logs)
+    else:
+        _java_logs.clear()
+
+
+def _remove_java_logs() -> None:
+    for log in _java_logs:
+        # Windows removes no file that Java has open.
+        with suppress(OSError):
+            log.unlink()
+
+
+def _why_no_start(error: Exception, log: Path | None) -> str:
+    java = os.environ.get("JAVA_HOME")
+    if java and not Path(java, "bin", "java").exists():
+        return f"JAVA_HOME is {java}, which holds no bin/java"
+    if not java and shutil.which("java") is None:
+        return "no Java was found (JAVA_HOME is not set and java is not on the PATH)"
+    text = "" if log is None else log.read_text(errors="replace")
+    lines = [line for line in text.splitlines() if "rror" in line]
+    return f"{lines[0].strip()} (more in {log})" if lines else first_sentence(error)
+
+
+@contextmanager
+def _java_messages_in(file: Path | None) -> Iterator[None]:
+    """Let the Java process, which inherits standard error when it starts, write to a file instead."""
+    if file is None:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with file.open("wb") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether this is a Spark Connect session, where nothing can be cached and no JVM is at hand."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
+    """The settings that a session which is there already cannot take any more: its memory, master, jars."""
+    return [
+        key
+        for key, value in settings.items()
+        if not spark.conf.isModifiable(key) and spark.conf.get(key, None) != value
+    ]
+
+
+def check_udf(spark: SparkSession) -> None:
+    """Refuse a Python UDF where it would hang (README, Versions and platforms). Raises ConfigError."""
+    columnar = str(spark.conf.get(_COLUMNAR_UDF, "true")).lower()
+    if spark.version.startswith("4.2.0") and columnar != "false":
+        raise ConfigError.hanging_udf(spark.version, _COLUMNAR_UDF)

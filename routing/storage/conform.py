@@ -1,0 +1,120 @@
+"""One select a table that brings an input frame to its declared columns (tables.md, 'Types that are accepted')."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from routing.errors import InputError
+from routing.schemas import INPUTS
+
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+_TEXTS = ("string", "char", "varchar")
+_MICROSECONDS_A_DAY = 86_400_000_000
+
+
+def conform(frame: DataFrame, key: str) -> DataFrame:
+    """The declared columns of input table ``key``, in order, in the types that the rules work with.
+
+    Extra columns are left out, missing optional ones are null. Integers come out as bigint, so that a value
+    which does not fit its column is still there to be reported. Raises InputError naming every column that is
+    missing or of a type that is not accepted.
+    """
+    schema = INPUTS[key]
+    found = {field.name: field.dataType for field in frame.schema}
+    faults = column_faults(frame.schema, key)
+    if faults:
+        raise InputError.wrong_columns(key, faults)
+    return frame.select(
+        *(
+            _converted(F.col(f"`{field.name}`"), found.get(field.name, NullType()), field.dataType).alias(
+                field.name
+            )
+            for field in schema
+        )
+    )
+
+
+def in_shape(rows: DataFrame, shape: StructType, values: Mapping[str, Column] | None = None) -> DataFrame:
+    """Rows in the columns and types of a schema; ``values`` are the columns that are not simply there by name."""
+    given = values or {}
+    # Types as text: pyspark hands over any other form of them by way of JSON and the session, five calls for one.
+    return rows.select(
+        *(given.get(f.name, F.col(f.name)).cast(f.dataType.simpleString()).alias(f.name) for f in shape)
+    )
+
+
+def column_faults(found: StructType, key: str) -> list[str]:
+    """What is wrong with a table's columns, a text each; empty where nothing is."""
+    types = {field.name: field.dataType for field in found}
+    faults = []
+    for field in INPUTS[key]:
+        kind = types.get(field.name, NullType())
+        if isinstance(kind, NullType):
+            if not field.nullable:
+                faults.append(f"required column {field.name} is missing")
+        elif not _accepted(kind, field.dataType):
+            faults.append(f"column {field.name} is {kind.simpleString()}, not {field.dataType.simpleString()}")
+    return faults
+
+
+def _accepted(found: DataType, wanted: DataType) -> bool:
+    if isinstance(wanted, IntegerType | LongType):
+        return isinstance(found, _INTEGERS)
+    if isinstance(wanted, StringType):
+        return found.typeName() in _TEXTS
+    if isinstance(wanted, TimestampType):
+        return isinstance(found, TimestampType | TimestampNTZType)
+    if isinstance(wanted, ArrayType):
+        return isinstance(found, ArrayType) and (
+            isinstance(found.elementType, NullType) or _accepted(found.elementType, wanted.elementType)
+        )
+    return isinstance(wanted, BooleanType) and isinstance(found, BooleanType)
+
+
+def _converted(column: Column, found: DataType, wanted: DataType) -> Column:
+    kind = LongType() if isinstance(wanted, IntegerType) else wanted
+    if isinstance(found, NullType):
+        return F.lit(None).cast(kind)
+    if isinstance(found, TimestampNTZType):
+        return _as_utc(column)
+    if isinstance(wanted, StringType):
+        return _plain_text(column, found)
+    if isinstance(wanted, ArrayType) and isinstance(found, ArrayType):
+        return F.transform(column.cast(wanted), lambda element: _plain_text(element, found.elementType))
+    return column.cast(kind)
+
+
+def _plain_text(column: Column, kind: DataType) -> Column:
+    """The text in the binary collation, whatever the column's own, so that names are compared exactly."""
+    collation = getattr(kind, "collation", "UTF8_BINARY")
+    if isinstance(kind, StringType) and collation != "UTF8_BINARY":
+        return F.call_function("collate", column, F.lit("UTF8_BINARY"))
+    return column.cast(StringType())
+
+
+def _as_utc(time: Column) -> Column:
+    """A time without zone as the UTC moment it names.
+
+    Built from its parts: a cast would read it in the session's zone, and that need not be UTC.
+    """
+    days = F.datediff(F.to_date(time), F.lit("1970-01-01").cast("date")).cast("bigint")
+    seconds = (F.hour(time) * 3600 + F.minute(time) * 60).cast("bigint") * 1_000_000
+    micros = (F.date_part(F.lit("SECOND"), time) * 1_000_000).cast("bigint")
+    return F.timestamp_micros(days * _MICROSECONDS_A_DAY + seconds + micros)

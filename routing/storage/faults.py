@@ -1,0 +1,177 @@
+"""Faults of configuration, dialogs and route_requests rows (tables.md), found in plain columns.
+
+Each column is looked at as a whole: only rows that are at fault are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from pyspark.sql.types import StringType
+
+from routing.rules import text
+from routing.schemas import INPUTS, KEYS
+from routing.storage.columns import Columns
+from routing.terms import ZERO_GUID
+
+# Tables whose doubled keys are faults; a doubled route request asks the same thing twice and changes nothing.
+_UNIQUE = ("databases", "services", "instances", "dialogs")
+_VERSIONED = ("instance_name", "database_name", "name")
+_INT_RANGE = range(-(2**31), 2**31)
+_EVER = (-(2**63), 2**63 - 1)
+_SHOWN = 100
+_MICROS = 1_000_000
+_DAY = 86_400
+# Python's calendar ends in year 9999; that of Spark repeats itself, as this one does, every 400 years.
+_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
+
+
+class Fault(NamedTuple):
+    """What is wrong with a row, or with all rows of a key."""
+
+    table_name: str
+    row_key: str
+    fault: str
+
+
+def findings(tables: Mapping[str, Columns]) -> Iterator[Fault]:
+    """All faults of the tables that are given; nothing where everything is fine."""
+    for key, columns in tables.items():
+        if key in KEYS:
+            yield from _row_faults(key, columns)
+        if key in _UNIQUE:
+            yield from _doubled_keys(key, columns)
+    if "routes" in tables:
+        yield from _version_faults(tables["routes"])
+
+
+def said(sentence: str, *values: str | None) -> str:
+    """A sentence with each ``%s`` filled: with 100 characters at most, NULL for nothing."""
+    shown = tuple("NULL" if value is None else value[:_SHOWN] for value in values)
+    return sentence % shown if shown else sentence
+
+
+def time_text(micros: int) -> str:
+    """A time as Spark writes it in UTC: ``2026-01-05 10:30:00``, a fraction only where there is one."""
+    seconds, fraction = divmod(micros, _MICROS)
+    days, second = divmod(seconds, _DAY)
+    cycles, rest = divmod(days, _CYCLE_DAYS)
+    day = date(1970, 1, 1) + timedelta(days=rest)
+    year = day.year + cycles * _CYCLE_YEARS
+    written = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
+    clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+    return f"{written}-{day:%m-%d} {clock}" + (f".{fraction:06d}".rstrip("0") if fraction else "")
+
+
+def _row_faults(key: str, columns: Columns) -> Iterator[Fault]:
+    for place, fault in (*_missing(key, columns), *_SPECIAL.get(key, _nothing)(columns)):
+        shown = (_shown(columns.values[name][place]) for name in KEYS[key])
+        yield Fault(key, ", ".join("NULL" if part is None else part for part in shown), fault)
+
+
+def _missing(key: str, columns: Columns) -> Iterator[tuple[int, str]]:
+    """Required values that are null, or empty text."""
+    for field in INPUTS[key]:
+        if not field.nullable:
+            absent = (None, "") if isinstance(field.dataType, StringType) else (None,)
+            for place in _places(columns.values[field.name], absent):
+                yield place, f"{field.name} is missing"
+
+
+def _places(values: Sequence[Any], wanted: Collection[Any]) -> list[int]:
+    """Where a column holds any of some values."""
+    if not any(value in values for value in wanted):
+        return []
+    return [place for place, value in enumerate(values) if value in wanted]
+
+
+def _bad(values: Sequence[str | None], is_bad: Callable[[str], bool]) -> list[int]:
+    """Where a column of text holds something bad; each text is judged once."""
+    return _places(values, {value for value in set(values) if value and is_bad(value)})
+
+
+def _shown(value: Any) -> str | None:
+    """A part of a key as Spark casts it to text, cut."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return time_text(value) if isinstance(value, int) else value if value is None else value[:_SHOWN]
+
+
+def _nothing(_: Columns) -> Iterator[tuple[int, str]]:
+    return iter(())
+
+
+def _is_keyword(address: str | None) -> bool:
+    return text.is_local(address) or text.is_transport(address)
+
+
+def _bad_routes(routes: Columns) -> Iterator[tuple[int, str]]:
+    addresses, mirrors = routes.values["address"], routes.values["mirror_address"]
+    for place in _bad(addresses, lambda address: not _is_keyword(address) and not text.is_tcp(address)):
+        yield place, said("address '%s' is neither LOCAL, TRANSPORT nor tcp://HOST[:PORT]", addresses[place])
+    for place in _bad(mirrors, lambda mirror: not text.is_tcp(mirror)):
+        yield place, said("mirror_address '%s' is not tcp://HOST[:PORT]", mirrors[place])
+    for place in _bad(mirrors, bool):
+        if _is_keyword(addresses[place]):
+            yield place, said("mirror_address stands beside address '%s'", addresses[place])
+
+
+def _bad_instances(instances: Columns) -> Iterator[tuple[int, str]]:
+    for place, addresses in enumerate(instances.values["addresses"]):
+        bad = [address for address in addresses or () if address and not text.is_tcp(address)]
+        if bad:
+            yield place, said("address '%s' is not tcp://HOST[:PORT]", bad[0])
+
+
+def _is_blank(guid: str) -> bool:
+    return text.broker_id(guid) is None and ZERO_GUID not in guid
+
+
+def _bad_databases(databases: Columns) -> Iterator[tuple[int, str]]:
+    for place, number in enumerate(databases.values["database_id"]):
+        if number is not None and number not in _INT_RANGE:
+            yield place, said("database_id %s does not fit an int", str(number))
+    for place in _bad(databases.values["service_broker_guid"], _is_blank):
+        yield place, "service_broker_guid is missing"
+
+
+_SPECIAL: dict[str, Callable[[Columns], Iterator[tuple[int, str]]]] = {
+    "routes": _bad_routes,
+    "instances": _bad_instances,
+    "databases": _bad_databases,
+}
+
+
+def _doubled_keys(key: str, columns: Columns) -> Iterator[Fault]:
+    """Keys that several rows have."""
+    values = [columns.values[name] for name in KEYS[key]]
+    if key == "dialogs":
+        place = KEYS[key].index("conversation_id")
+        values[place] = [None if value is None else text.folded(value) for value in values[place]]
+    for found, rows in Counter(zip(*values, strict=True)).items():
+        if rows > 1:
+            shown = (_shown(value) for value in found)
+            yield Fault(key, ", ".join(part for part in shown if part is not None), f"{rows} rows have this key")
+
+
+def _version_faults(routes: Columns) -> Iterator[Fault]:
+    """Doubled keys and overlapping versions of one route: in order, each must end before the next begins."""
+    several = {name for name, rows in Counter(routes.rows(*_VERSIONED)).items() if rows > 1}
+    spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    if several:
+        for *name, start, end in routes.rows(*_VERSIONED, "valid_from", "valid_to"):
+            if tuple(name) in several:
+                span = (_EVER[0] if start is None else start, _EVER[1] if end is None else end)
+                spans.setdefault(tuple(name), []).append(span)
+    for found, versions in spans.items():
+        versions.sort()
+        row_key = ", ".join(part for part in found if part is not None)
+        if any(one[0] == other[0] for one, other in pairwise(versions)):
+            yield Fault("routes", row_key, "several rows have this key and the same valid_from")
+        lasting = [span for span in versions if span[0] < span[1]]
+        if any(one[1] > other[0] != one[0] for one, other in pairwise(lasting)):
+            yield Fault("routes", row_key, "its versions overlap")

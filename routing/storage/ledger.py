@@ -1,0 +1,190 @@
+"""The outputs of a job as Delta tables (`protocol.Tables` over Spark), and the last run in ``runs``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from routing import schemas
+from routing.config import Config, Location
+from routing.errors import InputError, StorageError, first_sentence
+from routing.storage import commits, details, keeping, statements, tables
+from routing.storage.protocol import Commit, LastRun, Mark
+from routing.storage.releases import check_release, refuse_newer
+
+# In a session that takes the setting it marks the commit of a statement that has no options of its own.
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass
+class DeltaTables:
+    """A job's outputs, for one run: ``run_id``, which must not be recorded yet, or None for a reader.
+
+    ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
+    """
+
+    spark: SparkSession
+    config: Config
+    run_id: str | None = None
+    lacking: set[str] = field(default_factory=set)
+    _is_recorded: bool = False
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the outputs but ``runs``."""
+        return [key for key in self.config.output if key != "runs"]
+
+    def place(self, key: str) -> str:
+        """A table's location."""
+        return str(self.config.output[key])
+
+    def newest(self, key: str) -> int | None:
+        """The newest version; None where there is no table."""
+        return tables.current_version(self.spark, self.config.output[key])
+
+    def commits(self, key: str, after: int) -> list[Commit]:
+        """Every commit after a version. Raises HistoryGap."""
+        return commits.commits_after(self.spark, self.config.output[key], after)
+
+    def latest(self, key: str) -> list[Commit]:
+        """The newest commits."""
+        return commits.latest_commits(self.spark, self.config.output[key])
+
+    def table_id(self, key: str) -> str | None:
+        """The table's own id, which stays with it wherever it is moved; None where there is no table."""
+        if self.newest(key) is None:
+            return None
+        return details.detail(self.spark, self.config.output[key]).table_id
+
+    def identity(self, key: str, version: int) -> str | None:
+        """What tells this commit from any other of that number."""
+        return commits.identity(self.spark, self.config.output[key], version)
+
+    def last_run(self) -> LastRun | None:
+        """The last run that counts. Raises InputError where this one, which is to be the next, counts already."""
+        return last_run(self.spark, self.config.output["runs"], None if self._is_recorded else self.run_id)
+
+    def put(self, key: str, rows: DataFrame, mark: Mark, *, adds: bool) -> None:
+        """Add rows to a table, or replace it by them."""
+        self._put(key, rows, tables.Write(mark.as_text(), adds, widens=key in self.lacking))
+
+    def restore(self, key: str, version: int, mark: Mark) -> None:
+        """Bring a table back to a version, by a commit that is marked. Raises StorageError."""
+        location = self.config.output[key]
+        try:
+            with _marked(self.spark, location, mark):
+                statements.restore(self.spark, location, version)
+        except Exception as error:
+            raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
+
+    def record(self, row: Mapping[str, Any], mark: Mark, turn: int) -> bool:
+        """Add the row of a run; False where another run has had this turn."""
+        frame = keeping.frame_of(self.spark, [row], schemas.RUNS)
+        how = tables.Write(mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn)
+        self._put("runs", frame, how)
+        self._is_recorded = any(found.mark == mark for found in self.latest("runs"))
+        return self._is_recorded
+
+    def _put(self, key: str, rows: DataFrame, how: tables.Write) -> None:
+        location = self.config.output[key]
+        if location.is_name and self.newest(key) is None:
+            # A catalog that makes a table together with its rows does not mark that commit.
+            tables.create_if_missing(self.spark, key, location, keeping.nullable(rows.schema))
+        tables.put(rows, key, location, how)
+        self.lacking.discard(key)
+
+    def check(self) -> None:
+        """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
+        for key, location in self.config.output.items():
+            if tables.check_output(self.spark, key, location, schemas.OUTPUTS[key]):
+                self.lacking.add(key)
+
+
+@contextmanager
+def _marked(spark: SparkSession, location: Location, mark: Mark) -> Iterator[None]:
+    """Mark the commit of a statement: by a setting, or where the session refuses that by a commit before."""
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.conf.set(_METADATA, mark.as_text())
+    except PySparkException:
+        statements.set_properties(spark, location, {commits.ANNOUNCEMENT: mark.as_text()})
+        yield
+        return
+    try:
+        yield
+    finally:
+        spark.conf.unset(_METADATA)
+
+
+def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> LastRun | None:
+    """The last run that counts; None where there is none yet.
+
+    Raises OutputError where a newer release has written these tables, or ``runs`` is another kind of table,
+    InputError where ``run_id``, which is to be the next, counts already.
+    """
+    version = tables.current_version(spark, runs)
+    if version is None:
+        return None
+    table = tables.Snapshot(runs, version).read(spark)
+    if tables.lacks(table.schema, schemas.RUNS) is None:
+        # A newer release may have other columns.
+        check_release(table, str(runs))
+        tables.check_output(spark, "runs", runs, schemas.RUNS)
+    return _last_of(tables.with_columns_of(table, schemas.RUNS), version, str(runs), run_id)
+
+
+def _last_of(table: DataFrame, version: int, runs: str, run_id: str | None) -> LastRun | None:
+    wanted = ["run_id", "mode", "input_versions", "output_versions", "outcome_counts", "settings"]
+    wanted += ["table_ids", "commit_identities"]
+    last = F.struct(*wanted, F.unix_micros("finished_at").alias("finished"))
+    told = table.agg(
+        F.max_by(last, F.struct("finished_at", "run_id")).alias("last"),
+        F.collect_set("release").alias("releases"),
+        F.bool_or(F.col("run_id") == F.lit(run_id)).alias("is_known"),
+    ).collect()[0]
+    refuse_newer(told["releases"], runs)
+    if told["is_known"]:
+        raise InputError(f"run {run_id!r} is recorded already in {runs}", "give the next run an id of its own")
+    if told["last"] is None:
+        return None
+    found = told["last"].asDict(recursive=True)
+    settings = json.loads(found.pop("settings"))
+    return LastRun(
+        finished_at=keeping.moment_of(found.pop("finished")),
+        runs=settings["output"]["runs"],
+        messages=settings["tables"]["messages"],
+        read_at=version,
+        **found,
+    )
+
+
+def identities_of(spark: SparkSession, inputs: Mapping[str, tables.Snapshot]) -> dict[str, dict[str, str]]:
+    """What a row of ``runs`` says of inputs besides their versions: table_ids and commit_identities, by key."""
+    ids = {key: details.detail(spark, found.location).table_id for key, found in inputs.items()}
+    told = {key: commits.identity(spark, found.location, found.version) for key, found in inputs.items()}
+    return {
+        "table_ids": ids,
+        "commit_identities": {key: text for key, text in told.items() if text is not None},
+    }
+
+
+def check_succession(config: Config, last: LastRun) -> None:
+    """Refuse to go on from a run over other messages. Raises InputError."""
+    now = str(config.tables["messages"])
+    # A folder that was moved as a whole is the same tables still.
+    if last.messages != now and _way(last.runs, last.messages) != _way(str(config.output["runs"]), now):
+        raise InputError.full_run_needed(f"the last run {last.run_id!r} read {last.messages!r}, not {now!r}")
+
+
+def _way(start: str, to: str) -> str:
+    """The relative path between two local paths; anything else as it is."""
+    return os.path.relpath(to, start) if Path(start).is_absolute() and Path(to).is_absolute() else to

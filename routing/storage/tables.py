@@ -1,0 +1,226 @@
+"""The only room that reads and writes tables: by path, object-store URI or catalog name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import CharType, DataType, StringType, StructType, VarcharType
+
+from routing.config import Location
+from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
+from routing.storage import commits, statements
+
+# Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
+# runs, times, perhaps instances. Ids and outcomes are in every file alike, so theirs would skip nothing.
+STATISTICS = {
+    "resolved_routes": "instance_name,decided_at,run_id",
+    "rejected_messages": "instance_name",
+}
+
+
+_WIDER = {"int": "bigint"}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One Delta version of a table: every read of it sees the same rows."""
+
+    location: Location
+    version: int
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """The table's rows at this version."""
+        reader = spark.read.format("delta").option("versionAsOf", self.version)
+        if self.location.is_name:
+            return statements.read_named(reader, self.location)
+        return reader.load(self.location.text)
+
+
+def current_version(spark: SparkSession, location: Location) -> int | None:
+    """The newest version of the Delta table that stands there; None where there is none."""
+    from pyspark.errors import AnalysisException
+
+    here = commits.newest_version(location)
+    if here is not None:
+        return here
+    try:
+        newest = statements.describe_history(spark, location, limit=1).collect()
+    except AnalysisException:
+        return None
+    return int(newest[0]["version"]) if newest else None
+
+
+def snapshots(spark: SparkSession, tables: Mapping[str, Location]) -> dict[str, Snapshot]:
+    """The newest version of every input. Raises InputError where a table is missing."""
+    found = {}
+    for key, location in tables.items():
+        version = current_version(spark, location)
+        if version is None:
+            raise InputError.missing_table(key, str(location))
+        found[key] = Snapshot(location, version)
+    return found
+
+
+def check_output(spark: SparkSession, key: str, location: Location, schema: StructType) -> bool:
+    """Refuse a location that holds anything but a table of this schema, before a run begins.
+
+    Columns that may be null may be missing, as in a table of an older release: the next write adds them. Returns
+    whether any is. Raises OutputError.
+    """
+    version = current_version(spark, location)
+    if version is not None:
+        found = Snapshot(location, version).read(spark).schema
+        missing = lacks(found, schema)
+        if missing is None:
+            raise OutputError.other_schema(key, str(location), differences(found, schema))
+        return bool(missing)
+    folder = Path(location.text)
+    if commits.is_local(location) and folder.is_dir() and any(folder.iterdir()):
+        raise OutputError.not_a_table(key, str(location))
+    return False
+
+
+def check_writable(key: str, location: Location) -> None:
+    """Refuse a local path where nothing can be written. Raises OutputError."""
+    if not commits.is_local(location):
+        return
+    folder = Path(location.text)
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
+
+
+def lacks(found: StructType, wanted: StructType) -> list[str] | None:
+    """The columns, all of which may be null, that keep one table from being of a schema; None where more does."""
+    missing = [field for field in wanted if field.nullable and field.name not in found.names]
+    return None if differences(StructType([*found, *missing]), wanted) else [field.name for field in missing]
+
+
+def differences(found: StructType, wanted: StructType) -> list[str]:
+    """What keeps a table of one schema from being one of another, a text each; empty where nothing does."""
+    types = {field.name: field.dataType.simpleString() for field in found}
+    names = {field.name for field in wanted}
+    faults = [
+        f"column {field.name} is {types.get(field.name, 'missing')}, not {field.dataType.simpleString()}"
+        for field in wanted
+        if types.get(field.name) != field.dataType.simpleString()
+    ]
+    return faults + [f"column {name} is unknown" for name in types if name not in names]
+
+
+def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:
+    """A table's rows in the columns of a schema; those that the table lacks are null."""
+    from pyspark.sql import functions as F
+
+    nulls = {field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in rows.columns}
+    return rows.select(*(nulls.get(name, F.col(statements.quoted(name))).alias(name) for name in schema.names))
+
+
+@dataclass(frozen=True)
+class Write:
+    """How rows are committed to an output.
+
+    ``metadata`` is the commit's user metadata. ``adds``: to what stands there, which is replaced otherwise.
+    ``widens``: the rows have columns that the table lacks. With ``turn`` nothing is added where somebody has made
+    a commit with this turn, or a later one.
+    """
+
+    metadata: str
+    adds: bool
+    widens: bool = False
+    turn: int | None = None
+
+
+def put(rows: DataFrame, key: str, location: Location, how: Write) -> None:
+    """Write an output table in one commit; none where nothing changes. Raises StorageError."""
+    writer = rows.write.format("delta").mode("append" if how.adds else "overwrite")
+    writer = writer.option("userMetadata", how.metadata).option("compression", "zstd")
+    if how.turn is not None:
+        writer = writer.option("txnAppId", "sbroute").option("txnVersion", str(how.turn))
+    if how.widens:
+        writer = writer.option("mergeSchema", "true")
+    if key in STATISTICS:
+        writer = writer.option("delta.dataSkippingStatsColumns", STATISTICS[key])
+    try:
+        if location.is_name:
+            statements.save_named(writer, location)
+        else:
+            writer.save(location.text)
+    except Exception as error:
+        raise StorageError.failed(f"writing output.{key} to {location}", first_sentence(error)) from error
+
+
+def overwrite(rows: DataFrame, key: str, location: Location, metadata: str) -> None:
+    """Replace a whole table in one commit. Raises StorageError."""
+    put(rows, key, location, Write(metadata, adds=False))
+
+
+def create_if_missing(spark: SparkSession, key: str, location: Location, schema: StructType) -> None:
+    """Make a table of this schema where there is none, and add the columns that an existing one lacks.
+
+    Raises StorageError.
+    """
+    try:
+        version = current_version(spark, location)
+        if version is None:
+            statements.create_table(spark, location, schema)
+            return
+        found = {field.name for field in Snapshot(location, version).read(spark).schema}
+        missing = [field for field in schema if field.name not in found]
+        if missing:
+            statements.add_columns(spark, location, missing)
+    except Exception as error:
+        raise StorageError.failed(f"creating tables.{key} at {location}", first_sentence(error)) from error
+
+
+REMOVE = "_remove"
+"""The column of a merged frame that is true for rows to be removed from the table."""
+
+
+def merge(
+    rows: DataFrame,
+    key: str,
+    location: Location,
+    on: Sequence[str],
+    *,
+    folded: Collection[str] = (),
+    insert_only: bool = False,
+) -> None:
+    """Bring rows into a table in one commit: those whose key stands there replace it, others are added.
+
+    ``on`` are the columns of the key, of which no two rows may share one; ``folded`` those compared without
+    case. A row whose `REMOVE` is true is removed; with ``insert_only`` nothing that stands there is touched.
+    Raises StorageError.
+    """
+    try:
+        statements.merge(rows, location, on, removed_by=REMOVE, folded=folded, insert_only=insert_only)
+    except Exception as error:
+        raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
+
+
+def cannot_hold(found: StructType, wanted: StructType) -> list[str]:
+    """The columns of a table that rows of the wanted schema cannot be written to, a text each."""
+    types = {field.name: field.dataType for field in found}
+    return [
+        f"column {field.name} is {types[field.name].simpleString()}, not {field.dataType.simpleString()}"
+        for field in wanted
+        if field.name in types and not _holds(types[field.name], field.dataType)
+    ]
+
+
+def _holds(found: DataType, wanted: DataType) -> bool:
+    if isinstance(wanted, StringType):
+        return isinstance(found, StringType | CharType | VarcharType)
+    return found.simpleString() in (wanted.simpleString(), _WIDER.get(wanted.simpleString()))
+
+
+def read_text(spark: SparkSession, uri: str) -> str:
+    """A small text file through Spark, such as a configuration on an object store. Raises ConfigError."""
+    try:
+        return str(spark.read.text(uri, wholetext=True).collect()[0][0])
+    except Exception as error:
+        raise ConfigError.unreadable(uri, first_sentence(error)) from error
