@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from routing.importing.storing import ON, SCHEMAS
 from routing.storage import tables
-from routing.storage.joining import bounded
+from routing.storage.joining import small_side
 
 _KIND = "_kind"
 _ACKNOWLEDGED = ("acknowledged_at", "acknowledged_broker_instance")
@@ -29,7 +29,7 @@ def dialog_changes(exported: DataFrame, stored: DataFrame, covered: DataFrame) -
         else F.col(f"n.{name}").eqNullSafe(F.col(f"o.{name}"))
         for name in ON["dialogs"]
     ]
-    in_covered = stored.join(bounded(covered), ["instance_name", "database_name"], "left_semi")
+    in_covered = stored.join(small_side(covered), ["instance_name", "database_name"], "left_semi")
     paired = exported.alias("n").join(in_covered.alias("o"), same_end, "full_outer")
     is_old, is_new = F.col("o.conversation_id").isNotNull(), F.col("n.conversation_id").isNotNull()
     found = paired.select(

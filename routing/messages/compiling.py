@@ -24,7 +24,7 @@ from routing.messages.plan import Plan, routing_plan
 from routing.schemas import INPUTS, NEW_ROUTE_REQUESTS, OPTIONAL_INPUTS, REJECTED_MESSAGES
 from routing.sessions import session
 from routing.storage import keeping
-from routing.storage.columns import Columns, collected
+from routing.storage.columns import Columns, collect
 from routing.storage.conform import conform, in_shape
 from routing.storage.joining import Broadcasts, Side
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
@@ -46,7 +46,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedTables:
     """Conformed frames without a fault, and what was found out meanwhile."""
 
     frames: Mapping[str, DataFrame]
@@ -75,26 +75,26 @@ class Source:
         """Whether a route may read its address from the service name."""
         return self.settings.facts.has_transport
 
-    def counted(self) -> DataFrame:
-        """The distinct keys of all messages, with how many have them (see `keying.counted`)."""
-        messages = self._in_dialog(keying.cleaned(self.messages, self.as_of))
-        return keying.counted(messages, self.settings, transport=self.has_transport)
+    def keys(self) -> DataFrame:
+        """The distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
+        messages = self._in_dialog(keying.clean(self.messages, self.as_of))
+        return keying.count_keys(messages, self.settings, transport=self.has_transport)
 
-    def keyed(self, *, may_reject: bool) -> DataFrame:
+    def resolvable(self, *, may_reject: bool) -> DataFrame:
         """The messages to be resolved, bound and keyed; where none is to be rejected, none is checked again."""
-        prepared = keying.prepared(self.messages, self.as_of)
+        prepared = keying.prepare(self.messages, self.as_of)
         if may_reject or self.has_transport:
-            prepared = keying.in_scope(prepared, self.settings)
+            prepared = keying.add_scope(prepared, self.settings)
         valid = prepared.where(keying.is_valid()) if may_reject else prepared
-        bound = keying.bound(self._in_dialog(valid))
-        return keying.keyed(bound, self.settings, transport=self.has_transport)
+        bound = keying.bind(self._in_dialog(valid))
+        return keying.add_keys(bound, self.settings, transport=self.has_transport)
 
     def _in_dialog(self, messages: DataFrame) -> DataFrame:
-        return keying.in_dialog(messages, None if self.dialogs is None else self.dialogs.side)
+        return keying.add_dialog(messages, None if self.dialogs is None else self.dialogs.side)
 
 
 @dataclass(frozen=True)
-class Counted:
+class KeyPass:
     """The distinct keys of all messages that can be resolved, and how many messages there are."""
 
     source: Source
@@ -105,14 +105,14 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class Job:
     """A run that is ready to be written: frames are lazy, counts are known.
 
     ``keeper`` has what several passes read. The notes of ``broadcasts`` say where the run departs from the plan's
     law (a join without broadcast).
     """
 
-    counted: Counted
+    counted: KeyPass
     plan: Plan
     options: Options
     keeper: keeping.Keeper
@@ -138,16 +138,16 @@ class Compiled:
         return self.plan.uses.asks or self.plan.uses.asks_msdb
 
     @cached_property
-    def chosen(self) -> DataFrame:
+    def choices(self) -> DataFrame:
         """Every valid message with its choice; made once, for what is made of it is analysed with it each time."""
-        return results.chosen(
-            self.source.keyed(may_reject=self.counted.rows_rejected > 0),
+        return results.choose(
+            self.source.resolvable(may_reject=self.counted.rows_rejected > 0),
             self.plan,
             IMPLEMENTATIONS[self.options.dialog_hash],
             fits=self.plan.size <= self.broadcasts.limit,
         )
 
-    def opened(self) -> Side | None:
+    def open_requests(self) -> Side | None:
         """The messages that open a route request, found now; None where no message reaches step 4.
 
         As many as the services that messages invent.
@@ -155,17 +155,17 @@ class Compiled:
         if not self.may_ask:
             return None
         record = self.source.settings.requests
-        on_record = None if record is None else self._kept("the route requests on record", record)
-        return openers.opened(self.chosen, on_record, self.plan.uses, self._kept)
+        on_record = None if record is None else self._keep("the route requests on record", record)
+        return openers.find_openers(self.choices, on_record, self.plan.uses, self._keep)
 
-    def _kept(self, what: str, rows: DataFrame) -> Side:
+    def _keep(self, what: str, rows: DataFrame) -> Side:
         return self.broadcasts.side(what, self.keeper.keep(rows))
 
-    def resolved(self, opened: Side | None, attempt: Column | None = None) -> DataFrame:
+    def resolved_routes(self, opened: Side | None, attempt: Column | None = None) -> DataFrame:
         """The rows of ``resolved_routes``; what cannot happen in this run is left out of the plan."""
-        messages, uses, dialogs = self.chosen, self.plan.uses, self.source.dialogs
+        messages, uses, dialogs = self.choices, self.plan.uses, self.source.dialogs
         if opened is not None:
-            messages = results.with_openers(messages, opened, in_msdb=uses.asks_msdb)
+            messages = results.add_openers(messages, opened, in_msdb=uses.asks_msdb)
         return results.resolved_routes(
             messages,
             self.options.run_id,
@@ -182,7 +182,7 @@ class Compiled:
         namespace = self.options.missing_route_namespace
         return openers.new_route_requests(opened.rows, namespace, F.lit(self.options.run_id))
 
-    def rejected(self) -> DataFrame:
+    def rejected_messages(self) -> DataFrame:
         """The rows of ``rejected_messages``; where the key pass found none, the messages are not read again."""
         messages = self.source.messages
         if not self.counted.rows_rejected:
@@ -194,7 +194,7 @@ def _no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
     return in_shape(spark.range(0), schema, {name: F.lit(None) for name in schema.names})
 
 
-def conformed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+def conform_all(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """Every input in its declared columns and types. Raises InputError."""
     missing = [key for key in INPUTS if key not in frames and key not in OPTIONAL_INPUTS]
     if missing:
@@ -211,16 +211,16 @@ def check_rows(frames: Mapping[str, DataFrame]) -> None:
         raise InputError.faulty_rows([f"{r.table_name} ({r.row_key}): {r.fault}" for r in shown], total)
 
 
-def checked(frames: Mapping[str, DataFrame]) -> Checked:
+def check(frames: Mapping[str, DataFrame]) -> CheckedTables:
     """Check conformed frames, and look through them meanwhile. Raises InputError as `check_rows`."""
     # The faults come first: what else a faulty frame leads to is of no interest.
     _, known = keeping.all_of(frames["routes"].sparkSession, lambda: check_rows(frames), lambda: facts(frames))
-    return Checked(frames, known)
+    return CheckedTables(frames, known)
 
 
 def count_keys(
-    known: Checked, options: Options, keeper: keeping.Keeper, notes: list[str] | None = None
-) -> Counted:
+    known: CheckedTables, options: Options, keeper: keeping.Keeper, notes: list[str] | None = None
+) -> KeyPass:
     """One pass over the messages, a hash aggregate: their keys, and how many are read and to be rejected.
 
     What ``keeper`` is given here must stay until the frames of the job have been read; ``notes`` grows until then.
@@ -232,13 +232,13 @@ def count_keys(
     # What several passes read, and is too large to be rows of the driver.
     kept = {"kept": keeper.cached} if known.facts.is_large else {}
     settings = configuration(known.frames, known.facts, **kept)
-    source = Source(messages, settings, _sized_dialogs(settings.dialogs, broadcasts), options.as_of)
-    found = collected(source.counted())
+    source = Source(messages, settings, _size_dialogs(settings.dialogs, broadcasts), options.as_of)
+    found = collect(source.keys())
     read, valid = sum(found.values["rows"]), sum(found.values["valid"])
-    return Counted(source, broadcasts, found.where("valid"), read, read - valid)
+    return KeyPass(source, broadcasts, found.where("valid"), read, read - valid)
 
 
-def compiled(counted: Counted, options: Options, keeper: keeping.Keeper) -> Compiled:
+def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
     """Decide for the keys of a job, on the driver."""
     source, broadcasts, keys = counted.source, counted.broadcasts, counted.keys
     instances = source.settings.instances(keys.values["key_service"])
@@ -248,10 +248,10 @@ def compiled(counted: Counted, options: Options, keeper: keeping.Keeper) -> Comp
             f"the routing plan takes {plan.size} bytes, over broadcast_limit:"
             " messages are shuffled to join it (shuffled hash join)"
         )
-    return Compiled(counted, plan, options, keeper)
+    return Job(counted, plan, options, keeper)
 
 
-def _sized_dialogs(dialogs: DataFrame | None, broadcasts: Broadcasts) -> Dialogs | None:
+def _size_dialogs(dialogs: DataFrame | None, broadcasts: Broadcasts) -> Dialogs | None:
     """The dialogs that matter, if there are any."""
     if dialogs is None:
         return None

@@ -14,13 +14,13 @@ from pyspark.sql import functions as F
 from routing.messages import ids, validate
 from routing.messages.pending import KEY, order_of_doubles
 from routing.schemas import MESSAGES
-from routing.storage.joining import Broadcasts, Side, bounded
+from routing.storage.joining import Broadcasts, Side, small_side
 from routing.storage.keeping import Keeper
 from routing.terms import Rejection
 
 
 @dataclass(frozen=True)
-class Checked:
+class Distinct:
     """Messages without doubles, and the doubles as read with their reasons (None where there are none)."""
 
     messages: DataFrame
@@ -28,14 +28,14 @@ class Checked:
     count: int
 
 
-def checked(
+def set_doubles_aside(
     messages: DataFrame,
     stored: DataFrame | None,
     tables: Mapping[str, DataFrame],
     keeper: Keeper,
     broadcasts: Broadcasts,
     count: int | None = None,
-) -> Checked:
+) -> Distinct:
     """Of each key the row that counts, and every row that cannot be judged anyway.
 
     ``messages`` are new rows, conformed; ``stored`` the rows of earlier runs, None where there are none;
@@ -43,12 +43,12 @@ def checked(
     conversation_id, is_initiator and message_sequence_number counts, among those without another fault.
     ``count`` is the number of new rows, if it is known. What ``keeper`` is given must stay until both are written.
     """
-    found = keeper.keep(_doubled(messages, stored, broadcasts, count))
+    found = keeper.keep(_find_doubles(messages, stored, broadcasts, count))
     how_many = found.count()
     if not how_many:
-        return Checked(messages, None, 0)
+        return Distinct(messages, None, 0)
     doubled = broadcasts.side("the doubled message ids", found, how_many)
-    judged = keeper.keep(_judged(messages, doubled, tables))
+    judged = keeper.keep(_judge(messages, doubled, tables))
     is_duplicate = F.col("is_duplicate")
     others = messages.join(doubled.hinted().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
@@ -56,10 +56,10 @@ def checked(
         *MESSAGES.names,
         F.concat("reasons", F.array(F.lit(str(Rejection.DUPLICATE_MESSAGE_ID)))).alias("reasons"),
     )
-    return Checked(others.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
+    return Distinct(others.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
 
 
-def _doubled(
+def _find_doubles(
     messages: DataFrame, stored: DataFrame | None, broadcasts: Broadcasts, count: int | None
 ) -> DataFrame:
     """The keys that are stored already or stand twice: instance_name, message_id, is_stored; distinct."""
@@ -73,7 +73,7 @@ def _doubled(
     return found.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored"))
 
 
-def _judged(messages: DataFrame, doubled: Side, tables: Mapping[str, DataFrame]) -> DataFrame:
+def _judge(messages: DataFrame, doubled: Side, tables: Mapping[str, DataFrame]) -> DataFrame:
     """The rows of doubled keys with their other faults (reasons), and is_duplicate."""
     database = ids.empty_as_null(F.col("database_name"))
     instances = tables["instances"].select("instance_name", F.lit(True).alias("instance_is_known"))
@@ -84,8 +84,8 @@ def _judged(messages: DataFrame, doubled: Side, tables: Mapping[str, DataFrame])
     rows = (
         messages.withColumn("sending_database", database)
         .join(doubled.hinted(), KEY, how="inner")
-        .join(bounded(instances), ["instance_name"], how="left")
-        .join(bounded(databases), ["instance_name", "sending_database"], how="left")
+        .join(small_side(instances), ["instance_name"], how="left")
+        .join(small_side(databases), ["instance_name", "sending_database"], how="left")
     )
     codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
     faulty = F.size("reasons") > 0

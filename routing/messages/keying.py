@@ -17,7 +17,7 @@ from routing.messages import ids, validate
 from routing.messages.lookups import FROM_NETWORK, Configuration
 from routing.rules.deciding import UNNAMED, Key
 from routing.rules.estate import Instance, NameAddress, address_of_name
-from routing.storage.joining import Side, bounded
+from routing.storage.joining import Side, small_side
 from routing.terms import BLANKS, ZERO_GUID
 
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
@@ -37,8 +37,8 @@ _SERVICE_FACTOR, _OTHER_BROKER = 2, 8
 _GUID_LENGTH = 36
 
 
-def cleaned(messages: DataFrame, as_of: datetime | None) -> DataFrame:
-    """Conformed messages with decided_at (`t` of the rule book); database_name and conversation_id are cleaned.
+def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
+    """Conformed messages with decided_at (`t` of the rule book); database_name and conversation_id are clean.
 
     Narrow; every row is kept.
     """
@@ -52,21 +52,19 @@ def cleaned(messages: DataFrame, as_of: datetime | None) -> DataFrame:
     )
 
 
-def prepared(messages: DataFrame, as_of: datetime | None) -> DataFrame:
+def prepare(messages: DataFrame, as_of: datetime | None) -> DataFrame:
     """Conformed messages with what the rules read of them; narrow.
 
-    Those of `cleaned`, with key_database and named_broker. Every row is kept.
+    Those of `clean`, with key_database and named_broker. Every row is kept.
     """
-    return _named(cleaned(messages, as_of))
+    return _read_names(clean(messages, as_of))
 
 
-def _named(messages: DataFrame) -> DataFrame:
-    return _with_named_broker(
-        messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
-    )
+def _read_names(messages: DataFrame) -> DataFrame:
+    return _read_broker(messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK))))
 
 
-def _with_named_broker(messages: DataFrame) -> DataFrame:
+def _read_broker(messages: DataFrame) -> DataFrame:
     """`ids.broker_id` of to_broker_instance in steps, so that the code made for each row stays short.
 
     An id that is as long as a GUID and has nothing to be taken off is spared the trimming, which is slow.
@@ -85,7 +83,7 @@ def _with_named_broker(messages: DataFrame) -> DataFrame:
     )
 
 
-def looked_up(
+def look_up(
     messages: DataFrame, side: DataFrame, on: Sequence[str], when: Column | None = None, *, shuffled: bool = False
 ) -> DataFrame:
     """Messages with the other columns of the row of ``side`` that has the same values ``on``; a left join.
@@ -110,15 +108,15 @@ def looked_up(
     return joined.drop("_side_hash", *(f"_side_{name}" for name in on))
 
 
-def in_scope(messages: DataFrame, settings: Configuration) -> DataFrame:
+def add_scope(messages: DataFrame, settings: Configuration) -> DataFrame:
     """Prepared messages with own_addresses of their scope, null where instance or database is unknown."""
     scopes = settings.scopes.withColumnRenamed("database_name", "key_database")
     # A scope is an instance and a database of it, or the network: each stands there once.
-    return looked_up(messages, bounded(scopes), ["instance_name", "key_database"])
+    return look_up(messages, small_side(scopes), ["instance_name", "key_database"])
 
 
 def is_well_formed() -> Column:
-    """Whether a message of `cleaned` has all that it needs, whatever its instance and database."""
+    """Whether a message of `clean` has all that it needs, whatever its instance and database."""
     texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
     values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
     hops = F.coalesce(F.col("hops_remaining").between(*validate.INT_RANGE), F.lit(True))
@@ -126,11 +124,11 @@ def is_well_formed() -> Column:
 
 
 def is_valid() -> Column:
-    """Whether no rejection code applies to a message of `in_scope` (validate.message_faults names them)."""
+    """Whether no rejection code applies to a message of `add_scope` (validate.message_faults names them)."""
     return F.col("own_addresses").isNotNull() & is_well_formed()
 
 
-def in_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
+def add_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
     """Cleaned messages with dialog_broker, the broker instance that their dialog binds them to, and is_expired.
 
     A dialog has one row of an end in a database, checked by validation, so the join keeps the number of messages.
@@ -140,7 +138,7 @@ def in_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
     on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
     t = F.col("decided_at")
     acknowledged = F.when(F.col("acknowledged_at") <= t, F.col("acknowledged_broker"))
-    return looked_up(messages, dialogs.hinted(), on, shuffled=not dialogs.fits).withColumns(
+    return look_up(messages, dialogs.hinted(), on, shuffled=not dialogs.fits).withColumns(
         {
             "dialog_broker": F.coalesce(acknowledged, F.col("far_broker")),
             "is_expired": F.coalesce(F.col("dialog_lifetime") <= t, F.lit(False)),
@@ -148,16 +146,16 @@ def in_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
     )
 
 
-def bound(messages: DataFrame) -> DataFrame:
-    """Prepared messages of `in_dialog` with bound_broker, the broker instance they are bound to (section 0).
+def bind(messages: DataFrame) -> DataFrame:
+    """Prepared messages of `add_dialog` with bound_broker, the broker instance they are bound to (section 0).
 
     Null while open.
     """
     return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
 
 
-def counted(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
-    """The distinct keys of all messages of `in_dialog`, with rows (how many have it) and valid (may be resolved).
+def count_keys(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
+    """The distinct keys of all messages of `add_dialog`, with rows (how many have it) and valid (may be resolved).
 
     Messages that cannot be resolved count under a key of nulls. They are grouped first by what their key is
     made of, as read, so that each lookup is made once for a group; the groups are as many as the
@@ -166,25 +164,25 @@ def counted(messages: DataFrame, settings: Configuration, *, transport: bool) ->
     groups = messages.groupBy(*_READ, "dialog_broker").agg(
         F.count(F.lit(1)).alias("rows"), F.count(F.when(is_well_formed(), 1)).alias("valid")
     )
-    known = in_scope(_named(groups), settings)
+    known = add_scope(_read_names(groups), settings)
     valid = F.when(F.col("own_addresses").isNotNull(), F.col("valid")).otherwise(0)
-    marked = keyed(bound(known.withColumn("valid", valid)), settings, transport=transport)
+    marked = add_keys(bind(known.withColumn("valid", valid)), settings, transport=transport)
     key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in KEY]
     return marked.select(*key, "rows", "valid").groupBy(*KEY).agg(*(F.sum(n).alias(n) for n in ("rows", "valid")))
 
 
-def keyed(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
-    """Messages of `bound` with the columns of `KEY`.
+def add_keys(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
+    """Messages of `bind` with the columns of `KEY`.
 
     ``transport``: a route may read its address from a service name, so that the names are looked into;
-    own_addresses (`in_scope`) are needed then.
+    own_addresses (`add_scope`) are needed then.
     key_service and key_broker are empty text for what is unknown or absent; key_kind tells these apart.
     """
     services = settings.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
     brokers = settings.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
     # The names and ids of an instance are distinct, so the joins keep the number of messages.
-    named = looked_up(messages, bounded(services), ["instance_name", "to_service_name"])
-    joined = looked_up(named, bounded(brokers), ["instance_name", "bound_broker"])
+    named = look_up(messages, small_side(services), ["instance_name", "to_service_name"])
+    joined = look_up(named, small_side(brokers), ["instance_name", "bound_broker"])
     is_known, is_reached = F.col("known").isNotNull(), F.col("reached").isNotNull()
     other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, _OTHER_BROKER).otherwise(0)
     role = F.when(F.col("is_initiator"), 1).otherwise(0)

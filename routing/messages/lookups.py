@@ -16,8 +16,8 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 from routing.messages import ids
 from routing.rules.estate import Instance
 from routing.storage import keeping
-from routing.storage.columns import Columns, collected, instances_of
-from routing.storage.joining import bounded
+from routing.storage.columns import Columns, collect, instances_of
+from routing.storage.joining import small_side
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 # The database_name of the scope for what arrives over the network; no database has an empty name.
@@ -63,7 +63,7 @@ class Configuration:
         names = {*services, "", BROKER_CONFIGURATION_SERVICE}
         named = {"services": "name", "routes": "remote_service_name"}
         frames = [self._naming(self.tables[key], column, names) for key, column in named.items()]
-        found = keeping.at_once(frames[0].sparkSession, collected, frames)
+        found = keeping.at_once(frames[0].sparkSession, collect, frames)
         return instances_of({**self.facts.small, **dict(zip(named, found, strict=True))})
 
     def _naming(self, rows: DataFrame, column: str, names: set[str]) -> DataFrame:
@@ -71,7 +71,7 @@ class Configuration:
             return rows
         wanted = keeping.frame_of_tuples(rows.sparkSession, ((name,) for name in names), _NAMES)
         condition = F.coalesce(F.col(column), F.lit("")) == F.col("wanted")
-        return rows.join(bounded(wanted), condition, how="left_semi")
+        return rows.join(small_side(wanted), condition, how="left_semi")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def facts(tables: Mapping[str, DataFrame]) -> Facts:
     is_transport = F.bool_or(ids.is_transport(F.col("address")))
     found = routes.agg(F.count(F.lit(1)).alias("routes"), is_transport.alias("has_transport"))
     keys = ("instances", "databases")
-    *small, row = keeping.at_once(routes.sparkSession, collected, [*(tables[key] for key in keys), found])
+    *small, row = keeping.at_once(routes.sparkSession, collect, [*(tables[key] for key in keys), found])
     ((count, has_transport),) = row.rows("routes", "has_transport")
     return Facts(dict(zip(keys, small, strict=True)), int(count), bool(has_transport))
 

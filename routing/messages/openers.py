@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages.plan import Uses
-from routing.messages.results import with_openers
+from routing.messages.results import add_openers
 from routing.rules.requesting import escaped_attribute
 from routing.storage.joining import Side
 from routing.terms import MSDB
@@ -33,8 +33,10 @@ def missing_route(service_name: Column, namespace: str) -> Column:
     )
 
 
-def opened(chosen: DataFrame, on_record: Side | None, uses: Uses, kept: Callable[[str, DataFrame], Side]) -> Side:
-    """The messages that open a request, of all messages with their choice (`results.chosen`).
+def find_openers(
+    chosen: DataFrame, on_record: Side | None, uses: Uses, kept: Callable[[str, DataFrame], Side]
+) -> Side:
+    """The messages that open a request, of all messages with their choice (`results.choose`).
 
     ``on_record`` as in `openers`; ``kept`` computes rows and tells how they are joined.
     """
@@ -48,7 +50,7 @@ def opened(chosen: DataFrame, on_record: Side | None, uses: Uses, kept: Callable
     # requests are settled before those of msdb.
     is_msdb = F.col("ask_database") == MSDB
     in_databases = kept(f"{what} in a database", openers(here.where(~is_msdb), on_record))
-    settled = with_openers(chosen, in_databases, in_msdb=False).where(~F.col("opens"))
+    settled = add_openers(chosen, in_databases, in_msdb=False).where(~F.col("opens"))
     in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(settled)), on_record)
     return kept(what, in_databases.rows.unionByName(in_msdb))
 

@@ -23,13 +23,13 @@ def is_pending() -> Column:
     return (F.col("outcome") == str(Outcome.DELAYED)) & F.col("database_name").isNotNull()
 
 
-def tried_again(pending: DataFrame, now: datetime) -> DataFrame:
+def try_again(pending: DataFrame, now: datetime) -> DataFrame:
     """Rows of ``pending_messages`` as messages that are judged as of ``now``, with their attempt."""
     values = {"observed_at": F.lit(now), "attempt": F.col("attempt") + 1}
     return _columns(pending, values)
 
 
-def first_tried(messages: DataFrame) -> DataFrame:
+def try_first(messages: DataFrame) -> DataFrame:
     """New messages with their attempt."""
     return _columns(messages, {"attempt": F.lit(1)})
 
@@ -54,7 +54,7 @@ def as_read(rejected: DataFrame, own: Side) -> DataFrame:
     return joined.withColumn("observed_at", observed).select(*rejected.columns)
 
 
-def delayed(resolved: DataFrame) -> DataFrame:
+def select_delayed(resolved: DataFrame) -> DataFrame:
     """Of the rows of ``resolved_routes`` that a run wrote those that are pending, for `pending_messages`."""
     return resolved.where(is_pending()).select(
         *KEY, "attempt", F.col("decided_at").alias("last_decided_at"), F.col("reason").alias("last_reason")
@@ -64,15 +64,15 @@ def delayed(resolved: DataFrame) -> DataFrame:
 def pending_messages(messages: DataFrame, waiting: Side, run_id: str) -> DataFrame:
     """The rows of ``pending_messages`` after a run.
 
-    ``messages`` are the new messages and those tried again, as read, ``waiting`` what `delayed` finds of the rows
-    that were written. Both have one row a message.
+    ``messages`` are the new messages and those tried again, as read, ``waiting`` what `select_delayed` finds of the
+    rows that were written. Both have one row a message.
     """
     rows = messages.select(*MESSAGES.names).join(waiting.hinted(), KEY, how="inner")
     rows = rows.withColumn("run_id", F.lit(run_id))
     return in_shape(rows, PENDING_MESSAGES)
 
 
-def delayed_in_full(resolved: DataFrame) -> DataFrame:
+def select_delayed_in_full(resolved: DataFrame) -> DataFrame:
     """Of the rows of ``resolved_routes`` that a full run wrote those that are pending, for `after_full_run`."""
     return resolved.where(is_pending()).select(
         *(F.col(name).alias(f"resolved_{name}") for name in [*KEY, *_SAME_ROW]),
@@ -86,8 +86,8 @@ def delayed_in_full(resolved: DataFrame) -> DataFrame:
 def after_full_run(messages: DataFrame, waiting: Side) -> DataFrame:
     """The rows of ``pending_messages`` after a full run, which keeps no such table.
 
-    ``messages`` are those it read, ``waiting`` what `delayed_in_full` finds of the rows it wrote. A full run does
-    not look for doubled ids; of doubles that are delayed the smallest is tried again.
+    ``messages`` are those it read, ``waiting`` what `select_delayed_in_full` finds of the rows it wrote. A full
+    run does not look for doubled ids; of doubles that are delayed the smallest is tried again.
     """
     same_key = [F.col(name) == F.col(f"resolved_{name}") for name in KEY]
     own = {**{name: F.col(name) for name in _SAME_ROW}, "conversation_id": F.lower("conversation_id")}

@@ -128,7 +128,7 @@ def routing_plan(
     numbered = ((*key, number) for key, number in zip(keys.rows(*KEY), numbers, strict=True))
     of_keys = keeping.frame_of_tuples(spark, numbered, StructType([*_KEY_FIELDS, _NUMBER]))
     rows = ((number, *row) for number, timeline in enumerate(made.timelines) for row in timeline.rows)
-    of_times = _timed(keeping.frame_of_tuples(spark, rows, StructType([_NUMBER, *_DECIDED_FIELDS])))
+    of_times = _read_times(keeping.frame_of_tuples(spark, rows, StructType([_NUMBER, *_DECIDED_FIELDS])))
     return Plan(keeper.cached(of_times), keeper.cached(of_keys), size, made.uses)
 
 
@@ -141,10 +141,10 @@ def _whole(
         for key, number in zip(keys.rows(*KEY), numbers, strict=True)
         for row in timelines[number].rows
     )
-    return _timed(keeping.frame_of_tuples(spark, rows, StructType([*_KEY_FIELDS, *_DECIDED_FIELDS])))
+    return _read_times(keeping.frame_of_tuples(spark, rows, StructType([*_KEY_FIELDS, *_DECIDED_FIELDS])))
 
 
-def _timed(rows: DataFrame) -> DataFrame:
+def _read_times(rows: DataFrame) -> DataFrame:
     return rows.withColumns({name: F.timestamp_micros(name) for name in _TIMES})
 
 
@@ -165,12 +165,12 @@ class Planner:
         found = self._numbers.get(shared)
         if found is None:
             found = self._numbers[shared] = len(self.timelines)
-            self.timelines.append(_decided(key, instance))
+            self.timelines.append(_decide_timeline(key, instance))
             self.uses |= self.timelines[-1].uses
         return found
 
 
-def _decided(key: Key, instance: Instance) -> _Timeline:
+def _decide_timeline(key: Key, instance: Instance) -> _Timeline:
     """What is decided for a key; neighbours in time that are decided alike are one row."""
     rows: list[tuple[int | None, int | None, Choices]] = []
     for timed in decide(key, instance):

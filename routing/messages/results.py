@@ -9,12 +9,12 @@ from pyspark.sql import functions as F
 
 from routing.messages import ids, validate
 from routing.messages.dialog_hash import DialogHash
-from routing.messages.keying import KEY, looked_up
+from routing.messages.keying import KEY, look_up
 from routing.messages.lookups import Configuration
 from routing.messages.plan import TIMELINE, Plan
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.storage.conform import in_shape
-from routing.storage.joining import Side, bounded, side_of
+from routing.storage.joining import Side, side_of, small_side
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 CHOSEN = (
@@ -31,7 +31,7 @@ CHOSEN = (
 )
 
 
-def chosen(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool) -> DataFrame:
+def choose(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool) -> DataFrame:
     """Keyed messages with their choice (column ``choice``, see `plan.CHOICE`).
 
     A key has one timeline, and that one row for a time, so the joins keep the number of messages. The dialog-ID
@@ -40,13 +40,13 @@ def chosen(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool)
     on: Sequence[str] = KEY
     if plan.keys is not None:
         numbers = side_of(plan.keys, fits=fits)
-        keyed, on = looked_up(keyed, numbers.hinted(), KEY, shuffled=not fits), [TIMELINE]
+        keyed, on = look_up(keyed, numbers.hinted(), KEY, shuffled=not fits), [TIMELINE]
     side = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
     in_time = starts & ends if plan.uses.has_times else None
-    joined = looked_up(keyed, side.hinted(), on, in_time, shuffled=not fits)
+    joined = look_up(keyed, side.hinted(), on, in_time, shuffled=not fits)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
         F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
@@ -54,23 +54,23 @@ def chosen(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool)
     return joined.withColumn("choice", F.get("choices", bucket)).drop("choices")
 
 
-def with_openers(messages: DataFrame, opened: Side, *, in_msdb: bool) -> DataFrame:
+def add_openers(messages: DataFrame, opened: Side, *, in_msdb: bool) -> DataFrame:
     """Chosen messages with what becomes of step 4: columns opens (in the scope) and opens_in_msdb.
 
     ``opened`` holds the messages that open a request (`openers.openers`), distinct, so the joins keep the
     number of messages; ``in_msdb`` whether any may do so after coming back to its instance.
     """
     scope = F.coalesce("database_name", F.lit(MSDB))
-    first = _opens(messages, opened, F.when(F.col("choice.asks"), scope), "opens")
+    first = _add_opener(messages, opened, F.when(F.col("choice.asks"), scope), "opens")
     if not in_msdb:
         return first.withColumn("opens_in_msdb", F.lit(False))
-    return _opens(first, opened, F.when(F.col("choice.asks_msdb"), MSDB), "opens_in_msdb")
+    return _add_opener(first, opened, F.when(F.col("choice.asks_msdb"), MSDB), "opens_in_msdb")
 
 
-def _opens(messages: DataFrame, opened: Side, database: Column, name: str) -> DataFrame:
+def _add_opener(messages: DataFrame, opened: Side, database: Column, name: str) -> DataFrame:
     marked = opened.hinted().withColumnRenamed("ask_database", "asks_in").withColumn(name, F.lit(True))
     on = ["instance_name", "asks_in", "to_service_name", "decided_at", "message_id"]
-    joined = looked_up(messages.withColumn("asks_in", database), marked, on, shuffled=not opened.fits)
+    joined = look_up(messages.withColumn("asks_in", database), marked, on, shuffled=not opened.fits)
     return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")
 
 
@@ -79,7 +79,7 @@ def resolved_routes(
 ) -> DataFrame:
     """The rows of ``resolved_routes``, one for each valid message (rule book, all sections).
 
-    ``messages`` has the columns of `keying.keyed`, choice and, where any ``may_ask``, those of `with_openers`.
+    ``messages`` has the columns of `keying.add_keys`, choice and, where any ``may_ask``, those of `add_openers`.
     ``reads_addresses``: a choice may read its address from the service name. The plan's choice stands but for
     three things that are a message's own: its hops, a request that it opens (step 4), and the end of its dialog,
     which comes before all else.
@@ -136,8 +136,8 @@ def rejected_messages(messages: DataFrame, settings: Configuration, run_id: str)
     # Instances and scopes are distinct, so the joins keep the number of messages.
     known = (
         messages.withColumn("key_database", database)
-        .join(bounded(instances), "instance_name", how="left")
-        .join(bounded(scopes), ["instance_name", "key_database"], how="left")
+        .join(small_side(instances), "instance_name", how="left")
+        .join(small_side(scopes), ["instance_name", "key_database"], how="left")
     )
     codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
     reasons = F.array_compact(F.array(*codes))

@@ -19,7 +19,7 @@ from routing.schemas import MESSAGES, OUTPUTS, ROUTE_REQUESTS
 from routing.storage.appended import Appended, Known, appended, check_files
 from routing.storage.conform import conform, in_shape
 from routing.storage.joining import Broadcasts
-from routing.storage.keeping import Keeper, held, held_frame, held_together
+from routing.storage.keeping import Keeper, hold, hold_small, hold_together
 from routing.storage.protocol import LastRun
 from routing.storage.tables import Snapshot, with_columns_of
 from routing.terms import Outcome
@@ -80,7 +80,7 @@ def read(
     last, broadcasts = stored.last, stored.broadcasts()
     with clock.stage("read"):
         others = {key: found.read(spark) for key, found in inputs.items() if key != "messages"}
-        frames = held({key: conform(frame, key) for key, frame in others.items()})
+        frames = hold_small({key: conform(frame, key) for key, frame in others.items()})
     with clock.stage("new messages"):
         new = _new(spark, inputs["messages"], last)
         messages = conform(new.rows, "messages")
@@ -121,15 +121,15 @@ def _left(
     requests = stored.read(spark, "new_route_requests").select(*_REQUEST_KEY)
     if "pending_messages" in last.output_versions:
         # Both are tables as they stand: where they are large nothing is gained by keeping them.
-        left = held_together({"again": stored.read(spark, "pending_messages"), "requests": requests})
+        left = hold_together({"again": stored.read(spark, "pending_messages"), "requests": requests})
         return _if_any(left["again"]), _if_any(left["requests"])
-    requests = held_frame(requests)
+    requests = hold(requests)
     count = last.outcome_counts.get(str(Outcome.DELAYED), 0)
     if not count:
         return None, _if_any(requests)
     tried = Snapshot(messages.location, last.input_versions["messages"])
     check_files(spark, tried)
-    rows = pending.delayed_in_full(stored.read(spark, "resolved_routes"))
+    rows = pending.select_delayed_in_full(stored.read(spark, "resolved_routes"))
     waiting = broadcasts.side("the messages that the last run delayed", rows, count)
     again = keeper.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
     return _if_any(again), _if_any(requests)
@@ -145,7 +145,7 @@ def _without_duplicates(
     """The step without message rows whose id is stored already, or stands twice."""
     if count == 0:
         return step
-    found = duplicates.checked(step.as_read, stored, step.frames, keeper, broadcasts, count)
+    found = duplicates.set_doubles_aside(step.as_read, stored, step.frames, keeper, broadcasts, count)
     return replace(step, as_read=found.messages, duplicates=found.duplicates, duplicate_count=found.count)
 
 
@@ -161,9 +161,9 @@ def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts)
 
 def _with_retries(step: Increment, now: datetime) -> Increment:
     """The step with its messages complete: the new ones, and those that are tried again at ``now``."""
-    messages, as_read = pending.first_tried(step.as_read), step.as_read
+    messages, as_read = pending.try_first(step.as_read), step.as_read
     if step.tried_again is not None:
-        messages = messages.unionByName(pending.tried_again(step.tried_again, now))
+        messages = messages.unionByName(pending.try_again(step.tried_again, now))
         as_read = as_read.unionByName(step.tried_again.select(*MESSAGES.names))
     return replace(step, frames={**step.frames, "messages": messages}, as_read=as_read)
 
@@ -176,7 +176,7 @@ def not_on_record(requests: DataFrame, step: Increment, broadcasts: Broadcasts) 
     return requests.join(record.hinted(), _REQUEST_KEY, how="left_anti").select(*requests.columns)
 
 
-def rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts: Broadcasts) -> DataFrame:
+def combine_rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts: Broadcasts) -> DataFrame:
     """The rows of ``rejected_messages``: the run's own, as they were read, and the duplicates."""
     rows = sound
     if step.tried_again is not None:
@@ -192,5 +192,5 @@ def still_pending(
     step: Increment, resolved: DataFrame, run_id: str, count: int, broadcasts: Broadcasts
 ) -> DataFrame:
     """The rows of ``pending_messages``; ``resolved`` are the run's own rows, of which ``count`` are delayed."""
-    waiting = broadcasts.side("the messages that are delayed", pending.delayed(resolved), count)
+    waiting = broadcasts.side("the messages that are delayed", pending.select_delayed(resolved), count)
     return pending.pending_messages(step.as_read, waiting, run_id)

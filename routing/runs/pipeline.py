@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 from routing.config import Config
 from routing.errors import ConfigError, InputError
 from routing.messages import pending
-from routing.messages.compiling import Checked, Compiled, Options, checked, compiled, conformed, count_keys
+from routing.messages.compiling import CheckedTables, Job, Options, check, compile_job, conform_all, count_keys
 from routing.runs import incremental, writing
 from routing.runs.stages import Stages
 from routing.runs.writing import Target, Written
 from routing.storage import ledger, protocol, tables, view
-from routing.storage.keeping import Keeper, held, released_on_failure
+from routing.storage.keeping import Keeper, hold_small, released_on_failure
 from routing.storage.ledger import DeltaTables
 from routing.storage.locking import only_run
 from routing.storage.protocol import LastRun, Start
@@ -69,7 +69,7 @@ def resolve(
     lazy; validation and the pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
-    known = checked(held(conformed(tables)))
+    known = check(hold_small(conform_all(tables)))
     options = Options(
         run_id=run_id or new_run_id(),
         as_of=None if as_of is None else _utc(as_of),
@@ -78,9 +78,11 @@ def resolve(
         missing_route_namespace=missing_route_namespace,
     )
     with released_on_failure() as keeper:
-        job = compiled(count_keys(known, options, keeper), options, keeper)
-        opened = job.opened()
-        return Resolution(job.resolved(opened), job.new_route_requests(opened), job.rejected(), keeper)
+        job = compile_job(count_keys(known, options, keeper), options, keeper)
+        opened = job.open_requests()
+        return Resolution(
+            job.resolved_routes(opened), job.new_route_requests(opened), job.rejected_messages(), keeper
+        )
 
 
 def run(
@@ -191,9 +193,11 @@ class _Work:
 def _full(work: _Work) -> Written:
     """Resolve every message, and replace the outputs."""
     with work.clock.stage("read"):
-        frames = held(conformed({key: snapshot.read(work.outputs.spark) for key, snapshot in work.inputs.items()}))
+        frames = hold_small(
+            conform_all({key: snapshot.read(work.outputs.spark) for key, snapshot in work.inputs.items()})
+        )
     with work.clock.stage("validate"):
-        known = checked(frames)
+        known = check(frames)
     target = Target(work.outputs, work.start, work.clock, adds=False)
     return writing.full(_job(work, known), target)
 
@@ -207,19 +211,19 @@ def _increment(work: _Work, now: datetime) -> Written:
     stored = incremental.Stored(config, last, target.standing)
     step = incremental.read(work.outputs.spark, work.inputs, stored, now, work.clock, work.keeper)
     with work.clock.stage("validate"):
-        known = checked(step.frames)
+        known = check(step.frames)
     work.notes.extend(step.notes)
     if step.is_idle and target.adds:
         return Written(target.standing)
     return writing.increment(_job(work, known), step, target)
 
 
-def _job(work: _Work, known: Checked) -> Compiled:
+def _job(work: _Work, known: CheckedTables) -> Job:
     """Checked frames, compiled and ready to be written."""
     with work.clock.stage("keys"):
         counted = count_keys(known, work.options, work.keeper, work.notes)
     with work.clock.stage("plan"):
-        return compiled(counted, work.options, work.keeper)
+        return compile_job(counted, work.options, work.keeper)
 
 
 def _utc(moment: datetime) -> datetime:

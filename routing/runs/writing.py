@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from routing.errors import InternalError
-from routing.messages.compiling import Compiled
+from routing.messages.compiling import Job
 from routing.runs import incremental
 from routing.runs.incremental import Increment
 from routing.runs.stages import Stages
@@ -62,24 +62,24 @@ class Target:
         return version, stored.where(F.col("run_id") == self.run_id) if adds else stored
 
 
-def full(job: Compiled, target: Target) -> Written:
+def full(job: Job, target: Target) -> Written:
     """Commit the outputs of a full run. Raises StorageError, InternalError."""
-    opened = _opened(job, target)
+    opened = _open_requests(job, target)
     versions, stored = {}, {}
     for key, rows in (
         ("new_route_requests", job.new_route_requests(opened)),
-        ("rejected_messages", job.rejected()),
-        ("resolved_routes", job.resolved(opened)),
+        ("rejected_messages", job.rejected_messages()),
+        ("resolved_routes", job.resolved_routes(opened)),
     ):
         with target.clock.stage(key):
             versions[key], stored[key] = target.commit(key, rows, adds=False)
     resolved, rejected = stored["resolved_routes"], stored["rejected_messages"]
-    return _counted(versions, resolved, rejected, job.counted.rows_read, target.clock)
+    return _count(versions, resolved, rejected, job.counted.rows_read, target.clock)
 
 
-def increment(job: Compiled, step: Increment, target: Target) -> Written:
+def increment(job: Job, step: Increment, target: Target) -> Written:
     """Commit the outputs of an incremental run. Raises StorageError, InternalError."""
-    opened = _opened(job, target)
+    opened = _open_requests(job, target)
     versions, rejected = target.standing, None
     run_id, clock = target.run_id, target.clock
     # Where nothing is to be added, a table that stands there is left alone.
@@ -89,12 +89,12 @@ def increment(job: Compiled, step: Increment, target: Target) -> Written:
             versions["new_route_requests"], _ = target.commit("new_route_requests", rows, adds=target.adds)
     if job.counted.rows_rejected or step.duplicate_count or not target.adds:
         with clock.stage("rejected_messages"):
-            rows = incremental.rejected(job.rejected(), step, run_id, job.broadcasts)
+            rows = incremental.combine_rejected(job.rejected_messages(), step, run_id, job.broadcasts)
             versions["rejected_messages"], rejected = target.commit("rejected_messages", rows, adds=target.adds)
     with clock.stage("resolved_routes"):
-        rows = job.resolved(opened, attempt=F.col("attempt"))
+        rows = job.resolved_routes(opened, attempt=F.col("attempt"))
         versions["resolved_routes"], mine = target.commit("resolved_routes", rows, adds=target.adds)
-    done = _counted(versions, mine, rejected, job.counted.rows_read + step.duplicate_count, clock)
+    done = _count(versions, mine, rejected, job.counted.rows_read + step.duplicate_count, clock)
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
@@ -103,14 +103,14 @@ def increment(job: Compiled, step: Increment, target: Target) -> Written:
     return done
 
 
-def _opened(job: Compiled, target: Target) -> Side | None:
+def _open_requests(job: Job, target: Target) -> Side | None:
     if not job.may_ask:
         return None
     with target.clock.stage("requests"):
-        return job.opened()
+        return job.open_requests()
 
 
-def _counted(
+def _count(
     versions: Mapping[str, int], resolved: DataFrame, rejected: DataFrame | None, read: int, clock: Stages
 ) -> Written:
     """The counts of a run, which must agree. Raises StorageError, InternalError.

@@ -64,7 +64,7 @@ def is_frame(table: Table) -> TypeGuard[DataFrame]:
     return isinstance(table, DataFrame) or hasattr(table, "sparkSession")
 
 
-def collected(frame: DataFrame) -> Columns:
+def collect(frame: DataFrame) -> Columns:
     """The rows of a small frame as columns, by Arrow where it is known."""
     return _of_frame(frame, {})
 

@@ -1,7 +1,7 @@
 """How the smaller side of a join gets to the larger one; the only room that gives Spark a hint.
 
-What a configuration bounds is broadcast as it is (`bounded`). What messages make has no bound: it is measured, and
-above ``resolve.broadcast_limit`` it is not broadcast but shuffled, and the run says so (`Broadcasts`).
+What a configuration bounds is broadcast as it is (`small_side`). What messages make has no bound: it is measured,
+and above ``resolve.broadcast_limit`` it is not broadcast but shuffled, and the run says so (`Broadcasts`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROW, _COLUMN = 100, 16
 TASK_BYTES = 64 * 1024**2
 
 
-def bounded(rows: DataFrame) -> DataFrame:
+def small_side(rows: DataFrame) -> DataFrame:
     """Rows to be broadcast, whose number the configuration bounds, or the questions of whoever asks.
 
     Never what messages make.

@@ -64,10 +64,10 @@ class Keeper:
         by each pass that reads them.
         """
         if session.is_connect(small.sparkSession):
-            return _carried(small, CLIENT_ROWS)
+            return _carry(small, CLIENT_ROWS)
         # Held rows are taken from the storage: to find out that there are too many must not mean to do it again.
         kept = self.cached(small)
-        rows = held_frame(kept)
+        rows = hold(kept)
         if rows is not kept:
             self.frames.remove(kept)
             kept.unpersist()
@@ -104,21 +104,21 @@ def released_on_failure() -> Iterator[Keeper]:
         on_failure.pop_all()
 
 
-def held(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+def hold_small(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """Conformed inputs, those of a small configuration as rows that the driver holds.
 
     Messages and dialogs, which grow with the traffic, stay as they are.
     """
-    small = held_together({key: frame for key, frame in frames.items() if key not in ("messages", "dialogs")})
+    small = hold_together({key: frame for key, frame in frames.items() if key not in ("messages", "dialogs")})
     return {key: small.get(key, frame) for key, frame in frames.items()}
 
 
-def held_frame(frame: DataFrame) -> DataFrame:
+def hold(frame: DataFrame) -> DataFrame:
     """A frame as rows that the driver holds, read once; one of many or long rows, or without Arrow, as it is."""
-    return _carried(frame, HELD_ROWS) if has_arrow() else frame
+    return _carry(frame, HELD_ROWS) if has_arrow() else frame
 
 
-def _carried(frame: DataFrame, most: int) -> DataFrame:
+def _carry(frame: DataFrame, most: int) -> DataFrame:
     """A frame as rows that this process has read and given back; one of more rows, or of long ones, as it is."""
     spark, first = frame.sparkSession, _without_long(frame.limit(most + 1))
     if has_arrow():
@@ -157,9 +157,9 @@ def _loose(column: StructField) -> Column:
     return found.cast(nullable(column.dataType).simpleString()) if is_nested else found
 
 
-def held_together(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Frames as `held_frame` makes them, all at once."""
-    return _each(frames, held_frame)
+def hold_together(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Frames as `hold` makes them, all at once."""
+    return _each(frames, hold)
 
 
 def _each(frames: Mapping[str, DataFrame], work: Callable[[DataFrame], DataFrame]) -> dict[str, DataFrame]:

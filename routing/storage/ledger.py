@@ -80,7 +80,7 @@ class DeltaTables:
         """Bring a table back to a version, by a commit that is marked. Raises StorageError."""
         location = self.config.output[key]
         try:
-            with _marked(self.spark, location, mark):
+            with _marking(self.spark, location, mark):
                 statements.restore(self.spark, location, version)
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
@@ -109,7 +109,7 @@ class DeltaTables:
 
 
 @contextmanager
-def _marked(spark: SparkSession, location: Location, mark: Mark) -> Iterator[None]:
+def _marking(spark: SparkSession, location: Location, mark: Mark) -> Iterator[None]:
     """Mark the commit of a statement: by a setting, or where the session refuses that by a commit before."""
     from pyspark.errors import PySparkException
 

@@ -44,7 +44,7 @@ def only_run(runs: Location, run_id: str) -> Iterator[None]:
     made = [folder for folder in (file.parent, *file.parents) if not folder.exists()]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _acquired(file, run_id)
+        descriptor = _acquire(file, run_id)
     except OSError as error:
         raise StorageError.failed(f"locking {file}", error.strerror or str(error)) from error
     try:
@@ -60,10 +60,10 @@ def only_run(runs: Location, run_id: str) -> Iterator[None]:
                 folder.rmdir()
 
 
-def _acquired(file: Path, run_id: str) -> int:
+def _acquire(file: Path, run_id: str) -> int:
     """The open and locked file, which names this process and run."""
     while True:
-        descriptor = _opened(file)
+        descriptor = _open(file)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A run that has just ended may have removed the file between these two steps: then begin again.
@@ -80,7 +80,7 @@ def _acquired(file: Path, run_id: str) -> int:
         os.close(descriptor)
 
 
-def _opened(file: Path) -> int:
+def _open(file: Path) -> int:
     """The file, made if there was none; never one that a link leads to, for it is written to."""
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)

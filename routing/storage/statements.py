@@ -35,7 +35,7 @@ def _sql(template: str, /, **parts: Sql | int) -> Sql:
     return Sql(template.format(**parts))
 
 
-def _joined(parts: Iterable[Sql], by: Sql = _COMMA) -> Sql:
+def _join(parts: Iterable[Sql], by: Sql = _COMMA) -> Sql:
     return Sql(by.join(parts))
 
 
@@ -47,7 +47,7 @@ def quoted(name: str) -> Sql:
 def sql_name(location: Location) -> Sql:
     """The table as SQL names it, every part quoted."""
     parts = location.text.split(".") if location.is_name else ["delta", location.text]
-    return _joined((quoted(part) for part in parts), by=_DOT)
+    return _join((quoted(part) for part in parts), by=_DOT)
 
 
 def _literal(text: str) -> Sql:
@@ -64,7 +64,7 @@ def _kind(kind: DataType) -> Sql:
         return _sql("map<{key}, {value}>", key=_kind(kind.keyType), value=_kind(kind.valueType))
     if isinstance(kind, StructType):
         fields = (_sql("{name}: {kind}", name=quoted(f.name), kind=_kind(f.dataType)) for f in kind)
-        return _sql("struct<{fields}>", fields=_joined(fields))
+        return _sql("struct<{fields}>", fields=_join(fields))
     return Sql(kind.simpleString())
 
 
@@ -108,7 +108,7 @@ def restore(spark: SparkSession, location: Location, version: int) -> None:
 
 def create_table(spark: SparkSession, location: Location, schema: StructType) -> None:
     """Make an empty Delta table, if there is none."""
-    columns = _joined(
+    columns = _join(
         _column(field) if field.nullable else _sql("{column} NOT NULL", column=_column(field)) for field in schema
     )
     table = sql_name(location)
@@ -117,13 +117,13 @@ def create_table(spark: SparkSession, location: Location, schema: StructType) ->
 
 def add_columns(spark: SparkSession, location: Location, fields: Iterable[StructField]) -> None:
     """Give a table further columns, which may be null."""
-    columns = _joined(_column(field) for field in fields)
+    columns = _join(_column(field) for field in fields)
     spark.sql(_sql("ALTER TABLE {table} ADD COLUMNS ({columns})", table=sql_name(location), columns=columns))
 
 
 def set_properties(spark: SparkSession, location: Location, properties: Mapping[str, str]) -> None:
     """Set properties of a table, in one commit."""
-    pairs = _joined(
+    pairs = _join(
         _sql("{key} = {value}", key=_literal(key), value=_literal(value)) for key, value in properties.items()
     )
     spark.sql(_sql("ALTER TABLE {table} SET TBLPROPERTIES ({pairs})", table=sql_name(location), pairs=pairs))
@@ -146,15 +146,15 @@ def merge(
     names = [quoted(name) for name in rows.columns if name != removed_by]
     clauses = []
     if not insert_only:
-        put = _joined(_sql("t.{name} = s.{name}", name=name) for name in names)
+        put = _join(_sql("t.{name} = s.{name}", name=name) for name in names)
         clauses.append(_sql("WHEN MATCHED AND s.{removed} THEN DELETE", removed=removed))
         clauses.append(_sql("WHEN MATCHED THEN UPDATE SET {put}", put=put))
     clauses.append(
         _sql(
             "WHEN NOT MATCHED {kept}THEN INSERT ({names}) VALUES ({values})",
             kept=Sql("") if insert_only else _sql("AND NOT s.{removed} ", removed=removed),
-            names=_joined(names),
-            values=_joined(_sql("s.{name}", name=name) for name in names),
+            names=_join(names),
+            values=_join(_sql("s.{name}", name=name) for name in names),
         )
     )
     # A name of its own: the session may be shared, by other imports or by people.
@@ -163,8 +163,8 @@ def merge(
         "MERGE INTO {table} AS t USING {view} AS s ON {same} {clauses}",
         table=sql_name(location),
         view=quoted(view),
-        same=_joined((_same(name, name in folded) for name in on), by=_AND),
-        clauses=_joined(clauses, by=_BLANK),
+        same=_join((_same(name, name in folded) for name in on), by=_AND),
+        clauses=_join(clauses, by=_BLANK),
     )
     try:
         rows.createOrReplaceTempView(view)

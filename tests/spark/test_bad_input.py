@@ -26,13 +26,13 @@ pytestmark = pytest.mark.core
 def test_every_faulty_row_is_found(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from routing.messages.compiling import check_rows, conformed
+    from routing.messages.compiling import check_rows, conform_all
     from routing.messages.validate import findings
 
     tables = frames(spark, faulty_rows())
     too_large = F.when(F.col("name") == "zero guid", F.lit(-(2**31) - 1)).otherwise(F.lit(2**31 - 1))
     tables["databases"] = tables["databases"].withColumn("database_id", too_large)
-    clean = conformed(tables)
+    clean = conform_all(tables)
     lines = sorted(f"{r.table_name} ({r.row_key}): {r.fault}" for r in findings(clean).collect())
     assert_golden("faulty_rows.txt", "\n".join(lines))
     with pytest.raises(InputError, match=f"^the input tables have {len(lines)} faulty rows: ") as caught:
@@ -43,9 +43,9 @@ def test_every_faulty_row_is_found(spark: SparkSession) -> None:
 
 
 def test_a_fine_estate_has_no_faulty_row(spark: SparkSession) -> None:
-    from routing.messages.compiling import check_rows, conformed
+    from routing.messages.compiling import check_rows, conform_all
 
-    check_rows(conformed(frames(spark, small_estate())))
+    check_rows(conform_all(frames(spark, small_estate())))
 
 
 def test_frames_that_are_not_given(spark: SparkSession) -> None:

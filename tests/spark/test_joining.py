@@ -88,7 +88,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
 
     monkeypatch.setattr(keeping.Keeper, "keep", watched)
     # Rows that the driver holds would not tell where they come from.
-    held = keeping.held_frame
+    held = keeping.hold
     for room in (keeping, incremental):
         monkeypatch.setattr(room, "held_frame", lambda rows: rows if OF_MESSAGES & {*rows.columns} else held(rows))
     for name in put:

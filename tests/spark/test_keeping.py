@@ -37,7 +37,7 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
         "routes": frame_of(spark, ROUTES, ROUTES_SCHEMA).coalesce(1),
         "instances": frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1),
     }
-    held = keeping.held_together(frames)
+    held = keeping.hold_together(frames)
     assert list(held) == ["routes", "instances"]
     assert keeping.rows_of(held["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
     # Two rows are as many as are held.
@@ -68,8 +68,8 @@ def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyP
         short = {**row, "instance_name": row["instance_name"][:5], "addresses": None}
         long = {**row, "instance_name": row["instance_name"] + "x"}
         few, many = (frame_of(spark, [short, last], INSTANCES_SCHEMA).coalesce(1) for last in (short, long))
-        assert (keeping.held_frame(few) is few) is not keeping.has_arrow(), what
-        assert keeping.held_frame(many) is many, what
+        assert (keeping.hold(few) is few) is not keeping.has_arrow(), what
+        assert keeping.hold(many) is many, what
         with keeping.Keeper() as keeper:
             assert keeping.rows_of(keeper.keep(many)) == _whole([short, long], names), what
             assert keeper.frames, what

@@ -112,7 +112,7 @@ def test_adaptive_execution(
         assert jobs[0].notes == []
         # The plan and the openers of requests, which come from the messages, fit.
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == {str(messages)}
-        _assert_other_passes_are_hash_aggregates([jobs[0].source.counted(), *done.kept.frames], messages)
+        _assert_other_passes_are_hash_aggregates([jobs[0].source.keys(), *done.kept.frames], messages)
     finally:
         done.unpersist()
 

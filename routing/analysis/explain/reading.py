@@ -23,7 +23,7 @@ from routing.schemas import INPUTS, OPTIONAL_INPUTS
 from routing.storage import keeping, tables
 from routing.storage.columns import Columns, Table, columns_of, is_frame, rows_where
 from routing.storage.conform import conform
-from routing.storage.joining import bounded
+from routing.storage.joining import small_side
 
 _SHOWN_INSTANCES = _SHOWN_FINDINGS = 20
 # Other messages are read in parts that grow, for the first few mostly settle whether a request is pending.
@@ -84,7 +84,7 @@ class Source:
         if "dialogs" in near:
             near["dialogs"] = _of_conversation(near["dialogs"], row["conversation_id"])
         frames = {key: _where(table, here) for key, table in near.items() if is_frame(table)}
-        frames = keeping.held_together(frames)
+        frames = keeping.hold_together(frames)
         if "routes" in frames:
             _check_rows(frames)
         return {key: columns_of(frames.get(key, table), key, here) for key, table in near.items()}
@@ -189,4 +189,4 @@ def _of_these(dialogs: Table, messages: Columns) -> Table:
     shape = StructType([StructField("wanted", StringType())])
     wanted = keeping.frame_of(dialogs.sparkSession, [{"wanted": found} for found in sorted(ids)], shape)
     # As many as a chunk has messages.
-    return dialogs.join(bounded(wanted), F.lower("conversation_id") == F.col("wanted"), how="left_semi")
+    return dialogs.join(small_side(wanted), F.lower("conversation_id") == F.col("wanted"), how="left_semi")

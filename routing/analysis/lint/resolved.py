@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.storage.columns import Table, collected
+from routing.storage.columns import Table, collect
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
 
         names = F.transform("alternative_routes", lambda route: route["route_name"])
         distinct = resolved.withColumn("alternative_routes", names).select(*_ROUTES).distinct()
-        return collected(distinct).rows(*_ROUTES)
+        return collect(distinct).rows(*_ROUTES)
     *given, others = (resolved[name].to_pylist() for name in _ROUTES)
     named = (routes and tuple(route["route_name"] for route in routes) for routes in others)
     return set(zip(*given, named, strict=True))
@@ -78,7 +78,7 @@ def _changed_in_spark(resolved: DataFrame) -> Iterable[tuple[Any, ...]]:
     counted = changed.groupBy(*scope).agg(
         F.count(F.lit(1)).alias("dialogs"), F.min("conversation_id").alias("first")
     )
-    columns = collected(counted)
+    columns = collect(counted)
     return columns.rows(*columns.values)
 
 
