@@ -147,7 +147,7 @@ class Job:
             fits=self.plan.size <= self.broadcasts.limit,
         )
 
-    def open_requests(self) -> Side | None:
+    def find_openers(self) -> Side | None:
         """The messages that open a route request, found now; None where no message reaches step 4.
 
         As many as the services that messages invent.

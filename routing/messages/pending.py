@@ -64,8 +64,8 @@ def select_delayed(resolved: DataFrame) -> DataFrame:
 def pending_messages(messages: DataFrame, waiting: Side, run_id: str) -> DataFrame:
     """The rows of ``pending_messages`` after a run.
 
-    ``messages`` are the new messages and those tried again, as read, ``waiting`` what `select_delayed` finds of the
-    rows that were written. Both have one row a message.
+    ``messages`` are the new messages and those tried again, as read, ``waiting`` what `select_delayed` finds of
+    the rows that were written. Both have one row a message.
     """
     rows = messages.select(*MESSAGES.names).join(waiting.hinted(), KEY, how="inner")
     rows = rows.withColumn("run_id", F.lit(run_id))

@@ -1,196 +1,62 @@
-"""What an incremental run reads: the messages that are new, those that are tried again, the requests on record.
-
-Data goes from the last run that counts (`ledger`) to the frames that `compiling` takes; nothing is written here.
-"""
+"""An incremental run, from top to bottom: what is new or delayed is resolved, and added to the outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.config import Config, size_in_bytes
-from routing.messages import duplicates, pending
-from routing.runs.stages import Stages
-from routing.schemas import MESSAGES, OUTPUTS, ROUTE_REQUESTS
-from routing.storage.appended import Appended, Known, appended, check_files
-from routing.storage.conform import conform, in_shape
-from routing.storage.joining import Broadcasts
-from routing.storage.keeping import Keeper, hold, hold_small, hold_together
-from routing.storage.protocol import LastRun
-from routing.storage.tables import Snapshot, with_columns_of
+from routing.messages.compiling import check, compile_job, count_keys
+from routing.runs import increment
+from routing.runs.counting import Written, count_rows
+from routing.runs.work import Work
+from routing.storage import ledger
 from routing.terms import Outcome
 
-_REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at", "message_id"]
 
+def run_incremental(work: Work, now: datetime) -> Written:
+    """Read what is new, check, compile, commit, count. Delayed messages are tried again at ``now``.
 
-@dataclass(frozen=True)
-class Increment:
-    """What is new, and what is tried again.
-
-    frames: the conformed inputs, their messages with a column ``attempt`` (no messages where ``is_idle``: there is
-    nothing to do). as_read: these messages as they came in. tried_again: rows of ``pending_messages``, None where
-    there are none. duplicates: rows to be rejected with their reasons, None where there are none. on_record: the
-    keys of stored route requests, or None.
+    The first run of a job makes every table. Later ones add to those for which they have rows, and leave others
+    alone; pending_messages is replaced. Raises InputError, OutputError, then StorageError and InternalError.
     """
-
-    frames: Mapping[str, DataFrame]
-    as_read: DataFrame
-    tried_again: DataFrame | None
-    duplicates: DataFrame | None = None
-    duplicate_count: int = 0
-    on_record: DataFrame | None = None
-    is_idle: bool = False
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What the runs so far left: the last that counts, and the versions of the output tables by key."""
-
-    config: Config
-    last: LastRun | None
-    versions: Mapping[str, int]
-
-    def read(self, spark: SparkSession, key: str) -> DataFrame:
-        """An output table as the runs so far left it."""
-        return with_columns_of(Snapshot(self.config.output[key], self.versions[key]).read(spark), OUTPUTS[key])
-
-    def broadcasts(self) -> Broadcasts:
-        """What may be broadcast, with no notes yet."""
-        return Broadcasts(size_in_bytes(self.config.resolve.broadcast_limit))
-
-
-def read(
-    spark: SparkSession,
-    inputs: Mapping[str, Snapshot],
-    stored: Stored,
-    now: datetime,
-    clock: Stages,
-    keeper: Keeper,
-) -> Increment:
-    """The frames of an incremental run.
-
-    What ``keeper`` is given here must stay until the run has ended. Raises InputError where the messages that are
-    new cannot be told, or an input has wrong columns.
-    """
-    last, broadcasts = stored.last, stored.broadcasts()
-    with clock.stage("read"):
-        others = {key: found.read(spark) for key, found in inputs.items() if key != "messages"}
-        frames = hold_small({key: conform(frame, key) for key, frame in others.items()})
-    with clock.stage("new messages"):
-        new = _new(spark, inputs["messages"], last)
-        messages = conform(new.rows, "messages")
-    again, requests = None, None
+    clock, last = work.clock, work.start.last
     if last is not None:
-        with clock.stage("pending"):
-            again, requests = _left(spark, inputs["messages"], last, stored, broadcasts, keeper)
-    is_idle = new.count == 0 and again is None
-    step = Increment(frames, messages, again, is_idle=is_idle, notes=broadcasts.notes)
-    if step.is_idle:
-        return step
-    with clock.stage("duplicates"):
-        resolved = None if last is None else stored.read(spark, "resolved_routes")
-        step = _without_duplicates(step, resolved, new.count, broadcasts, keeper)
-    if requests is not None:
+        ledger.check_succession(work.config, last)
+    is_first, put = last is None, work.replace if last is None else work.add
+    versions = {} if last is None else {key: work.start.versions[key] for key in last.output_versions}
+    stored = increment.Stored(work.config, last, dict(versions))
+    step = increment.read(work.spark, work.inputs, stored, now, clock, work.keeper)
+    with clock.stage("validate"):
+        checked = check(step.frames)
+    work.notes.extend(step.notes)
+    if step.is_idle and not is_first:
+        return Written(versions)
+    with clock.stage("keys"):
+        keys = count_keys(checked, work.options, work.keeper, work.notes)
+    with clock.stage("plan"):
+        job = compile_job(keys, work.options, work.keeper)
+    openers = None
+    if job.may_ask:
         with clock.stage("requests"):
-            step = _with_requests(step, requests, broadcasts)
-    return _with_retries(step, now)
-
-
-def _new(spark: SparkSession, messages: Snapshot, last: LastRun | None) -> Appended:
-    if last is None:
-        return Appended(messages.read(spark), None)
-    ids, identities = last.table_ids or {}, last.commit_identities or {}
-    known = Known(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
-    return appended(spark, messages, known)
-
-
-def _left(
-    spark: SparkSession,
-    messages: Snapshot,
-    last: LastRun,
-    stored: Stored,
-    broadcasts: Broadcasts,
-    keeper: Keeper,
-) -> tuple[DataFrame | None, DataFrame | None]:
-    """What the runs so far left: the messages to be tried again, and the route requests; None for no rows."""
-    requests = stored.read(spark, "new_route_requests").select(*_REQUEST_KEY)
-    if "pending_messages" in last.output_versions:
-        # Both are tables as they stand: where they are large nothing is gained by keeping them.
-        left = hold_together({"again": stored.read(spark, "pending_messages"), "requests": requests})
-        return _if_any(left["again"]), _if_any(left["requests"])
-    requests = hold(requests)
-    count = last.outcome_counts.get(str(Outcome.DELAYED), 0)
-    if not count:
-        return None, _if_any(requests)
-    tried = Snapshot(messages.location, last.input_versions["messages"])
-    check_files(spark, tried)
-    rows = pending.select_delayed_in_full(stored.read(spark, "resolved_routes"))
-    waiting = broadcasts.side("the messages that the last run delayed", rows, count)
-    again = keeper.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
-    return _if_any(again), _if_any(requests)
-
-
-def _if_any(frame: DataFrame) -> DataFrame | None:
-    return frame if frame.limit(1).count() else None
-
-
-def _without_duplicates(
-    step: Increment, stored: DataFrame | None, count: int | None, broadcasts: Broadcasts, keeper: Keeper
-) -> Increment:
-    """The step without message rows whose id is stored already, or stands twice."""
-    if count == 0:
-        return step
-    found = duplicates.set_doubles_aside(step.as_read, stored, step.frames, keeper, broadcasts, count)
-    return replace(step, as_read=found.messages, duplicates=found.duplicates, duplicate_count=found.count)
-
-
-def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts) -> Increment:
-    """The step with the requests of earlier runs on record; where `route_requests` has one, its row counts."""
-    known = step.frames.get("route_requests")
-    ours = requests.withColumn("ended_at", F.lit(None).cast("timestamp")).select(*ROUTE_REQUESTS.names)
-    if known is not None:
-        listed = broadcasts.side("the rows of route_requests", known.select(*_REQUEST_KEY))
-        ours = known.unionByName(ours.join(listed.hinted(), _REQUEST_KEY, how="left_anti"))
-    return replace(step, frames={**step.frames, "route_requests": ours}, on_record=requests)
-
-
-def _with_retries(step: Increment, now: datetime) -> Increment:
-    """The step with its messages complete: the new ones, and those that are tried again at ``now``."""
-    messages, as_read = pending.try_first(step.as_read), step.as_read
-    if step.tried_again is not None:
-        messages = messages.unionByName(pending.try_again(step.tried_again, now))
-        as_read = as_read.unionByName(step.tried_again.select(*MESSAGES.names))
-    return replace(step, frames={**step.frames, "messages": messages}, as_read=as_read)
-
-
-def not_on_record(requests: DataFrame, step: Increment, broadcasts: Broadcasts) -> DataFrame:
-    """Requests to be stored, without those that are stored already: none is opened twice."""
-    if step.on_record is None:
-        return requests
-    record = broadcasts.side("the route requests of earlier runs", step.on_record)
-    return requests.join(record.hinted(), _REQUEST_KEY, how="left_anti").select(*requests.columns)
-
-
-def combine_rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts: Broadcasts) -> DataFrame:
-    """The rows of ``rejected_messages``: the run's own, as they were read, and the duplicates."""
-    rows = sound
-    if step.tried_again is not None:
-        own = broadcasts.side("the times of messages that are tried again", pending.own_times(step.tried_again))
-        rows = pending.as_read(sound, own)
-    if step.duplicates is None:
-        return rows
-    doubles = step.duplicates.withColumn("run_id", F.lit(run_id))
-    return rows.unionByName(in_shape(doubles, rows.schema))
-
-
-def still_pending(
-    step: Increment, resolved: DataFrame, run_id: str, count: int, broadcasts: Broadcasts
-) -> DataFrame:
-    """The rows of ``pending_messages``; ``resolved`` are the run's own rows, of which ``count`` are delayed."""
-    waiting = broadcasts.side("the messages that are delayed", pending.select_delayed(resolved), count)
-    return pending.pending_messages(step.as_read, waiting, run_id)
+            openers = job.find_openers()
+    rejected = None
+    if openers is not None or is_first:
+        with clock.stage("new_route_requests"):
+            rows = increment.not_on_record(job.new_route_requests(openers), step, job.broadcasts)
+            versions["new_route_requests"], _ = put("new_route_requests", rows)
+    if keys.rows_rejected or step.duplicate_count or is_first:
+        with clock.stage("rejected_messages"):
+            rows = increment.combine_rejected(job.rejected_messages(), step, work.options.run_id, job.broadcasts)
+            versions["rejected_messages"], rejected = put("rejected_messages", rows)
+    with clock.stage("resolved_routes"):
+        rows = job.resolved_routes(openers, attempt=F.col("attempt"))
+        versions["resolved_routes"], resolved = put("resolved_routes", rows)
+    with clock.stage("counts"):
+        done = count_rows(versions, resolved, rejected, keys.rows_read + step.duplicate_count)
+    delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
+    if delayed or step.tried_again is not None or "pending_messages" not in versions:
+        with clock.stage("pending_messages"):
+            rows = increment.still_pending(step, resolved, work.options.run_id, delayed, job.broadcasts)
+            versions["pending_messages"], _ = work.replace("pending_messages", rows)
+    return done

@@ -1,4 +1,4 @@
-"""Read → validate → keys → plan → resolve → write → record: the only room that knows the order of a run."""
+"""What surrounds a run: its lock, what runs before it left, its row in ``runs``; and reading what runs wrote."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 from routing.config import Config
 from routing.errors import ConfigError, InputError
 from routing.messages import pending
-from routing.messages.compiling import CheckedTables, Job, Options, check, compile_job, conform_all, count_keys
-from routing.runs import incremental, writing
+from routing.messages.compiling import Options, check, compile_job, conform_all, count_keys
+from routing.runs.full import run_full
+from routing.runs.incremental import run_incremental
 from routing.runs.stages import Stages
-from routing.runs.writing import Target, Written
+from routing.runs.work import Work
 from routing.storage import ledger, protocol, tables, view
 from routing.storage.keeping import Keeper, hold_small, released_on_failure
 from routing.storage.ledger import DeltaTables
@@ -69,7 +70,7 @@ def resolve(
     lazy; validation and the pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
-    known = check(hold_small(conform_all(tables)))
+    checked = check(hold_small(conform_all(tables)))
     options = Options(
         run_id=run_id or new_run_id(),
         as_of=None if as_of is None else _utc(as_of),
@@ -78,10 +79,10 @@ def resolve(
         missing_route_namespace=missing_route_namespace,
     )
     with released_on_failure() as keeper:
-        job = compile_job(count_keys(known, options, keeper), options, keeper)
-        opened = job.open_requests()
+        job = compile_job(count_keys(checked, options, keeper), options, keeper)
+        openers = job.find_openers()
         return Resolution(
-            job.resolved_routes(opened), job.new_route_requests(opened), job.rejected_messages(), keeper
+            job.resolved_routes(openers), job.new_route_requests(openers), job.rejected_messages(), keeper
         )
 
 
@@ -121,9 +122,9 @@ def run(
         with clock.stage("read"):
             start = _start(outputs, options.run_id, is_full=is_full)
             inputs = tables.snapshots(spark, config.tables)
-        work = _Work(outputs, start, options, inputs, clock, keeper, list(start.notes))
+        work = Work(outputs, start, options, inputs, clock, keeper, list(start.notes))
         moment = None if is_full else _utc(now or started)
-        written = _full(work) if moment is None else _increment(work, moment)
+        written = run_full(work) if moment is None else run_incremental(work, moment)
         row = {
             "run_id": options.run_id,
             "mode": config.resolve.mode,
@@ -175,55 +176,6 @@ def _after(last: LastRun | None) -> datetime:
     """The clock, but later than the run before: the order of runs must not depend on it."""
     now = datetime.now(timezone.utc)
     return now if last is None else max(now, last.finished_at + timedelta(microseconds=1))
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What the parts of a run share."""
-
-    outputs: DeltaTables
-    start: Start
-    options: Options
-    inputs: Mapping[str, tables.Snapshot]
-    clock: Stages
-    keeper: Keeper
-    notes: list[str]
-
-
-def _full(work: _Work) -> Written:
-    """Resolve every message, and replace the outputs."""
-    with work.clock.stage("read"):
-        frames = hold_small(
-            conform_all({key: snapshot.read(work.outputs.spark) for key, snapshot in work.inputs.items()})
-        )
-    with work.clock.stage("validate"):
-        known = check(frames)
-    target = Target(work.outputs, work.start, work.clock, adds=False)
-    return writing.full(_job(work, known), target)
-
-
-def _increment(work: _Work, now: datetime) -> Written:
-    """Resolve what is new and what is delayed, and add to the outputs."""
-    config, last = work.outputs.config, work.start.last
-    if last is not None:
-        ledger.check_succession(config, last)
-    target = Target(work.outputs, work.start, work.clock, adds=last is not None)
-    stored = incremental.Stored(config, last, target.standing)
-    step = incremental.read(work.outputs.spark, work.inputs, stored, now, work.clock, work.keeper)
-    with work.clock.stage("validate"):
-        known = check(step.frames)
-    work.notes.extend(step.notes)
-    if step.is_idle and target.adds:
-        return Written(target.standing)
-    return writing.increment(_job(work, known), step, target)
-
-
-def _job(work: _Work, known: CheckedTables) -> Job:
-    """Checked frames, compiled and ready to be written."""
-    with work.clock.stage("keys"):
-        counted = count_keys(known, work.options, work.keeper, work.notes)
-    with work.clock.stage("plan"):
-        return compile_job(counted, work.options, work.keeper)
 
 
 def _utc(moment: datetime) -> datetime:

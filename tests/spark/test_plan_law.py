@@ -54,13 +54,13 @@ def _as_in_a_large_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
 def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The jobs that `resolve` compiles."""
     seen: list[Any] = []
-    compiled = vars(pipeline)["compiled"]
+    compile_job = vars(pipeline)["compile_job"]
 
     def watched(*arguments: Any, **options: Any) -> Any:
-        seen.append(compiled(*arguments, **options))
+        seen.append(compile_job(*arguments, **options))
         return seen[-1]
 
-    monkeypatch.setattr(pipeline, "compiled", watched)
+    monkeypatch.setattr(pipeline, "compile_job", watched)
     return seen
 
 

@@ -17,7 +17,7 @@ import routing
 from routing import cli
 from routing.errors import InputError, InternalError, StorageError
 from routing.messages import results
-from routing.runs import pipeline
+from routing.runs import full
 from routing.storage.releases import release
 from tests.frames import frame_of, moment, rows_of
 from tests.hooks import hooked
@@ -58,14 +58,14 @@ def _full(estate: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, A
 
 def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Do something once the keys are known and before anything is written."""
-    compiled = vars(pipeline)["compiled"]
+    compile_job = vars(full)["compile_job"]
 
     def then(*arguments: Any) -> Any:
-        job = compiled(*arguments)
+        job = compile_job(*arguments)
         act()
         return job
 
-    patch.setattr(pipeline, "compiled", then)
+    patch.setattr(full, "compile_job", then)
 
 
 def _append_message(spark: SparkSession, inputs: Path) -> None:

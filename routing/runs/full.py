@@ -1,0 +1,35 @@
+"""A full run, from top to bottom: every message is resolved, and the outputs are replaced."""
+
+from __future__ import annotations
+
+from routing.messages.compiling import check, compile_job, conform_all, count_keys
+from routing.runs.counting import Written, count_rows
+from routing.runs.work import Work
+from routing.storage.keeping import hold_small
+
+
+def run_full(work: Work) -> Written:
+    """Read, check, compile, commit, count. Raises InputError, then StorageError and InternalError."""
+    clock = work.clock
+    with clock.stage("read"):
+        frames = {key: snapshot.read(work.spark) for key, snapshot in work.inputs.items()}
+        tables = hold_small(conform_all(frames))
+    with clock.stage("validate"):
+        checked = check(tables)
+    with clock.stage("keys"):
+        keys = count_keys(checked, work.options, work.keeper, work.notes)
+    with clock.stage("plan"):
+        job = compile_job(keys, work.options, work.keeper)
+    openers = None
+    if job.may_ask:
+        with clock.stage("requests"):
+            openers = job.find_openers()
+    versions = {}
+    with clock.stage("new_route_requests"):
+        versions["new_route_requests"], _ = work.replace("new_route_requests", job.new_route_requests(openers))
+    with clock.stage("rejected_messages"):
+        versions["rejected_messages"], rejected = work.replace("rejected_messages", job.rejected_messages())
+    with clock.stage("resolved_routes"):
+        versions["resolved_routes"], resolved = work.replace("resolved_routes", job.resolved_routes(openers))
+    with clock.stage("counts"):
+        return count_rows(versions, resolved, rejected, keys.rows_read)
