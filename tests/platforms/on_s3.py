@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pyspark
+from chispa import assert_df_equality
 
 import routing
 from routing import cli, config
@@ -59,9 +60,8 @@ def _compare(spark: pyspark.sql.SparkSession, file: str, names: list[str]) -> No
         table = spark.table(runs.text) if runs.is_name else spark.read.format("delta").load(runs.text)
         run_id = table.collect()[0]["run_id"]
         found[how] = routing.read_run(spark, settings, run_id).resolved_routes.drop("run_id")
-    rows = {how: frame.count() for how, frame in found.items()}
-    differs = found["by_path"].exceptAll(found["by_name"]).count()
-    print(json.dumps({**rows, "same": differs == 0}))  # noqa: T201
+    assert_df_equality(found["by_path"], found["by_name"], ignore_row_order=True, ignore_nullable=True)
+    print(json.dumps({how: frame.count() for how, frame in found.items()}))  # noqa: T201
 
 
 if __name__ == "__main__":
