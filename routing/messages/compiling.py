@@ -1,7 +1,7 @@
 """From input frames to a compiled run: validated, keyed, and with its routing plan.
 
-The one room that acts on frames before anything is written: it collects the findings (bounded), the features
-of the configuration (one row) and the distinct routing keys (bounded by the configuration).
+The one room that acts on frames before anything is written: it collects the findings (bounded), instances and
+databases, the distinct routing keys, and the routes and services that can concern these.
 """
 
 from __future__ import annotations
