@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing.runs import incremental
+from routing.runs import increment
 from routing.schemas import INPUTS
 from routing.storage import joining, keeping, tables
 from tests.frames import frame_of, rows_of
@@ -73,26 +73,21 @@ def test_a_number_of_rows_may_tell_enough(spark: SparkSession) -> None:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     """Every frame that a run keeps or writes, in their order."""
     seen: list[DataFrame] = []
-    keep, put = keeping.Keeper.keep, {name: vars(tables)[name] for name in ("put",)}
+    keep, put, hold = keeping.Keeper.keep, tables.put, keeping.hold
 
-    def watched(self: keeping.Keeper, small: DataFrame) -> DataFrame:
+    def watch_keep(self: keeping.Keeper, small: DataFrame) -> DataFrame:
         seen.append(small)
         return keep(self, small)
 
-    def watching(name: str) -> Any:
-        def written(rows: DataFrame, *arguments: Any) -> Any:
-            seen.append(rows)
-            return put[name](rows, *arguments)
+    def watch_put(rows: DataFrame, *arguments: Any) -> None:
+        seen.append(rows)
+        put(rows, *arguments)
 
-        return written
-
-    monkeypatch.setattr(keeping.Keeper, "keep", watched)
+    monkeypatch.setattr(keeping.Keeper, "keep", watch_keep)
+    monkeypatch.setattr(tables, "put", watch_put)
     # Rows that the driver holds would not tell where they come from.
-    held = keeping.hold
-    for room in (keeping, incremental):
-        monkeypatch.setattr(room, "held_frame", lambda rows: rows if OF_MESSAGES & {*rows.columns} else held(rows))
-    for name in put:
-        monkeypatch.setattr(tables, name, watching(name))
+    for room in (keeping, increment):
+        monkeypatch.setattr(room, "hold", lambda rows: rows if OF_MESSAGES & {*rows.columns} else hold(rows))
     return seen
 
 
