@@ -15,7 +15,7 @@ _LOOKED_THROUGH = 1_000
 _MICROSECONDS = 1e6
 
 
-def listed(runs: DataFrame, limit: int | None = None) -> DataFrame:
+def list_runs(runs: DataFrame, limit: int | None = None) -> DataFrame:
     """The recorded runs, newest first, without settings, versions and stages.
 
     ``runs`` is the table of that name. Columns: run_id, mode, started_at, seconds (double), rows_read,
@@ -26,7 +26,7 @@ def listed(runs: DataFrame, limit: int | None = None) -> DataFrame:
     return found if limit is None else found.limit(limit)
 
 
-def found(runs: DataFrame, asked: str, location: str) -> DataFrame:
+def find_run(runs: DataFrame, asked: str, location: str) -> DataFrame:
     """The one run that has this id, or else the only one whose id begins with it: one row.
 
     Columns as in ``runs``, and besides seconds (double) and slow_stages, an array of struct(stage, seconds,

@@ -51,12 +51,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.storage import keeping
 
     location = settings.output["runs"]
-    recorded = _recorded(spark, location)
+    recorded = _read_runs(spark, location)
     if options.run is None:
-        rows = keeping.rows_of(past_runs.listed(recorded, options.limit + 1))
+        rows = keeping.rows_of(past_runs.list_runs(recorded, options.limit + 1))
         _list(rows[: options.limit], len(rows) > options.limit, options, console)
         return EXIT_DONE
-    [row] = keeping.rows_of(past_runs.found(recorded, options.run, str(location)))
+    [row] = keeping.rows_of(past_runs.find_run(recorded, options.run, str(location)))
     row["settings"] = _settings(row["settings"])
     if options.format == "json":
         console.result(json.dumps(plain(row)))
@@ -72,7 +72,7 @@ def _at_least_one(text: str) -> int:
     return number
 
 
-def _recorded(spark: SparkSession, location: config.Location) -> DataFrame:
+def _read_runs(spark: SparkSession, location: config.Location) -> DataFrame:
     """The table ``runs`` at its newest version. Raises OutputError."""
     from routing import schemas
     from routing.storage import tables

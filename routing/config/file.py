@@ -44,7 +44,7 @@ def _read(file: str) -> str:
 
 def _parse(file: str, text: str) -> dict[str, Any]:
     try:
-        values = _loaded(text)
+        values = _load_text(text)
     # A time of YAML's own that is none, and brackets a thousand deep, are no YAMLError.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -58,7 +58,7 @@ def _parse(file: str, text: str) -> dict[str, Any]:
     return values
 
 
-def _loaded(text: str) -> Any:
+def _load_text(text: str) -> Any:
     """What a text of YAML means. Raises YAMLError, ValueError and RecursionError."""
     loader = _Loader(text)
     try:
@@ -122,7 +122,7 @@ def _override(values: dict[str, Any], override: str) -> str | None:
     if not equals or not key:
         return f"--set takes KEY=VALUE, not {quoted(override)}"
     try:
-        value = _loaded(raw)
+        value = _load_text(raw)
     except (yaml.YAMLError, ValueError, RecursionError):
         return f"--set {key}: {quoted(raw)} is not valid YAML"
     section, dot, rest = key.partition(".")

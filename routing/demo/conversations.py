@@ -83,7 +83,7 @@ class Conversations:
         path, target, picked = flow.path, flow.target, None
         if flow.balanced:
             by_id = {ids[place]: place for place in flow.balanced}
-            picked = _picked(sorted(by_id), conversation_id)
+            picked = _pick(sorted(by_id), conversation_id)
             target = by_id[picked]
             path = (split(target)[0],)
         expires = None if flow.lifetime is None else at + _minutes(flow.lifetime)
@@ -203,7 +203,7 @@ def _minutes(value: float) -> timedelta:
     return timedelta(milliseconds=round(value * 60_000))
 
 
-def _picked(broker_ids: list[str], conversation_id: str) -> str:
+def _pick(broker_ids: list[str], conversation_id: str) -> str:
     """The id that balancing picks for a dialog, so that messages arrive where they were sent."""
     # Needed by the demo alone, where Spark is loaded anyway.
     from routing.rules.hashing import dialog_id_hash

@@ -94,7 +94,7 @@ def only_import(config: Config, now: datetime) -> Iterator[None]:
     """Be the only import into these tables, from the first read to the last commit.
 
     By a lock file beside ``imports``, as runs have one beside ``runs``; where there is none, on an object store or
-    by names of a catalog, each write looks whether another import has written (`_committed`). Raises StorageError.
+    by names of a catalog, each write looks whether another import has written (`_commit`). Raises StorageError.
     """
     imports = config.kept.get("imports")
     if imports is None:
@@ -111,7 +111,7 @@ def make_ready(store: Stored) -> None:
         schema = SCHEMAS[key]
         there = set(store.snapshots[key].read(store.spark).columns) if key in store.snapshots else set()
         if not there.issuperset(schema.names):
-            with _committed(store, key):
+            with _commit(store, key):
                 tables.create_if_missing(store.spark, key, location, schema)
 
 
@@ -127,12 +127,12 @@ def merge(
     store: Stored, key: str, rows: DataFrame, *, folded: Collection[str] = (), insert_only: bool = False
 ) -> None:
     """Bring rows into a table by its key (`tables.merge`). Raises StorageError, where others have written too."""
-    with _committed(store, key):
+    with _commit(store, key):
         tables.merge(rows, key, store.locations[key], ON[key], folded=folded, insert_only=insert_only)
 
 
 @contextmanager
-def _committed(store: Stored, key: str) -> Iterator[None]:
+def _commit(store: Stored, key: str) -> Iterator[None]:
     """Make one commit to a table that nobody else has written to since it was read. Raises StorageError."""
     location, known = store.locations[key], store.versions[key]
     if tables.current_version(store.spark, location) != known:

@@ -99,7 +99,7 @@ def _log(spark: SparkSession, root: str, versions: Sequence[int], location: str)
     """
     from pyspark.errors import AnalysisException
 
-    files = [_escaped(f"{root}/_delta_log/{version:020d}.json") for version in versions]
+    files = [_escape(f"{root}/_delta_log/{version:020d}.json") for version in versions]
     try:
         actions = spark.read.schema(_LOG).option("columnNameOfCorruptRecord", "damaged").json(files)
         found = (
@@ -146,7 +146,7 @@ def _read(spark: SparkSession, messages: Snapshot, root: str, paths: Iterable[st
         for field in messages.read(spark).schema
         if field.name in INPUTS["messages"].names and not isinstance(field.dataType, NullType)
     ]
-    files = [_escaped(_absolute(root, path)) for path in paths]
+    files = [_escape(_absolute(root, path)) for path in paths]
     try:
         rows = spark.read.schema(StructType(wanted)).option("basePath", root).parquet(*files)
         # On Spark Connect nothing is looked up before the schema is asked for.
@@ -165,7 +165,7 @@ def check_files(spark: SparkSession, messages: Snapshot) -> None:
     from pyspark.errors import AnalysisException
 
     try:
-        files = [_escaped(unquote(file)) for file in messages.read(spark).inputFiles()]
+        files = [_escape(unquote(file)) for file in messages.read(spark).inputFiles()]
         if files:
             # The paths are looked up, the files are not read.
             _ = spark.read.format("binaryFile").load(files).columns
@@ -185,6 +185,6 @@ def _absolute(root: str, path: str) -> str:
     return f"{root}/{unquote(path)}"
 
 
-def _escaped(path: str) -> str:
+def _escape(path: str) -> str:
     """A path that Spark takes as it is: its readers expand patterns in paths."""
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)

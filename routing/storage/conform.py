@@ -43,9 +43,7 @@ def conform(frame: DataFrame, key: str) -> DataFrame:
         raise InputError.wrong_columns(key, faults)
     return frame.select(
         *(
-            _converted(F.col(f"`{field.name}`"), found.get(field.name, NullType()), field.dataType).alias(
-                field.name
-            )
+            _convert(F.col(f"`{field.name}`"), found.get(field.name, NullType()), field.dataType).alias(field.name)
             for field in schema
         )
     )
@@ -69,12 +67,12 @@ def column_faults(found: StructType, key: str) -> list[str]:
         if isinstance(kind, NullType):
             if not field.nullable:
                 faults.append(f"required column {field.name} is missing")
-        elif not _accepted(kind, field.dataType):
+        elif not _is_accepted(kind, field.dataType):
             faults.append(f"column {field.name} is {kind.simpleString()}, not {field.dataType.simpleString()}")
     return faults
 
 
-def _accepted(found: DataType, wanted: DataType) -> bool:
+def _is_accepted(found: DataType, wanted: DataType) -> bool:
     if isinstance(wanted, IntegerType | LongType):
         return isinstance(found, _INTEGERS)
     if isinstance(wanted, StringType):
@@ -83,12 +81,12 @@ def _accepted(found: DataType, wanted: DataType) -> bool:
         return isinstance(found, TimestampType | TimestampNTZType)
     if isinstance(wanted, ArrayType):
         return isinstance(found, ArrayType) and (
-            isinstance(found.elementType, NullType) or _accepted(found.elementType, wanted.elementType)
+            isinstance(found.elementType, NullType) or _is_accepted(found.elementType, wanted.elementType)
         )
     return isinstance(wanted, BooleanType) and isinstance(found, BooleanType)
 
 
-def _converted(column: Column, found: DataType, wanted: DataType) -> Column:
+def _convert(column: Column, found: DataType, wanted: DataType) -> Column:
     kind = LongType() if isinstance(wanted, IntegerType) else wanted
     if isinstance(found, NullType):
         return F.lit(None).cast(kind)

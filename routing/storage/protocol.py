@@ -241,8 +241,8 @@ def finish(
     identities = {key: tables.identity(key, version) for key, version in written.items()}
     whole = {
         **row,
-        "table_ids": {**row["table_ids"], **_given(ids)},
-        "commit_identities": {**row["commit_identities"], **_given(identities)},
+        "table_ids": {**row["table_ids"], **_settle_given(ids)},
+        "commit_identities": {**row["commit_identities"], **_settle_given(identities)},
     }
     turn = FIRST_TURN if start.last is None else start.last.turn
     if not tables.record(whole, start.run, turn):
@@ -343,7 +343,7 @@ def _writer(found: Commit) -> str | None:
 def _ids(tables: Tables, last: LastRun, found: Mapping[str, int | None]) -> dict[str, str]:
     """The ids of the tables that are there. Raises OutputError where one is another than the recorded one."""
     known = last.table_ids or {}
-    ids = _given({key: tables.table_id(key) for key in ("runs", *_existing(found))})
+    ids = _settle_given({key: tables.table_id(key) for key in ("runs", *_existing(found))})
     for key, table_id in ids.items():
         if known.get(key, table_id) != table_id:
             raise OutputError.other_table(key, tables.place(key), last.run_id)
@@ -369,5 +369,5 @@ def _existing(found: Mapping[str, int | None]) -> dict[str, int]:
     return {key: version for key, version in found.items() if version is not None}
 
 
-def _given(found: Mapping[str, str | None]) -> dict[str, str]:
+def _settle_given(found: Mapping[str, str | None]) -> dict[str, str]:
     return {key: text for key, text in found.items() if text is not None}

@@ -205,7 +205,7 @@ def test_in_a_notebook(spark: SparkSession) -> None:
     from routing.schemas import RUNS as SCHEMA
 
     frame = frame_of(spark, RUNS, SCHEMA)
-    assert [row["run_id"] for row in rows_of(past_runs.listed(frame))] == [EMPTY, SLOW, FULL]
-    [row] = rows_of(past_runs.found(frame, EMPTY, "there"))
+    assert [row["run_id"] for row in rows_of(past_runs.list_runs(frame))] == [EMPTY, SLOW, FULL]
+    [row] = rows_of(past_runs.find_run(frame, EMPTY, "there"))
     # A run of no time has no shares.
     assert row["slow_stages"] == [{"stage": "read", "seconds": 0.0, "share": None}]

@@ -128,7 +128,7 @@ class Listed:
     others: list[Line]
 
 
-def listed(found: list[Candidate], number: int) -> Listed:
+def list_routes(found: list[Candidate], number: int) -> Listed:
     """Routes near the message, at most `SHOWN` of a step; the rest are counted."""
     near: dict[MatchingStep, list[Candidate]] = defaultdict(list)
     for candidate in found:

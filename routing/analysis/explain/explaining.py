@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from routing.analysis.explain import lines
 from routing.analysis.explain.asked import DESCRIBED_ID, Described, Question, QuestionError, Stored
-from routing.analysis.explain.judging import Asked, judged
+from routing.analysis.explain.judging import Asked, judge_question
 from routing.analysis.explain.known import Known, Row
 from routing.analysis.explain.path import path
 from routing.analysis.explain.reading import Source, frames_of
@@ -58,7 +58,7 @@ def explain(
         as_of = as_of or tables.resolve.as_of
         tables = frames_of(spark or session.start(tables.spark), tables)
     source = Source.of(tables)
-    asked = _stored(source, question, as_of) if isinstance(question, Stored) else _described(question)
+    asked = _find_stored(source, question, as_of) if isinstance(question, Stored) else _describe(question)
     near = source.near(asked.row)
     if isinstance(question, Described):
         _check_names(source, near, question)
@@ -67,13 +67,13 @@ def explain(
 
 def answer(asked: Asked, known: Known) -> Explanation:
     """Explain a message by what is known. Raises QuestionError where a run would reject it."""
-    found = judged(asked, known)
+    found = judge_question(asked, known)
     verdict = verdict_row(found)
     told = path(found, known.instances[found.message.instance], verdict)
-    return Explanation(Rows(RESOLVED_ROUTES, (verdict,)), Rows(EXPLAINED_STEPS, lines.numbered(told)))
+    return Explanation(Rows(RESOLVED_ROUTES, (verdict,)), Rows(EXPLAINED_STEPS, lines.number_lines(told)))
 
 
-def _stored(source: Source, question: Stored, as_of: datetime | None) -> Asked:
+def _find_stored(source: Source, question: Stored, as_of: datetime | None) -> Asked:
     """The one message that a question means. Raises QuestionError."""
     rows = source.stored(question)
     if not rows:
@@ -87,7 +87,7 @@ def _stored(source: Source, question: Stored, as_of: datetime | None) -> Asked:
     return Asked(rows[0], is_described=False, as_of=None if moment is None else _micros(moment))
 
 
-def _described(question: Described) -> Asked:
+def _describe(question: Described) -> Asked:
     given: Row = {
         "message_id": DESCRIBED_ID,
         "conversation_id": question.conversation_id,

@@ -55,7 +55,7 @@ class Judged:
         return self.asked.is_of_any_dialog and len(self.possible) > 1
 
 
-def judged(asked: Asked, known: Known) -> Judged:
+def judge_question(asked: Asked, known: Known) -> Judged:
     """Judge a question by what is known. Raises QuestionError where a run would reject the message."""
     _check(asked, known)
     message = message_of(asked.row, asked.as_of)
@@ -71,11 +71,11 @@ def judged(asked: Asked, known: Known) -> Judged:
         if all(scope.is_settled(*at) for scope in scopes):
             break
         if found is None and at > mine:
-            found = _judged(asked, message, dialog, decisions, requests)
+            found = _judge_all(asked, message, dialog, decisions, requests)
         # A row of the same time and id gets this message's decision.
         if at != mine:
             resolve(other, its_dialog, instance, requests)
-    return found or _judged(asked, message, dialog, decisions, requests)
+    return found or _judge_all(asked, message, dialog, decisions, requests)
 
 
 def _check(asked: Asked, known: Known) -> None:
@@ -93,7 +93,7 @@ def _asked_scopes(message: Message, decisions: tuple[Decision, ...], requests: R
     return [requests.of(database, message.service) for database in dict.fromkeys(databases)]
 
 
-def _judged(
+def _judge_all(
     asked: Asked, message: Message, dialog: Dialog, decisions: tuple[Decision, ...], requests: Requests
 ) -> Judged:
     """All decisions judged by the requests of earlier messages.

@@ -19,7 +19,7 @@ def line(item: str, finding: str, **values: Any) -> Line:
     return {"item": item, "finding": finding, **values}
 
 
-def numbered(lines: Iterable[Line]) -> tuple[Line, ...]:
+def number_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
     """Lines as rows of `EXPLAINED_STEPS`, numbered from 1 in their order."""
     return tuple({**_complete(each), "position": number} for number, each in enumerate(lines, start=1))
 

@@ -16,7 +16,7 @@ RUN_ID = "explain"
 def verdict_row(judged: Judged) -> dict[str, Any]:
     """The columns of ``resolved_routes``; null where they hang on a dialog that is not given."""
     verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
-    rows = [{**_of_message(judged.asked, judged.message), **_decided(verdict)} for verdict in verdicts]
+    rows = [{**_of_message(judged.asked, judged.message), **_tell_decision(verdict)} for verdict in verdicts]
     return {
         name: value if all(row[name] == value for row in rows) else None for name, value in rows[0].items()
     } | {"run_id": RUN_ID, "attempt": 1}
@@ -37,7 +37,7 @@ def _of_message(asked: Asked, message: Message) -> dict[str, Any]:
     }
 
 
-def _decided(verdict: Verdict) -> dict[str, Any]:
+def _tell_decision(verdict: Verdict) -> dict[str, Any]:
     return {
         "broker_instance": verdict.broker_instance,
         "outcome": str(verdict.outcome),

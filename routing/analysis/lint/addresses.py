@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from routing.analysis.lint import refused
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found, listed, utc
+from routing.analysis.lint.finding import Found, list_names, utc
 from routing.analysis.lint.refused import OPTIONS, RouteRow, catches_all
 from routing.rules import text
 from routing.rules.choosing import is_local
@@ -78,7 +78,7 @@ def near_miss(row: RouteRow, known: Surroundings) -> Found | None:
     nearly = None if service is None else known.nearly.get(text.comparable_address(service))
     if nearly is None or service in nearly:
         return None
-    return row.found("SBR016", "no database holds '%s', but there is '%s'", service, listed(nearly))
+    return row.found("SBR016", "no database holds '%s', but there is '%s'", service, list_names(nearly))
 
 
 def expired(row: RouteRow, known: Surroundings) -> Found | None:
@@ -114,7 +114,7 @@ def pinned_to_nobody(row: RouteRow, known: Surroundings) -> Found | None:
             return None
     if not places or any(route.broker in place.brokers for place in places):
         return None
-    where = listed(place.name for place in places)
+    where = list_names(place.name for place in places)
     return row.found("SBR015", "no database of %s has broker id %s", where, route.broker)
 
 
@@ -139,7 +139,7 @@ def other_port(row: RouteRow, known: Surroundings) -> Found | None:
         ports = known.ports.get(host, set())
     if not ports or port in ports:
         return None
-    return row.found("SBR032", "address '%s', but the endpoint's port is %s", row.route.address, listed(ports))
+    return row.found("SBR032", "address '%s', but the endpoint's port is %s", row.route.address, list_names(ports))
 
 
 def local_catch_all(row: RouteRow, known: Surroundings) -> Found | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from routing.analysis.lint.finding import Found, found, listed
+from routing.analysis.lint.finding import Found, found, list_names
 from routing.analysis.lint.probing import Answers, By, Verdict
 from routing.rules.deciding import Leg
 from routing.terms import ERROR_NUMBERS, MatchingStep, Outcome, Reason
@@ -71,5 +71,5 @@ def no_return(given: Answers) -> Iterator[Found]:
             services = {verdict.asked.service or "" for verdict in verdicts}
             reason = min((leg.end.reason for leg in legs), key=str)
             said = "%s sends here, and no route leads back to %s: %s"
-            values = (".".join(sender), listed(services), str(reason))
+            values = (".".join(sender), list_names(services), str(reason))
             yield found("SBR020", place, min(services), said, *values, number=ERROR_NUMBERS.get(reason))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found, found, listed
+from routing.analysis.lint.finding import Found, found, list_names
 from routing.rules.estate import Route
 from routing.rules.matching import Bound, step_of
 from routing.terms import MatchingStep
@@ -26,7 +26,7 @@ def unbalanced(estate: Estate) -> Iterator[Found]:
     for (instance, database, service), by_step in grouped.items():
         balanced = by_step.get(MatchingStep.BALANCED, [])
         if len({route.broker for route in balanced}) > 1:
-            never = listed(route.name or "" for route in balanced)
+            never = list_names(route.name or "" for route in balanced)
             for route in by_step.get(MatchingStep.SERVICE, []):
                 said = "open dialogs to '%s' take it and never %s"
                 yield found("SBR017", (instance, database), route.name, said, service, never)

@@ -37,7 +37,7 @@ def found(
     return Found(code, *place, thing, said(sentence, *values), own)
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Names as text: sorted, each once, at most five shown and the rest counted."""
     distinct = sorted(set(names))
     rest = len(distinct) - _SHOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate, is_users
-from routing.analysis.lint.finding import Found, found, listed
+from routing.analysis.lint.finding import Found, found, list_names
 from routing.analysis.lint.refused import catches_all
 from routing.rules import text
 from routing.terms import MSDB
@@ -25,12 +25,12 @@ def broker_ids(estate: Estate) -> Iterator[Found]:
     for broker, by_instance in found_in.items():
         for instance, names in by_instance.items():
             if len(names) > 1:
-                yield found("SBR012", (instance, None), broker, said, listed(names))
+                yield found("SBR012", (instance, None), broker, said, list_names(names))
         if len(by_instance) > 1:
             # Between instances the first database by name speaks for each.
             places = sorted((instance, min(names)) for instance, names in by_instance.items())
             code = "SBR014" if len({name for _, name in places}) == 1 else "SBR013"
-            yield found(code, places[0], broker, said, listed(map(".".join, places)))
+            yield found(code, places[0], broker, said, list_names(map(".".join, places)))
 
 
 def disabled_brokers(estate: Estate) -> Iterator[Found]:
@@ -53,4 +53,4 @@ def doubled_services(estate: Estate) -> Iterator[Found]:
             names = {database.name for database in instance.holders_of(service)}
             if len(names) > 1:
                 said = "databases %s hold the service"
-                yield found("SBR019", (instance.name, None), service, said, listed(names))
+                yield found("SBR019", (instance.name, None), service, said, list_names(names))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found, found, listed
+from routing.analysis.lint.finding import Found, found, list_names
 from routing.analysis.lint.probing import Answers, addresses_of
 from routing.rules import text
 from routing.rules.deciding import UNNAMED
@@ -33,7 +33,7 @@ def loops(estate: Estate, given: Answers) -> Iterator[Found]:
     for service, own in ways.items():
         asked = {here for by_instance in own.values() for here in by_instance}
         for broker in own:
-            edges = _reached(asked, _forwarding(broker, own, asked, rest))
+            edges = _reach(asked, _forwarding(broker, own, asked, rest))
             yield from _around(service, asked, edges)
     for by_instance in (rest.get(None, {}), rest.get(UNNAMED, {})):
         edges = [(here, there) for here, others in by_instance.items() for there in others]
@@ -46,7 +46,7 @@ def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[F
     instances = sorted({here for here, _ in circles})
     if not set(asked).isdisjoint(instances):
         said = "messages for it go round between %s"
-        yield found("SBR026", (instances[0], MSDB), service, said, listed(instances))
+        yield found("SBR026", (instances[0], MSDB), service, said, list_names(instances))
 
 
 def _ways(estate: Estate, given: Answers) -> tuple[dict[str, Ways], Ways]:
@@ -98,7 +98,7 @@ def _forwarding(broker: str | None, own: Ways, asked: set[str], rest: Ways) -> C
     return forwards
 
 
-def _reached(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list[Edge]:
+def _reach(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list[Edge]:
     """The ways that a message from any of the instances can go."""
     seen, edges = set(starts), []
     ahead = list(seen)
@@ -114,11 +114,11 @@ def _reached(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list
 
 def _circles(edges: list[Edge]) -> list[Edge]:
     """The edges that are left when those with nothing before or nothing after are taken away, again and again."""
-    forward = _pruned(edges)
-    return [(here, there) for there, here in _pruned([(there, here) for here, there in forward])]
+    forward = _prune(edges)
+    return [(here, there) for there, here in _prune([(there, here) for here, there in forward])]
 
 
-def _pruned(edges: list[Edge]) -> list[Edge]:
+def _prune(edges: list[Edge]) -> list[Edge]:
     """The edges that are left when those with nothing after are taken away, again and again."""
     before: dict[str, list[str]] = {}
     for here, there in edges:

@@ -61,11 +61,11 @@ def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
 
 def changed_picks(resolved: Table) -> list[Changed]:
     """The scopes and services of which open dialogs were balanced to different broker ids."""
-    dialogs = _changed_in_spark(resolved) if hasattr(resolved, "sparkSession") else _changed_in_arrow(resolved)
+    dialogs = _changes_in_spark(resolved) if hasattr(resolved, "sparkSession") else _changes_in_arrow(resolved)
     return [Changed(*group) for group in dialogs]
 
 
-def _changed_in_spark(resolved: DataFrame) -> Iterable[tuple[Any, ...]]:
+def _changes_in_spark(resolved: DataFrame) -> Iterable[tuple[Any, ...]]:
     from pyspark.sql import functions as F
 
     changed = (
@@ -82,7 +82,7 @@ def _changed_in_spark(resolved: DataFrame) -> Iterable[tuple[Any, ...]]:
     return columns.rows(*columns.values)
 
 
-def _changed_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
+def _changes_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
     names = ("matching_step", *_DIALOG, "broker_instance")
     picked: dict[tuple[Any, ...], set[str | None]] = {}
     for step, *dialog, broker in zip(*(resolved[name].to_pylist() for name in names), strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found, found, listed
+from routing.analysis.lint.finding import Found, found, list_names
 from routing.analysis.lint.probing import Answers, addresses_of
 from routing.analysis.lint.refused import catches_all
 from routing.rules.choosing import tier_of
@@ -53,4 +53,4 @@ def open_to_several(estate: Estate, given: Answers) -> Iterator[Found]:
             targets = {place.name for place in places if place.holders_of(service)}
             if len(targets) > 1:
                 said = "it and others without broker id lead to '%s' at %s"
-                yield found("SBR018", verdict.place, leg.route_name, said, service, listed(targets))
+                yield found("SBR018", verdict.place, leg.route_name, said, service, list_names(targets))

@@ -51,7 +51,7 @@ def messages(covered: Covered, rows: Mapping[str, Sequence[Row]]) -> None:
             continue
         seen.add(key)
         covered.add("messages", message)
-        covered.add("observed_routing", _observed(row, message, statuses))
+        covered.add("observed_routing", _observe(row, message, statuses))
     _tell(covered, statuses)
 
 
@@ -73,7 +73,7 @@ def _message(row: Row, endpoint: Row) -> Row:
     }
 
 
-def _observed(row: Row, message: Row, statuses: Counter[str]) -> Row:
+def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
     """What the queue says of a message; ``statuses`` counts texts that are not recognised, and blank ones."""
     status = (row["transmission_status"] or "").strip()
     number = error_number(status) if status else None

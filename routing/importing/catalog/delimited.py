@@ -99,7 +99,7 @@ def _is_header(line: Line, is_first: bool) -> bool:
 
 def _with_header(block: _Block) -> ResultSet:
     assert block.header is not None
-    return _filled(tuple(cell.lower() for cell in block.header.texts), block.lines, padded=block.has_dashes)
+    return _fill(tuple(cell.lower() for cell in block.header.texts), block.lines, padded=block.has_dashes)
 
 
 def _without_header(block: _Block, file: str, view: View | None) -> ResultSet:
@@ -108,7 +108,7 @@ def _without_header(block: _Block, file: str, view: View | None) -> ResultSet:
     if len(fitting) != 1:
         why = f"it has no header line, and its {len(block.lines[0].cells)} columns cannot be known"
         raise unreadable_file(file, why, "export it with a header, or with sbroute import queries")
-    return _filled(fitting[0], block.lines, padded)
+    return _fill(fitting[0], block.lines, padded)
 
 
 def _layouts(view: View | None, first: Line) -> Iterable[tuple[str, ...]]:
@@ -152,7 +152,7 @@ def _is_such_a_row(layout: tuple[str, ...], line: Line, view: View, padded: bool
     return all(values.get(column.name) not in (None, "") for column in view.columns if column.required)
 
 
-def _filled(columns: tuple[str, ...], block: Sequence[Line], padded: bool) -> ResultSet:
+def _fill(columns: tuple[str, ...], block: Sequence[Line], padded: bool) -> ResultSet:
     found = ResultSet(columns)
     for line in block:
         if len(line.cells) != len(columns):

@@ -33,7 +33,7 @@ def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found],
     ``view`` is the view of the one file that is named. Raises InputError for a file that cannot be read,
     EnvironmentFault where a package is missing.
     """
-    forced = _forced(sources, view)
+    forced = _force(sources, view)
     found: list[Found] = []
     notes: list[str] = []
     for source in sources:
@@ -59,7 +59,7 @@ def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found],
     return found, notes
 
 
-def _forced(sources: Sequence[str], view: str | None) -> View | None:
+def _force(sources: Sequence[str], view: str | None) -> View | None:
     if view is None:
         return None
     known = view_named(view)

@@ -85,7 +85,7 @@ def _read_part(export: Export, part: Found, stand_ins: StandIns) -> None:
     for number, cells in part.rows.rows:
         place = f"{part.file}, row {number}"
         try:
-            row = _added(cells, view, given)
+            row = _add(cells, view, given)
             if all(cells.get(column.name) in (None, "") for column in view.columns):
                 rows.append(_marker(row, place))
                 continue
@@ -129,7 +129,7 @@ def _marker(row: Row, place: str) -> Row:
     return {**row, "place": place, MARKER: True}
 
 
-def _added(cells: Mapping[str, object], view: View, given: Row) -> Row:
+def _add(cells: Mapping[str, object], view: View, given: Row) -> Row:
     """Where and when a row is from; a column wins over its option. Raises ValueError."""
     row: Row = {}
     for name in view.added:

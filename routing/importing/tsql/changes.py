@@ -67,7 +67,7 @@ def _change_route(holdings: Holdings, statement: CreateRoute | AlterRoute | Drop
         same = holdings.routes_named(database, statement.name)
         if same:
             raise RefusalError(f"the route {shown(same[0].name)} exists already", _EXISTS)
-        holdings.put_route(_altered(Route(database, statement.name, ""), statement))
+        holdings.put_route(_alter(Route(database, statement.name, ""), statement))
         return
     route = holdings.route(database, statement.name)
     if route is None:
@@ -75,7 +75,7 @@ def _change_route(holdings: Holdings, statement: CreateRoute | AlterRoute | Drop
     if isinstance(statement, DropRoute):
         holdings.remove_route(route)
         return
-    altered = _altered(route, statement)
+    altered = _alter(route, statement)
     check_route(
         altered.remote_service_name,
         altered.broker_instance,
@@ -85,7 +85,7 @@ def _change_route(holdings: Holdings, statement: CreateRoute | AlterRoute | Drop
     holdings.put_route(altered, instead_of=route)
 
 
-def _altered(route: Route, statement: CreateRoute | AlterRoute) -> Route:
+def _alter(route: Route, statement: CreateRoute | AlterRoute) -> Route:
     """The route with the given options; those not given stay."""
     options = statement.options
     return replace(

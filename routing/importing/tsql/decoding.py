@@ -31,17 +31,17 @@ def decode(data: bytes) -> Decoded:
     """The text by byte-order mark, else UTF-16 by its zero bytes, else UTF-8, else Windows-1252."""
     for mark, codec, name in _MARKS:
         if data.startswith(mark):
-            return _decoded(data[len(mark) :], codec, name)
+            return _decode(data[len(mark) :], codec, name)
     wide = _wide_codec(data)
     if wide is not None:
-        return _decoded(data, wide, f"{wide[:6].upper()} {wide[-2:].upper()}")
+        return _decode(data, wide, f"{wide[:6].upper()} {wide[-2:].upper()}")
     try:
         return Decoded(data.decode("utf-8"), "UTF-8")
     except UnicodeDecodeError:
-        return _decoded(data, "cp1252", "Windows-1252")
+        return _decode(data, "cp1252", "Windows-1252")
 
 
-def _decoded(data: bytes, codec: str, name: str) -> Decoded:
+def _decode(data: bytes, codec: str, name: str) -> Decoded:
     text = data.decode(codec, errors="replace")
     return Decoded(text, name, text.count("\ufffd"))
 

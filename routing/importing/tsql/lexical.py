@@ -71,14 +71,14 @@ def segments(text: str, state: State = CODE) -> tuple[list[Segment], State]:
             if opener:
                 state, inside = State(_OPENING[opener.group()], 1), opener.end()
         else:
-            end, state = _closed(text, inside, state)
+            end, state = _close(text, inside, state)
             found.append(Segment(mode, start, end))
             inside = end
         start = end
     return found, state
 
 
-def _closed(text: str, position: int, state: State) -> tuple[int, State]:
+def _close(text: str, position: int, state: State) -> tuple[int, State]:
     """Where the string, name or comment around this position ends, and the state from there on."""
     depth = state.depth
     for closer in _CLOSER[state.mode].finditer(text, position):
