@@ -16,20 +16,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from routing.config import size_in_bytes
-from routing.errors import InputError
 from routing.messages import keying, openers, results, validate
 from routing.messages.dialog_hash import IMPLEMENTATIONS
 from routing.messages.lookups import Configuration, Facts, configuration, facts
 from routing.messages.plan import Plan, routing_plan
-from routing.schemas import INPUTS, NEW_ROUTE_REQUESTS, OPTIONAL_INPUTS, REJECTED_MESSAGES
+from routing.schemas import NEW_ROUTE_REQUESTS, REJECTED_MESSAGES
 from routing.sessions import session
 from routing.storage import keeping
 from routing.storage.columns import Columns, collect
-from routing.storage.conform import conform, in_shape
+from routing.storage.conform import in_shape
 from routing.storage.joining import Broadcasts, Side
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
-_SHOWN_FINDINGS = 20
 # A dialog's size in memory, roughly.
 _DIALOG = 350
 
@@ -194,27 +192,12 @@ def _no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
     return in_shape(spark.range(0), schema, {name: F.lit(None) for name in schema.names})
 
 
-def conform_all(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Every input in its declared columns and types. Raises InputError."""
-    missing = [key for key in INPUTS if key not in frames and key not in OPTIONAL_INPUTS]
-    if missing:
-        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a DataFrame for each")
-    return {key: conform(frames[key], key) for key in INPUTS if key in frames}
-
-
-def check_rows(frames: Mapping[str, DataFrame]) -> None:
-    """Stop where a configuration, dialogs or route_requests row is at fault. Raises InputError."""
-    found = validate.findings(frames)
-    total = found.count()
-    if total:
-        shown = found.orderBy("table_name", "row_key", "fault").limit(_SHOWN_FINDINGS).collect()
-        raise InputError.faulty_rows([f"{r.table_name} ({r.row_key}): {r.fault}" for r in shown], total)
-
-
 def check(frames: Mapping[str, DataFrame]) -> CheckedTables:
-    """Check conformed frames, and look through them meanwhile. Raises InputError as `check_rows`."""
+    """Check conformed frames, and look through them meanwhile. Raises InputError."""
     # The faults come first: what else a faulty frame leads to is of no interest.
-    _, known = keeping.all_of(frames["routes"].sparkSession, lambda: check_rows(frames), lambda: facts(frames))
+    _, known = keeping.all_of(
+        frames["routes"].sparkSession, lambda: validate.check_rows(frames), lambda: facts(frames)
+    )
     return CheckedTables(frames, known)
 
 

@@ -12,12 +12,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing import schemas
+from routing.errors import InputError
 from routing.messages import ids
 from routing.schemas import KEYS
 from routing.terms import ZERO_GUID, Rejection
 
 # Tables whose doubled keys are faults; a doubled route request asks the same thing twice and changes nothing.
 _UNIQUE = ("databases", "services", "instances", "dialogs")
+# As many faults are told; the others are counted.
+_SHOWN = 20
 INT_RANGE = (-(2**31), 2**31 - 1)
 _EVER = (-(2**63), 2**63 - 1)
 
@@ -26,6 +29,15 @@ def check(is_fault: Column, sentence: str, *values: Column) -> Column:
     """The maker of all checks: null when fine, else the sentence with its ``%s`` filled."""
     shown = [F.coalesce(F.substring(value, 1, 100), F.lit("NULL")) for value in values]
     return F.when(is_fault, F.format_string(sentence, *shown) if shown else F.lit(sentence))
+
+
+def check_rows(tables: Mapping[str, DataFrame]) -> None:
+    """Stop where a configuration, dialogs or route_requests row is at fault. Raises InputError."""
+    found = findings(tables)
+    rows = found.orderBy("table_name", "row_key", "fault").limit(_SHOWN).collect()
+    if rows:
+        shown = [f"{row.table_name} ({row.row_key}): {row.fault}" for row in rows]
+        raise InputError.faulty_rows(shown, len(rows) if len(rows) < _SHOWN else found.count())
 
 
 def findings(tables: Mapping[str, DataFrame]) -> DataFrame:

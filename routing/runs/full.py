@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from routing.messages.compiling import check, compile_job, conform_all, count_keys
+from routing.messages.compiling import check, compile_job, count_keys
 from routing.runs.counting import Written, count_rows
 from routing.runs.work import Work
+from routing.storage.conform import conform_all
 from routing.storage.keeping import hold_small
 
 

@@ -14,12 +14,13 @@ from pyspark.sql import functions as F
 from routing.config import Config
 from routing.errors import ConfigError, InputError
 from routing.messages import pending
-from routing.messages.compiling import Options, check, compile_job, conform_all, count_keys
+from routing.messages.compiling import Options, check, compile_job, count_keys
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
 from routing.runs.stages import Stages
 from routing.runs.work import Work
 from routing.storage import ledger, protocol, tables, view
+from routing.storage.conform import conform_all
 from routing.storage.keeping import Keeper, hold_small, released_on_failure
 from routing.storage.ledger import DeltaTables
 from routing.storage.locking import only_run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,11 +22,25 @@ from pyspark.sql.types import (
 )
 
 from routing.errors import InputError
-from routing.schemas import INPUTS
+from routing.schemas import INPUTS, OPTIONAL_INPUTS
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _TEXTS = ("string", "char", "varchar")
 _MICROSECONDS_A_DAY = 86_400_000_000
+
+
+def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
+    """Whether each wanted input table is given that must be. Raises InputError."""
+    given = set(tables)
+    missing = [key for key in wanted if key not in given and key not in OPTIONAL_INPUTS]
+    if missing:
+        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a table for each")
+
+
+def conform_all(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Every input in its declared columns and types. Raises InputError."""
+    check_given(tables)
+    return {key: conform(tables[key], key) for key in INPUTS if key in tables}
 
 
 def conform(frame: DataFrame, key: str) -> DataFrame:

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.core
 def test_every_faulty_row_is_found(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from routing.messages.compiling import check_rows, conform_all
-    from routing.messages.validate import findings
+    from routing.messages.validate import check_rows, findings
+    from routing.storage.conform import conform_all
 
     tables = frames(spark, faulty_rows())
     too_large = F.when(F.col("name") == "zero guid", F.lit(-(2**31) - 1)).otherwise(F.lit(2**31 - 1))
@@ -43,7 +43,8 @@ def test_every_faulty_row_is_found(spark: SparkSession) -> None:
 
 
 def test_a_fine_estate_has_no_faulty_row(spark: SparkSession) -> None:
-    from routing.messages.compiling import check_rows, conform_all
+    from routing.messages.validate import check_rows
+    from routing.storage.conform import conform_all
 
     check_rows(conform_all(frames(spark, small_estate())))
 

@@ -11,8 +11,8 @@ import pytest
 import routing
 
 HOUSE = Path(routing.__file__).parent
-# What turns frames into frames; these two also look at what came of it.
-_ACTING = {"compiling.py", "duplicates.py"}
+# What turns frames into frames; these also look at what came of it.
+_ACTING = {"compiling.py", "duplicates.py", "validate.py"}
 _JVM = {"rdd", "sparkContext", "_jvm", "_jdf", "_sc", "_jsparkSession", "SparkContext"}
 _UDFS = {"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "registerJavaFunction"}
 _PYTHON_NODES = {"applyInPandas", "mapInPandas", "applyInArrow", "mapInArrow", "foreach", "foreachPartition"}

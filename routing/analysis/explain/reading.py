@@ -16,16 +16,15 @@ from pyspark.sql.types import StringType, StructField, StructType
 from routing.analysis.explain.asked import Stored
 from routing.analysis.explain.known import Chunks, Row
 from routing.config import Config
-from routing.errors import InputError
 from routing.messages import validate
 from routing.rules import text
-from routing.schemas import INPUTS, OPTIONAL_INPUTS
+from routing.schemas import INPUTS
 from routing.storage import keeping, tables
 from routing.storage.columns import Columns, Table, columns_of, is_frame, rows_where
-from routing.storage.conform import conform
+from routing.storage.conform import check_given, conform
 from routing.storage.joining import small_side
 
-_SHOWN_INSTANCES = _SHOWN_FINDINGS = 20
+_SHOWN_INSTANCES = 20
 # Other messages are read in parts that grow, for the first few mostly settle whether a request is pending.
 _LARGEST_PART, _GROWTH = 100_000, 10
 # The order in which messages ask, and what else of them decides: rows equal in all of it are decided alike.
@@ -52,11 +51,7 @@ class Source:
     @classmethod
     def of(cls, given: Mapping[str, Table]) -> Source:
         """The tables of a question. Raises InputError where one is missing, or has columns of other types."""
-        missing = [key for key in INPUTS if key not in given and key not in OPTIONAL_INPUTS]
-        if missing:
-            raise InputError(
-                f"input tables are missing: {', '.join(missing)}", "give a DataFrame or an Arrow table for each"
-            )
+        check_given(given)
         return cls({key: _in_shape(given[key], key) for key in INPUTS if key in given})
 
     def stored(self, question: Stored) -> list[Row]:
@@ -86,7 +81,7 @@ class Source:
         frames = {key: _where(table, here) for key, table in near.items() if is_frame(table)}
         frames = keeping.hold_together(frames)
         if "routes" in frames:
-            _check_rows(frames)
+            validate.check_rows(frames)
         return {key: columns_of(frames.get(key, table), key, here) for key, table in near.items()}
 
     def chunks(self, as_of: int | None) -> Chunks:
@@ -135,15 +130,6 @@ def _where(frame: DataFrame, only: Mapping[str, list[Any]]) -> DataFrame:
     for name, values in only.items():
         frame = frame.where(F.col(name).isin(values))
     return frame
-
-
-def _check_rows(frames: Mapping[str, DataFrame]) -> None:
-    """Stop where a row is at fault. Raises InputError."""
-    found = validate.findings(frames)
-    rows = found.orderBy("table_name", "row_key", "fault").limit(_SHOWN_FINDINGS).collect()
-    if rows:
-        shown = [f"{row.table_name} ({row.row_key}): {row.fault}" for row in rows]
-        raise InputError.faulty_rows(shown, len(rows) if len(rows) < _SHOWN_FINDINGS else found.count())
 
 
 def _of_conversation(dialogs: Table, conversation_id: str | None) -> Table:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from routing.errors import InputError
 from routing.schemas import INPUTS, KEYS, OPTIONAL_INPUTS
 from routing.storage.columns import Columns, Table, columns_of
-from routing.storage.conform import conform
+from routing.storage.conform import check_given, conform
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -24,9 +23,7 @@ def columns(tables: Mapping[str, Table]) -> dict[str, Columns]:
 
     Of dialogs and requests in a DataFrame only the rows that `_telling` leaves; Arrow tables are in memory.
     """
-    missing = [key for key in READ if key not in tables and key not in OPTIONAL_INPUTS]
-    if missing:
-        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a table for each")
+    check_given(tables, READ)
     return {key: _columns(tables[key], key) for key in READ if key in tables}
 
 
