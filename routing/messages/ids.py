@@ -25,7 +25,7 @@ def empty_as_null(text: Column) -> Column:
     return F.when(text != "", text)
 
 
-def folded(text: Column) -> Column:
+def fold(text: Column) -> Column:
     """The text with the letters A to Z in lower case; every other character stays as it is.
 
     Spark's own ``lower`` is fast, and right where all is ASCII; on other characters it differs from Python's. To
@@ -40,14 +40,14 @@ def broker_id(text: Column) -> Column:
     trimmed = F.btrim(text, F.lit(BLANKS))
     in_braces = trimmed.startswith("{") & trimmed.endswith("}")
     inner = F.btrim(trimmed.substr(F.lit(2), F.length(trimmed) - 2), F.lit(BLANKS))
-    bare = folded(F.when(in_braces, inner).otherwise(trimmed))
+    bare = fold(F.when(in_braces, inner).otherwise(trimmed))
     is_an_id = (bare != "") & (bare != ZERO_GUID)
     return F.when(text.isNotNull(), F.when(is_an_id, bare))
 
 
 def conversation_id(text: Column) -> Column:
     """A conversation id as it is compared, hashed and written."""
-    return folded(text)
+    return fold(text)
 
 
 def is_guid(text: Column) -> Column:
@@ -57,7 +57,7 @@ def is_guid(text: Column) -> Column:
 
 def comparable_address(address: Column) -> Column:
     """An address as two are compared: folded, no blanks around, no slashes after (section 3)."""
-    return rtrim(folded(F.btrim(address, F.lit(BLANKS))), "/")
+    return rtrim(fold(F.btrim(address, F.lit(BLANKS))), "/")
 
 
 def rtrim(text: Column, signs: str) -> Column:

@@ -78,7 +78,7 @@ def _read_broker(messages: DataFrame) -> DataFrame:
     return (
         messages.withColumn("named_broker", F.when(is_bare, given).otherwise(F.btrim(given, blanks)))
         .withColumn("named_broker", F.when(in_braces, inner).otherwise(named))
-        .withColumn("named_broker", ids.folded(named))
+        .withColumn("named_broker", ids.fold(named))
         .withColumn("named_broker", F.when(~named.isin("", ZERO_GUID), named))
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from routing.rules.text import folded
+from routing.rules.text import fold
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ def pick(choices: Sequence[T], conversation_id: str) -> T:
 
 def dialog_id_hash(conversation_id: str) -> int:
     """The hash of a conversation id: a signed 64-bit integer."""
-    hashed = xxhash64(folded(conversation_id).encode("utf-8"), _SEED)
+    hashed = xxhash64(fold(conversation_id).encode("utf-8"), _SEED)
     return hashed - (1 << 64) if hashed >> 63 else hashed
 
 

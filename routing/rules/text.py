@@ -16,7 +16,7 @@ _HEX = "[0-9a-fA-F]"
 _GUID = re.compile(f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}")
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """The text with the letters A to Z in lower case; every other character stays as it is."""
     return text.lower() if text.isascii() else text.translate(_FOLDING)
 
@@ -33,7 +33,7 @@ def broker_id(text: str | None) -> str | None:
     bare = text.strip(BLANKS)
     if bare.startswith("{") and bare.endswith("}"):
         bare = bare[1:-1].strip(BLANKS)
-    found = folded(bare)
+    found = fold(bare)
     return None if found in ("", ZERO_GUID) else found
 
 
@@ -44,17 +44,17 @@ def is_guid(text: str | None) -> bool:
 
 def comparable_address(address: str) -> str:
     """An address as two are compared: folded, no blanks around, no slashes after (section 3)."""
-    return folded(address.strip(BLANKS)).rstrip("/")
+    return fold(address.strip(BLANKS)).rstrip("/")
 
 
 def is_local(address: str | None) -> bool:
     """The keyword LOCAL, in any case."""
-    return address is not None and comparable_address(address) == folded(LOCAL_ADDRESS)
+    return address is not None and comparable_address(address) == fold(LOCAL_ADDRESS)
 
 
 def is_transport(address: str | None) -> bool:
     """The keyword TRANSPORT, in any case."""
-    return address is not None and comparable_address(address) == folded(TRANSPORT_ADDRESS)
+    return address is not None and comparable_address(address) == fold(TRANSPORT_ADDRESS)
 
 
 def is_tcp(address: str | None) -> bool:

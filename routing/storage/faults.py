@@ -151,7 +151,7 @@ def _doubled_keys(key: str, columns: Columns) -> Iterator[Fault]:
     values = [columns.values[name] for name in KEYS[key]]
     if key == "dialogs":
         place = KEYS[key].index("conversation_id")
-        values[place] = [None if value is None else text.folded(value) for value in values[place]]
+        values[place] = [None if value is None else text.fold(value) for value in values[place]]
     for found, rows in Counter(zip(*values, strict=True)).items():
         if rows > 1:
             shown = (_shown(value) for value in found)

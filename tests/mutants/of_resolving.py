@@ -195,7 +195,7 @@ MUTANTS = (
         "TRANSPORT_ADDRESS",
         "tables.md: the address as the service's name writes it",
         "text.address_in_name(message.service) if",
-        "text.address_in_name(text.folded(message.service)) if",
+        "text.address_in_name(text.fold(message.service)) if",
     ),
     in_rules(
         "hashing",
@@ -218,7 +218,7 @@ MUTANTS = (
         "hash-as-it-is-written",
         "dialog hash",
         "6: the conversation id is hashed in lower case",
-        'xxhash64(folded(conversation_id).encode("utf-8"), _SEED)',
+        'xxhash64(fold(conversation_id).encode("utf-8"), _SEED)',
         'xxhash64(conversation_id.encode("utf-8"), _SEED)',
     ),
 )

@@ -35,7 +35,7 @@ FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
     "comparable_address": (ids.comparable_address, plain.comparable_address),
     "is_guid": (ids.is_guid, plain.is_guid),
     "address_in_name": (ids.address_in_name, plain.address_in_name),
-    "conversation_id": (ids.conversation_id, plain.folded),
+    "conversation_id": (ids.conversation_id, plain.fold),
     "missing_route": (
         lambda name: openers.missing_route(name, NAMESPACE),
         lambda name: requesting.missing_route(name, NAMESPACE),

@@ -30,7 +30,7 @@ def message_of(row: Row, as_of: int | None) -> Message:
     conversation = row["conversation_id"]
     return Message(
         row["message_id"],
-        None if conversation is None else text.folded(conversation),
+        None if conversation is None else text.fold(conversation),
         row["is_initiator"],
         seen if as_of is None else as_of,
         row["instance_name"],
@@ -59,7 +59,7 @@ class Dialogs:
 
 
 def _end_of(row: Row) -> _End:
-    conversation = text.folded(row["conversation_id"] or "")
+    conversation = text.fold(row["conversation_id"] or "")
     return (row["instance_name"], row["database_name"], conversation, row["is_initiator"])
 
 

@@ -134,7 +134,7 @@ def _where(frame: DataFrame, only: Mapping[str, list[Any]]) -> DataFrame:
 
 def _of_conversation(dialogs: Table, conversation_id: str | None) -> Table:
     """The dialogs of a conversation, whose id is a GUID: these are text of ASCII, which all engines fold alike."""
-    mine = text.folded(conversation_id or "")
+    mine = text.fold(conversation_id or "")
     if is_frame(dialogs):
         return dialogs.where(F.lower("conversation_id") == F.lit(mine))
     import pyarrow.compute
@@ -171,7 +171,7 @@ def _of_these(dialogs: Table, messages: Columns) -> Table:
     """The dialogs of the conversations of messages; of an Arrow table all."""
     if not is_frame(dialogs):
         return dialogs
-    ids = {text.folded(found) for found in messages.values["conversation_id"] if text.is_guid(found)}
+    ids = {text.fold(found) for found in messages.values["conversation_id"] if text.is_guid(found)}
     shape = StructType([StructField("wanted", StringType())])
     wanted = keeping.frame_of(dialogs.sparkSession, [{"wanted": found} for found in sorted(ids)], shape)
     # As many as a chunk has messages.

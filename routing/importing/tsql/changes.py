@@ -58,7 +58,7 @@ def change(holdings: Holdings, statement: Statement) -> str | None:
 def _database_of(holdings: Holdings, statement: Statement) -> str:
     if statement.database is None:
         raise RefusalError("its database is not known: no USE stands before it, nor was one given")
-    return holdings.spelled(statement.database)
+    return holdings.spell(statement.database)
 
 
 def _change_route(holdings: Holdings, statement: CreateRoute | AlterRoute | DropRoute) -> None:

@@ -10,7 +10,7 @@ from routing.importing.tsql.definitions import (
     create_service,
     drop,
 )
-from routing.importing.tsql.dynamic import executed
+from routing.importing.tsql.dynamic import read_execution
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.server_definitions import (
@@ -114,7 +114,7 @@ def execute(walker: Walker, fate: Fate) -> None:
     """EXEC: a literal's text is read, any other reported; a procedure's body is not followed."""
     place, effective = walker.here(), walker.effective(fate)
     start = walker.cursor.position
-    run = executed(walker.cursor)
+    run = read_execution(walker.cursor)
     walker.skip()
     if run.is_procedure_call:
         walker.report_hidden(start, place)

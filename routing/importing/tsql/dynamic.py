@@ -34,7 +34,7 @@ class Executed:
         return self.text is None and self.why is None
 
 
-def executed(cursor: Cursor) -> Executed:
+def read_execution(cursor: Cursor) -> Executed:
     """What the EXEC at the cursor runs; the cursor moves past the text or the procedure's name."""
     cursor.next()
     if cursor.at_sign("("):
@@ -67,14 +67,14 @@ def _executed_string(cursor: Cursor) -> Executed:
         cursor.take_sign("=")
         cursor.next()
     server = cursor.next().text if cursor.take_words("AT") else None
-    text = _joined(inner)
+    text = _join(inner)
     if text is not None:
         return Executed(text, server=server)
     is_variable = len(inner) == 1 and inner[0].text.startswith("@")
     return Executed(why=_IS_VARIABLE if is_variable else _IS_BUILT, server=server)
 
 
-def _joined(parts: Sequence[Lexeme]) -> str | None:
+def _join(parts: Sequence[Lexeme]) -> str | None:
     """The text of literals with plus signs between them; double quotes hold a string here too."""
     strings, signs = parts[::2], parts[1::2]
     if len(strings) != len(signs) + 1 or any(sign.text != "+" for sign in signs):

@@ -39,7 +39,7 @@ class Holdings:
             other_endpoints=frozenset(self.other_endpoints),
         )
 
-    def spelled(self, database: str) -> str:
+    def spell(self, database: str) -> str:
         """A database's name as the rows spell it, those of databases first, else as given."""
         row = self.database(database)
         return row.name if row else self._spellings.get(database.casefold(), database)

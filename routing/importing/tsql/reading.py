@@ -102,7 +102,7 @@ def read_file(
         database=database,
         instance=instance,
         variables=variables,
-        include=_included,
+        include=_include,
         template_defaults=template_defaults,
     )
     problems = script.problems
@@ -112,7 +112,7 @@ def read_file(
     return replace(script, problems=problems, encoding=decoded.encoding)
 
 
-def _included(including: str, written: str) -> tuple[str, str]:
+def _include(including: str, written: str) -> tuple[str, str]:
     path = Path(including).parent / written.replace("\\", "/")
     if path.exists() and not path.is_file():
         raise ValueError("it is no ordinary file")

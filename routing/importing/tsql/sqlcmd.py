@@ -118,7 +118,7 @@ class _Lines:
             # A comment that GO's line leaves open belongs to the next batch.
             line, found = "/*" * after.depth, []
         self._state = after
-        for piece in _LINE_END.split(self._replaced(line, found, file, number)):
+        for piece in _LINE_END.split(self._replace(line, found, file, number)):
             self._pending.append(piece)
             self._places.append((file, number))
 
@@ -129,17 +129,17 @@ class _Lines:
             self._drop()
         self.flush()
 
-    def _replaced(self, line: str, found: list[Segment], file: str, number: int) -> str:
+    def _replace(self, line: str, found: list[Segment], file: str, number: int) -> str:
         if "$(" not in line:
             return line
         parts = []
         for part in found:
             piece = line[part.start : part.end]
             is_comment = part.mode in (Mode.COMMENT, Mode.LINE_COMMENT)
-            parts.append(piece if is_comment else self._filled(piece, file, number))
+            parts.append(piece if is_comment else self._fill(piece, file, number))
         return "".join(parts)
 
-    def _filled(self, text: str, file: str, number: int) -> str:
+    def _fill(self, text: str, file: str, number: int) -> str:
         """The text with its variables' values: these are counted, and reading ends where they are too much."""
 
         def value(match: re.Match[str]) -> str:
@@ -174,7 +174,7 @@ class _Lines:
         elif name == "r":
             self._read_file(rest, file, number, depth)
         elif name == "connect":
-            self._server = self._filled(rest, file, number).split(" ")[0].strip()
+            self._server = self._fill(rest, file, number).split(" ")[0].strip()
         elif name == "reset":
             self._drop()
         elif name not in _WITHOUT_EFFECT:
@@ -201,10 +201,10 @@ class _Lines:
             return
         if value.startswith('"') and len(value) > 1:
             value = value[1:-1].replace('""', '"')
-        self._variables[name] = self._filled(value, file, number)
+        self._variables[name] = self._fill(value, file, number)
 
     def _read_file(self, rest: str, file: str, number: int, depth: int) -> None:
-        path = self._filled(rest, file, number).strip().strip('"')
+        path = self._fill(rest, file, number).strip().strip('"')
         missing = unknown_variable(path)
         if missing is not None:
             why = f"sqlcmd variable {shown(missing)} has no value"

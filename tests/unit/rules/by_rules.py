@@ -58,7 +58,7 @@ def instances_of(tables: Tables) -> dict[str, Instance]:
 def dialogs_of(tables: Tables) -> dict[tuple[Any, ...], Dialog]:
     """The dialogs of rows, by instance, database, conversation and end."""
     return {
-        (r["instance_name"], r["database_name"], text.folded(r["conversation_id"]), r["is_initiator"]): Dialog(
+        (r["instance_name"], r["database_name"], text.fold(r["conversation_id"]), r["is_initiator"]): Dialog(
             text.broker_id(r.get("far_broker_instance")),
             text.broker_id(r.get("acknowledged_broker_instance")),
             micros(r.get("acknowledged_at")),
@@ -85,7 +85,7 @@ def resolved(tables: Tables, as_of: datetime | None = None) -> dict[int, Verdict
     read = []
     for place, row in enumerate(tables["messages"]):
         database = row.get("database_name") or None
-        conversation = text.folded(row["conversation_id"])
+        conversation = text.fold(row["conversation_id"])
         dialog = dialogs.get((row["instance_name"], database, conversation, row["is_initiator"]), NO_DIALOG)
         t = micros(decided_at(row, as_of)) or 0
         message = Message(

@@ -28,7 +28,7 @@ given = pytest.mark.parametrize
     ],
 )
 def test_only_a_to_z_are_folded(written: str, folded: str) -> None:
-    assert text.folded(written) == folded
+    assert text.fold(written) == folded
 
 
 @given(("written", "read"), [(None, None), ("", None), (" ", " "), ("x", "x")])
