@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages.plan import Uses
+from routing.messages.job import Job
 from routing.messages.results import add_openers
 from routing.rules.requesting import escaped_attribute
+from routing.schemas import NEW_ROUTE_REQUESTS
+from routing.storage.conform import no_rows
 from routing.storage.joining import Side
 from routing.terms import MSDB
 
@@ -33,26 +33,28 @@ def missing_route(service_name: Column, namespace: str) -> Column:
     )
 
 
-def find_openers(
-    chosen: DataFrame, on_record: Side | None, uses: Uses, kept: Callable[[str, DataFrame], Side]
-) -> Side:
-    """The messages that open a request, of all messages with their choice (`results.choose`).
+def find_openers(job: Job) -> Side | None:
+    """The messages that open a request, found now; None where no message reaches step 4.
 
-    ``on_record`` as in `openers`; ``kept`` computes rows and tells how they are joined.
+    As many as the services that messages invent.
     """
+    if not job.may_ask:
+        return None
+    record, uses, chosen = job.source.settings.requests, job.plan.uses, job.choices
+    on_record = None if record is None else job.keep("the route requests on record", record)
     what = "the messages that open a route request"
     here = asking_in_scope(chosen)
     if not uses.asks_msdb:
-        return kept(what, openers(here, on_record))
+        return job.keep(what, openers(here, on_record))
     if not uses.asks_in_databases:
-        return kept(what, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
+        return job.keep(what, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
     # A message that opens a request in its own scope does not come back to ask in msdb as well, so the databases'
     # requests are settled before those of msdb.
     is_msdb = F.col("ask_database") == MSDB
-    in_databases = kept(f"{what} in a database", openers(here.where(~is_msdb), on_record))
+    in_databases = job.keep(f"{what} in a database", openers(here.where(~is_msdb), on_record))
     settled = add_openers(chosen, in_databases, in_msdb=False).where(~F.col("opens"))
     in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(settled)), on_record)
-    return kept(what, in_databases.rows.unionByName(in_msdb))
+    return job.keep(what, in_databases.rows.unionByName(in_msdb))
 
 
 def openers(asking: DataFrame, on_record: Side | None) -> DataFrame:
@@ -117,14 +119,17 @@ def _asking(messages: DataFrame, database: Column) -> DataFrame:
     )
 
 
-def new_route_requests(opened: DataFrame, namespace: str, run_id: Column) -> DataFrame:
+def new_route_requests(job: Job, openers: Side | None) -> DataFrame:
     """The rows of ``new_route_requests``: one for each opened request."""
-    return opened.select(
+    if openers is None:
+        return no_rows(job.source.messages.sparkSession, NEW_ROUTE_REQUESTS)
+    namespace = job.options.missing_route_namespace
+    return openers.rows.select(
         "instance_name",
         F.col("ask_database").alias("database_name"),
         F.col("to_service_name").alias("service_name"),
         F.col("decided_at").alias("requested_at"),
         "message_id",
         missing_route(F.col("to_service_name"), namespace).alias("body"),
-        run_id.alias("run_id"),
+        F.lit(job.options.run_id).alias("run_id"),
     )

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 
 from routing.messages import ids, validate
 from routing.messages.dialog_hash import DialogHash
+from routing.messages.job import Job
 from routing.messages.keying import KEY, look_up
-from routing.messages.lookups import Configuration
 from routing.messages.plan import TIMELINE, Plan
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
-from routing.storage.conform import in_shape
+from routing.storage.conform import in_shape, no_rows
 from routing.storage.joining import Side, side_of, small_side
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
@@ -74,33 +74,34 @@ def _add_opener(messages: DataFrame, opened: Side, database: Column, name: str) 
     return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")
 
 
-def resolved_routes(
-    messages: DataFrame, run_id: str, attempt: Column, *, may_expire: bool, may_ask: bool, reads_addresses: bool
-) -> DataFrame:
-    """The rows of ``resolved_routes``, one for each valid message (rule book, all sections).
+def resolved_routes(job: Job, openers: Side | None, attempt: Column | None = None) -> DataFrame:
+    """The rows of ``resolved_routes``, one for each message to be resolved (rule book, all sections).
 
-    ``messages`` has the columns of `keying.add_keys`, choice and, where any ``may_ask``, those of `add_openers`.
-    ``reads_addresses``: a choice may read its address from the service name. The plan's choice stands but for
-    three things that are a message's own: its hops, a request that it opens (step 4), and the end of its dialog,
-    which comes before all else.
+    ``openers`` as `openers.find_openers` gives them; ``attempt`` is 1 where it is not given. The plan's choice
+    stands but for three things that are a message's own: its hops, a request that it opens (step 4), and the end
+    of its dialog, which comes before all else. What cannot happen in this run is left out.
     """
+    messages, uses, dialogs = job.choices, job.plan.uses, job.source.dialogs
+    if openers is not None:
+        messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
     choice = F.col("choice")
     values = {name: choice[name] for name in CHOSEN}
     values["broker_instance"] = F.coalesce(choice["broker_instance"], F.col("bound_broker"))
-    if reads_addresses:
+    if uses.reads_addresses:
         in_name = ids.address_in_name(F.col("to_service_name"))
         values["address"] = F.when(choice["reads_address"], in_name).otherwise(choice["address"])
     no_hops = choice["counts_hops"] & (F.col("hops_remaining") <= 0)
     values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(values["outcome"])
     values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(values["reason"])
-    if may_ask:
+    if openers is not None:
         values = _unless_asking(values)
-    if may_expire:
+    if dialogs is not None and dialogs.end:
         values = _unless(F.col("is_expired"), values, Outcome.DROPPED, Reason.DIALOG_EXPIRED)
         values["broker_instance"] = F.when(F.col("is_expired"), F.col("bound_broker")).otherwise(
             values["broker_instance"]
         )
-    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(run_id), "attempt": attempt}
+    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(job.options.run_id)}
+    values["attempt"] = F.lit(1) if attempt is None else attempt
     return in_shape(messages, RESOLVED_ROUTES, values)
 
 
@@ -126,8 +127,14 @@ def _unless(is_other: Column, values: dict[str, Column], outcome: Outcome, reaso
     return stands
 
 
-def rejected_messages(messages: DataFrame, settings: Configuration, run_id: str) -> DataFrame:
-    """The rows of ``rejected_messages``: conformed messages that cannot be resolved, as read, with reasons."""
+def rejected_messages(job: Job) -> DataFrame:
+    """The rows of ``rejected_messages``: messages that cannot be resolved, as read, with reasons.
+
+    Where the key pass found none, the messages are not read again.
+    """
+    messages, settings = job.source.messages, job.source.settings
+    if not job.counted.rows_rejected:
+        return no_rows(messages.sparkSession, REJECTED_MESSAGES)
     database = F.coalesce(ids.empty_as_null(F.col("database_name")), F.lit(""))
     instances = settings.tables["instances"].select("instance_name", F.lit(True).alias("instance_is_known"))
     scopes = settings.scopes.select(
@@ -142,4 +149,4 @@ def rejected_messages(messages: DataFrame, settings: Configuration, run_id: str)
     codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
     reasons = F.array_compact(F.array(*codes))
     faulty = known.withColumn("reasons", reasons).where(F.size("reasons") > 0)
-    return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(run_id)})
+    return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(job.options.run_id)})

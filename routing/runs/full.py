@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from routing.messages import openers, results
 from routing.messages.compiling import check, compile_job, count_keys
 from routing.runs.counting import Written, count_rows
 from routing.runs.work import Work
@@ -21,16 +22,20 @@ def run_full(work: Work) -> Written:
         keys = count_keys(checked, work.options, work.keeper, work.notes)
     with clock.stage("plan"):
         job = compile_job(keys, work.options, work.keeper)
-    openers = None
+    found = None
     if job.may_ask:
         with clock.stage("requests"):
-            openers = job.find_openers()
+            found = openers.find_openers(job)
     versions = {}
     with clock.stage("new_route_requests"):
-        versions["new_route_requests"], _ = work.replace("new_route_requests", job.new_route_requests(openers))
+        versions["new_route_requests"], _ = work.replace(
+            "new_route_requests", openers.new_route_requests(job, found)
+        )
     with clock.stage("rejected_messages"):
-        versions["rejected_messages"], rejected = work.replace("rejected_messages", job.rejected_messages())
+        versions["rejected_messages"], rejected = work.replace("rejected_messages", results.rejected_messages(job))
     with clock.stage("resolved_routes"):
-        versions["resolved_routes"], resolved = work.replace("resolved_routes", job.resolved_routes(openers))
+        versions["resolved_routes"], resolved = work.replace(
+            "resolved_routes", results.resolved_routes(job, found)
+        )
     with clock.stage("counts"):
         return count_rows(versions, resolved, rejected, keys.rows_read)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pyspark.sql import functions as F
 
+from routing.messages import openers, results
 from routing.messages.compiling import check, compile_job, count_keys
 from routing.runs import increment
 from routing.runs.counting import Written, count_rows
@@ -36,21 +37,23 @@ def run_incremental(work: Work, now: datetime) -> Written:
         keys = count_keys(checked, work.options, work.keeper, work.notes)
     with clock.stage("plan"):
         job = compile_job(keys, work.options, work.keeper)
-    openers = None
+    found = None
     if job.may_ask:
         with clock.stage("requests"):
-            openers = job.find_openers()
+            found = openers.find_openers(job)
     rejected = None
-    if openers is not None or is_first:
+    if found is not None or is_first:
         with clock.stage("new_route_requests"):
-            rows = increment.not_on_record(job.new_route_requests(openers), step, job.broadcasts)
+            rows = increment.not_on_record(openers.new_route_requests(job, found), step, job.broadcasts)
             versions["new_route_requests"], _ = put("new_route_requests", rows)
     if keys.rows_rejected or step.duplicate_count or is_first:
         with clock.stage("rejected_messages"):
-            rows = increment.combine_rejected(job.rejected_messages(), step, work.options.run_id, job.broadcasts)
+            rows = increment.combine_rejected(
+                results.rejected_messages(job), step, work.options.run_id, job.broadcasts
+            )
             versions["rejected_messages"], rejected = put("rejected_messages", rows)
     with clock.stage("resolved_routes"):
-        rows = job.resolved_routes(openers, attempt=F.col("attempt"))
+        rows = results.resolved_routes(job, found, attempt=F.col("attempt"))
         versions["resolved_routes"], resolved = put("resolved_routes", rows)
     with clock.stage("counts"):
         done = count_rows(versions, resolved, rejected, keys.rows_read + step.duplicate_count)

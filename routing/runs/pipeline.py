@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from routing.config import Config
 from routing.errors import ConfigError, InputError
-from routing.messages import pending
-from routing.messages.compiling import Options, check, compile_job, count_keys
+from routing.messages import openers, pending, results
+from routing.messages.compiling import check, compile_job, count_keys
+from routing.messages.job import Options
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
 from routing.runs.stages import Stages
@@ -81,9 +82,12 @@ def resolve(
     )
     with released_on_failure() as keeper:
         job = compile_job(count_keys(checked, options, keeper), options, keeper)
-        openers = job.find_openers()
+        found = openers.find_openers(job)
         return Resolution(
-            job.resolved_routes(openers), job.new_route_requests(openers), job.rejected_messages(), keeper
+            results.resolved_routes(job, found),
+            openers.new_route_requests(job, found),
+            results.rejected_messages(job),
+            keeper,
         )
 
 

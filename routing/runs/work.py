@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config
-from routing.messages.compiling import Options
+from routing.messages.job import Options
 from routing.runs.stages import Stages
 from routing.storage import protocol, tables
 from routing.storage.keeping import Keeper

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -70,6 +70,11 @@ def in_shape(rows: DataFrame, shape: StructType, values: Mapping[str, Column] | 
     return rows.select(
         *(given.get(f.name, F.col(f.name)).cast(f.dataType.simpleString()).alias(f.name) for f in shape)
     )
+
+
+def no_rows(spark: SparkSession, shape: StructType) -> DataFrame:
+    """An empty frame of a schema."""
+    return in_shape(spark.range(0), shape, {name: F.lit(None) for name in shape.names})
 
 
 def column_faults(found: StructType, key: str) -> list[str]:

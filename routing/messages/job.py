@@ -1,0 +1,127 @@
+"""The values that a run makes on its way from tables to outputs; each is whole when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+
+from routing.messages import keying
+from routing.messages.lookups import Configuration, Facts
+from routing.messages.plan import Plan
+from routing.storage.columns import Columns
+from routing.storage.joining import Broadcasts, Side
+from routing.storage.keeping import Keeper
+from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+
+
+@dataclass(frozen=True)
+class Options:
+    """How messages are resolved; the same words as section ``resolve`` of the configuration."""
+
+    run_id: str
+    as_of: datetime | None = None
+    dialog_hash: str = "builtin"
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
+    missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
+
+
+@dataclass(frozen=True)
+class CheckedTables:
+    """Conformed frames without a fault, and what was found out meanwhile."""
+
+    frames: Mapping[str, DataFrame]
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class Dialogs:
+    """The dialogs that matter, as a side of a join, and whether any of them ends."""
+
+    side: Side
+    end: bool
+
+
+@dataclass(frozen=True)
+class Source:
+    """Messages, and what they are looked up in; all frames are lazy."""
+
+    messages: DataFrame
+    settings: Configuration
+    dialogs: Dialogs | None
+    as_of: datetime | None
+
+    @property
+    def has_transport(self) -> bool:
+        """Whether a route may read its address from the service name."""
+        return self.settings.facts.has_transport
+
+    def keys(self) -> DataFrame:
+        """The distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
+        messages = self._in_dialog(keying.clean(self.messages, self.as_of))
+        return keying.count_keys(messages, self.settings, transport=self.has_transport)
+
+    def resolvable(self, *, may_reject: bool) -> DataFrame:
+        """The messages to be resolved, bound and keyed; where none is to be rejected, none is checked again."""
+        prepared = keying.prepare(self.messages, self.as_of)
+        if may_reject or self.has_transport:
+            prepared = keying.add_scope(prepared, self.settings)
+        valid = prepared.where(keying.is_valid()) if may_reject else prepared
+        bound = keying.bind(self._in_dialog(valid))
+        return keying.add_keys(bound, self.settings, transport=self.has_transport)
+
+    def _in_dialog(self, messages: DataFrame) -> DataFrame:
+        return keying.add_dialog(messages, None if self.dialogs is None else self.dialogs.side)
+
+
+@dataclass(frozen=True)
+class KeyPass:
+    """The distinct keys of all messages that can be resolved, and how many messages there are."""
+
+    source: Source
+    broadcasts: Broadcasts
+    keys: Columns
+    rows_read: int
+    rows_rejected: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the outputs of a run are made of: frames are lazy, counts are known.
+
+    ``choices`` are the messages to be resolved with their choice (`results.choose`); ``keeper`` has what several
+    passes read. The notes of ``broadcasts`` say where the run departs from the plan's law (a join without
+    broadcast).
+    """
+
+    counted: KeyPass
+    plan: Plan
+    choices: DataFrame
+    options: Options
+    keeper: Keeper
+
+    @property
+    def source(self) -> Source:
+        """The messages, and what they are looked up in."""
+        return self.counted.source
+
+    @property
+    def broadcasts(self) -> Broadcasts:
+        """What may be broadcast."""
+        return self.counted.broadcasts
+
+    @property
+    def notes(self) -> list[str]:
+        """What the run has to say, which grows until its last table is written."""
+        return self.broadcasts.notes
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether any message may open a request for a route."""
+        return self.plan.uses.asks or self.plan.uses.asks_msdb
+
+    def keep(self, what: str, rows: DataFrame) -> Side:
+        """Rows that are found now and read by several passes, and how they are joined."""
+        return self.broadcasts.side(what, self.keeper.keep(rows))
