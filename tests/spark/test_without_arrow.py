@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.core, pytest.mark.classic]
 ROOT = Path(__file__).parents[2]
 # Rows that have been handed over may be null in every column.
-ROWS = {"ignore_row_order": True, "ignore_nullable": True}
+same_rows = functools.partial(assert_df_equality, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_the_job_runs_without_pyarrow_and_pandas(spark: SparkSession, tmp_path: Path) -> None:
@@ -76,8 +77,8 @@ def test_rows_are_the_same_without_arrow(spark: SparkSession, monkeypatch: pytes
     monkeypatch.setattr(keeping, "has_arrow", lambda: False)
     without = routing.resolve(spark, frames(spark, _estate()), run_id="rows")
     try:
-        assert_df_equality(without.resolved_routes, with_arrow.resolved_routes, **ROWS)
-        assert_df_equality(without.new_route_requests, with_arrow.new_route_requests, **ROWS)
+        same_rows(without.resolved_routes, with_arrow.resolved_routes)
+        same_rows(without.new_route_requests, with_arrow.new_route_requests)
         assert without.resolved_routes.count() == 5
     finally:
         with_arrow.unpersist()
