@@ -96,8 +96,6 @@ class Rejection(Word):
 
 LOCAL_ADDRESS = "LOCAL"
 TRANSPORT_ADDRESS = "TRANSPORT"
-# The kind of a route whose address is no keyword.
-NETWORK_KIND = "NETWORK"
 MSDB = "msdb"
 BROKER_CONFIGURATION_SERVICE = "SQL/ServiceBroker/BrokerConfiguration"
 ZERO_GUID = "00000000-0000-0000-0000-000000000000"

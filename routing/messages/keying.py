@@ -26,7 +26,8 @@ KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 _READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
 
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
-KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(_CLASSES := 4)
+_CLASSES = 4
+KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(_CLASSES)
 _ADDRESSES = {
     NO_ADDRESS: NameAddress.NONE,
     ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE,

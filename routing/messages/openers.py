@@ -13,7 +13,6 @@ from routing.storage.conform import no_rows
 from routing.storage.joining import Side
 from routing.terms import MSDB
 
-_SCOPE = ("instance_name", "scope_database", "to_service_name")
 _OPENER = ("instance_name", "ask_database", "to_service_name", "decided_at", "message_id")
 # What XML 1.0 does not allow as a character; Spark's text holds no lone surrogates.
 _NOT_XML = "[^\\x{9}\\x{A}\\x{D}\\x{20}-\\x{D7FF}\\x{E000}-\\x{FFFD}\\x{10000}-\\x{10FFFF}]"

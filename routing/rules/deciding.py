@@ -230,15 +230,15 @@ def _concerning(key: Key, instance: Instance) -> tuple[list[Route], list[Route]]
     """The routes of the scope that can concern a key, and those of msdb if it may come back; by name."""
     own = instance.routes_for(key.scope, key.service)
     own = matching.concerning(Bound(key.service, key.broker), own)
-    may_return = key.database is not None and any(_leads_back(key, instance, route) for route in own)
+    may_return = key.database is not None and _leads_back(key, instance, own)
     return own, instance.routes_for(ARRIVALS, key.service) if may_return else []
 
 
-def _leads_back(key: Key, instance: Instance, route: Route) -> bool:
-    """Whether a route may lead to this very instance."""
-    tier = choosing.tier_of(route)
+def _leads_back(key: Key, instance: Instance, routes: Iterable[Route]) -> bool:
+    """Whether any of the routes may lead to this very instance."""
     nowhere = Situation(Location(None, None), key.name_address, instance.own_addresses, False, False)
-    return tier is not None and tier.is_own(route, nowhere)
+    tiers = ((choosing.tier_of(route), route) for route in routes)
+    return any(tier is not None and tier.is_own(route, nowhere) for tier, route in tiers)
 
 
 def _decisions(

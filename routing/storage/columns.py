@@ -40,7 +40,10 @@ class Columns:
 
     def where(self, name: str) -> Columns:
         """The rows whose value in a column is true, or a number that is not zero."""
-        places = [place for place, value in enumerate(self.values[name]) if value]
+        return self.take([place for place, value in enumerate(self.values[name]) if value])
+
+    def take(self, places: Sequence[int]) -> Columns:
+        """The rows in these places."""
         return Columns({name: [values[place] for place in places] for name, values in self.values.items()})
 
     def dicts(self) -> Iterator[dict[str, Any]]:
@@ -72,9 +75,7 @@ def collect(frame: DataFrame) -> Columns:
 def _of_frame(frame: DataFrame, only: Only) -> Columns:
     for name, values in only.items():
         frame = frame.where(F.col(name).isin(list(values)))
-    # As numbers: a collected timestamp would be in the zone of this machine.
-    times = {f.name: F.unix_micros(f.name) for f in frame.schema if isinstance(f.dataType, TimestampType)}
-    frame = frame.withColumns(times) if times else frame
+    frame = keeping.times_as_numbers(frame)
     if keeping.has_arrow():
         table = frame.toArrow()
         return Columns({name: table[name].to_pylist() for name in table.column_names})

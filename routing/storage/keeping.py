@@ -75,10 +75,6 @@ class Keeper:
             kept.count()
         return rows
 
-    def keep_together(self, small: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """`keep` for several frames, all at once."""
-        return _each(small, self.keep)
-
     def cached(self, frame: DataFrame) -> DataFrame:
         """A frame that many parts of one pass read: kept in storage, filled by the first of them.
 
@@ -159,15 +155,10 @@ def _loose(column: StructField) -> Column:
 
 def hold_together(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """Frames as `hold` makes them, all at once."""
-    return _each(frames, hold)
-
-
-def _each(frames: Mapping[str, DataFrame], work: Callable[[DataFrame], DataFrame]) -> dict[str, DataFrame]:
-    """What a function makes of each frame, by `at_once`."""
     if not frames:
         return {}
     spark = next(iter(frames.values())).sparkSession
-    return dict(zip(frames, at_once(spark, work, list(frames.values())), strict=True))
+    return dict(zip(frames, at_once(spark, hold, list(frames.values())), strict=True))
 
 
 def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -193,18 +184,31 @@ def all_of(spark: SparkSession, *parts: Callable[[], Any]) -> list[Any]:
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     """The rows of a small frame in its order, times aware and UTC whatever the zone of session and machine."""
-    times = [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
-    # As numbers: a collected timestamp would be in the zone of this machine.
-    numbers = frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
-    rows = [row.asDict(recursive=True) for row in numbers.collect()]
+    times = _times_of(frame)
+    rows = [row.asDict(recursive=True) for row in times_as_numbers(frame).collect()]
     for row in rows:
         row.update({name: None if row[name] is None else moment_of(row[name]) for name in times})
     return rows
 
 
+def times_as_numbers(frame: DataFrame) -> DataFrame:
+    """A frame with its times as microseconds since 1970: a collected timestamp is in the zone of this machine."""
+    times = _times_of(frame)
+    return frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
+
+
+def _times_of(frame: DataFrame) -> list[str]:
+    return [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
+
+
 def moment_of(micros: int) -> datetime:
     """Microseconds since 1970 as an aware UTC time, exact."""
     return _EPOCH + timedelta(microseconds=micros)
+
+
+def micros_of(time: datetime) -> int:
+    """The same the other way round; a time without a zone is UTC."""
+    return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:

@@ -44,7 +44,7 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
     assert held["instances"] is frames["instances"]
     assert (held["routes"] is frames["routes"]) is not keeping.has_arrow()
     with keeping.Keeper() as keeper:
-        kept = keeper.keep_together(frames)
+        kept = {key: keeper.keep(frame) for key, frame in frames.items()}
         assert keeping.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
         assert keeping.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
         assert [frame is kept["instances"] for frame in keeper.frames] == [True]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 
@@ -22,8 +22,7 @@ from routing.config import Config
 from routing.schemas import EXPLAINED_STEPS, MESSAGES, RESOLVED_ROUTES
 from routing.sessions import session
 from routing.storage.columns import Columns, Rows, Table
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+from routing.storage.keeping import micros_of
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def _find_stored(source: Source, question: Stored, as_of: datetime | None) -> As
     if len(rows) > 1:
         raise QuestionError.doubled(question.message_id, names[0])
     moment = question.at or as_of
-    return Asked(rows[0], is_described=False, as_of=None if moment is None else _micros(moment))
+    return Asked(rows[0], is_described=False, as_of=None if moment is None else micros_of(moment))
 
 
 def _describe(question: Described) -> Asked:
@@ -92,18 +91,13 @@ def _describe(question: Described) -> Asked:
         "message_id": DESCRIBED_ID,
         "conversation_id": question.conversation_id,
         "is_initiator": not question.is_target,
-        "enqueue_time": _micros(question.at),
+        "enqueue_time": micros_of(question.at),
         "instance_name": question.instance_name,
         "database_name": question.database_name,
         "to_service_name": question.to_service_name,
         "to_broker_instance": question.to_broker_instance,
     }
     return Asked({**dict.fromkeys(MESSAGES.names), **given}, is_described=True)
-
-
-def _micros(time: datetime) -> int:
-    """Microseconds since 1970; a time without a zone is UTC."""
-    return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _check_names(source: Source, near: Mapping[str, Columns], question: Described) -> None:

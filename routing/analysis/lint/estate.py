@@ -110,8 +110,7 @@ def _with_keys(columns: Columns, names: tuple[str, ...]) -> Columns:
     """The rows whose names are all there; the rules take no others."""
     if not any(None in columns.values[name] for name in names):
         return columns
-    kept = [place for place, key in enumerate(columns.rows(*names)) if None not in key]
-    return Columns({name: [values[place] for place in kept] for name, values in columns.values.items()})
+    return columns.take([place for place, key in enumerate(columns.rows(*names)) if None not in key])
 
 
 def is_users(service: str) -> bool:

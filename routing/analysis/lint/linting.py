@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 
 from routing.analysis.lint import reading, registry, traffic
@@ -16,8 +16,7 @@ from routing.analysis.lint.probing import answers_of
 from routing.analysis.lint.resolved import changed_picks, used_routes
 from routing.schemas import FINDINGS, ROUTE_COVERAGE
 from routing.storage.columns import Rows, Table
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+from routing.storage.keeping import micros_of
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,7 @@ def lint(
     table or column is missing.
     """
     columns = reading.columns(tables)
-    moment = now if now.tzinfo else now.replace(tzinfo=timezone.utc)
-    estate = estate_of(columns, (moment - _EPOCH) // timedelta(microseconds=1), expiring_within_days)
+    estate = estate_of(columns, micros_of(now), expiring_within_days)
     used = None if resolved is None else used_routes(resolved)
     changed = [] if resolved is None else changed_picks(resolved)
     every = registry.all_found(registry.Evidence(estate, answers_of(estate), used, changed))

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from routing.schemas import INPUTS, KEYS, OPTIONAL_INPUTS
-from routing.storage.columns import Columns, Table, columns_of
+from routing.storage.columns import Columns, Table, columns_of, is_frame
 from routing.storage.conform import check_given, conform
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def columns(tables: Mapping[str, Table]) -> dict[str, Columns]:
 
 
 def _columns(table: Table, key: str) -> Columns:
-    grows = key in OPTIONAL_INPUTS and hasattr(table, "sparkSession")
+    grows = key in OPTIONAL_INPUTS and is_frame(table)
     return columns_of(_telling(table, key) if grows else table, key)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.storage.columns import Table, collect
+from routing.storage.columns import Table, collect, is_frame
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def used_routes(resolved: Table) -> set[RouteName]:
 
 def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
     """The distinct values of what tells the routes; alternatives by their names."""
-    if hasattr(resolved, "sparkSession"):
+    if is_frame(resolved):
         from pyspark.sql import functions as F
 
         names = F.transform("alternative_routes", lambda route: route["route_name"])
@@ -61,7 +61,7 @@ def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
 
 def changed_picks(resolved: Table) -> list[Changed]:
     """The scopes and services of which open dialogs were balanced to different broker ids."""
-    dialogs = _changes_in_spark(resolved) if hasattr(resolved, "sparkSession") else _changes_in_arrow(resolved)
+    dialogs = _changes_in_spark(resolved) if is_frame(resolved) else _changes_in_arrow(resolved)
     return [Changed(*group) for group in dialogs]
 
 
