@@ -19,6 +19,7 @@ from benchmarks.memory import java_process, peak_of
 from benchmarks.stored import Stored
 from routing.config import Location
 from routing.schemas import RESOLVED_ROUTES
+from routing.storage.kinds import spark_schema
 from routing.storage.tables import overwrite
 
 NAIVE_UP_TO = 10_000_000
@@ -92,7 +93,7 @@ class Naive(InSpark):
     def run(self, out: Path) -> None:
         """Resolve, and write with the same table settings."""
         frames = {k: self.spark.read.format("delta").load(where) for k, where in self.stored.tables.items()}
-        result = naive.resolved_routes(frames, RESOLVED_ROUTES)
+        result = naive.resolved_routes(frames, spark_schema(RESOLVED_ROUTES))
         overwrite(result, TABLE, Location(str(out / TABLE)), "naive")
 
 

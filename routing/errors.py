@@ -264,6 +264,10 @@ class EnvironmentFault(ContractError):
             f"pip install 'service-broker-routing[{extra}]'",
         )
 
+    def because(self, what: str, why: str) -> EnvironmentFault:
+        """The same, with what Spark is needed for."""
+        return EnvironmentFault(f"{what} is read by Spark ({why}), and {self.message}", self.hint)
+
 
 class StorageError(RoutingError):
     """Reading or writing failed part-way: what was committed before stays, the run does not count."""

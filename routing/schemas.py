@@ -1,31 +1,91 @@
-"""The StructType of every table, in and out (`tables.md` of the documentation lists their meaning).
+"""The columns of every table, in and out (`tables.md` of the documentation lists their meaning).
 
-A field with ``nullable=False`` is one that the contract calls never null.
+Plain values, so that a configuration can be read without Spark; `storage.kinds` has the same in the types of Spark
+and Arrow. A field with ``nullable=False`` is one that the contract calls never null.
 """
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-_STRING, _INT, _BIGINT = StringType(), IntegerType(), LongType()
-_BOOLEAN, _TIME = BooleanType(), TimestampType()
+from routing.terms import Word
 
 
-def _table(*columns: tuple[str, DataType]) -> StructType:
-    """A table's schema from (name, type) pairs; a name that ends in ``!`` is never null."""
-    return StructType([StructField(name.rstrip("!"), kind, not name.endswith("!")) for name, kind in columns])
+class Kind(Word):
+    """A type of a column that holds one value, by Spark's name for it."""
+
+    STRING = "string"
+    INT = "int"
+    BIGINT = "bigint"
+    DOUBLE = "double"
+    BOOLEAN = "boolean"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True)
+class ArrayOf:
+    """A list of values of one kind."""
+
+    element: AnyKind
+
+    def __str__(self) -> str:
+        return f"array<{self.element}>"
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """Values by keys."""
+
+    key: AnyKind
+    value: AnyKind
+
+    def __str__(self) -> str:
+        return f"map<{self.key},{self.value}>"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a table, or a field of a value that has several."""
+
+    name: str
+    kind: AnyKind
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, or the fields of one value, in order."""
+
+    fields: tuple[Field, ...]
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __str__(self) -> str:
+        return f"struct<{','.join(f'{field.name}:{field.kind}' for field in self)}>"
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names."""
+        return [field.name for field in self]
+
+    def optional(self) -> Schema:
+        """The same columns, each of which may be null."""
+        return Schema(tuple(Field(field.name, field.kind) for field in self))
+
+
+AnyKind = Kind | ArrayOf | MapOf | Schema
+_STRING, _INT, _BIGINT, _DOUBLE = Kind.STRING, Kind.INT, Kind.BIGINT, Kind.DOUBLE
+_BOOLEAN, _TIME = Kind.BOOLEAN, Kind.TIMESTAMP
+
+
+def _table(*columns: tuple[str, AnyKind]) -> Schema:
+    """A table's schema from (name, kind) pairs; a name that ends in ``!`` is never null."""
+    return Schema(tuple(Field(name.rstrip("!"), kind, not name.endswith("!")) for name, kind in columns))
 
 
 ROUTES = _table(
@@ -51,7 +111,7 @@ SERVICES = _table(("instance_name!", _STRING), ("database_name!", _STRING), ("na
 INSTANCES = _table(
     ("instance_name!", _STRING),
     ("is_message_forwarding_enabled", _BOOLEAN),
-    ("addresses", ArrayType(_STRING)),
+    ("addresses", ArrayOf(_STRING)),
 )
 MESSAGES = _table(
     ("message_id!", _STRING),
@@ -107,7 +167,7 @@ IMPORTS = _table(
     ("imported_at!", _TIME),
 )
 
-ALTERNATIVE_ROUTES = ArrayType(_table(("route_name", _STRING), ("address", _STRING), ("mirror_address", _STRING)))
+ALTERNATIVE_ROUTES = ArrayOf(_table(("route_name", _STRING), ("address", _STRING), ("mirror_address", _STRING)))
 RESOLVED_ROUTES = _table(
     ("message_id!", _STRING),
     ("conversation_id!", _STRING),
@@ -141,25 +201,25 @@ NEW_ROUTE_REQUESTS = _table(
     ("body!", _STRING),
     ("run_id!", _STRING),
 )
-REJECTED_MESSAGES = StructType(
-    [
+REJECTED_MESSAGES = Schema(
+    (
         *(
             # An integer that does not fit is a reason for rejection, so the value as read must fit here.
-            StructField(f.name, _BIGINT if f.dataType == _INT else f.dataType, True)
+            Field(f.name, _BIGINT if f.kind == _INT else f.kind, True)
             for f in MESSAGES
         ),
-        StructField("reasons", ArrayType(_STRING), False),
-        StructField("run_id", _STRING, False),
-    ]
+        Field("reasons", ArrayOf(_STRING), False),
+        Field("run_id", _STRING, False),
+    )
 )
-PENDING_MESSAGES = StructType(
-    [
+PENDING_MESSAGES = Schema(
+    (
         *MESSAGES,
-        StructField("attempt", _INT, False),
-        StructField("last_decided_at", _TIME, False),
-        StructField("last_reason", _STRING, False),
-        StructField("run_id", _STRING, False),
-    ]
+        Field("attempt", _INT, False),
+        Field("last_decided_at", _TIME, False),
+        Field("last_reason", _STRING, False),
+        Field("run_id", _STRING, False),
+    )
 )
 RUNS = _table(
     ("run_id!", _STRING),
@@ -168,20 +228,20 @@ RUNS = _table(
     ("finished_at!", _TIME),
     ("as_of", _TIME),
     ("now", _TIME),
-    ("input_versions!", MapType(_STRING, _BIGINT)),
-    ("output_versions!", MapType(_STRING, _BIGINT)),
+    ("input_versions!", MapOf(_STRING, _BIGINT)),
+    ("output_versions!", MapOf(_STRING, _BIGINT)),
     ("rows_read!", _BIGINT),
     ("rows_resolved!", _BIGINT),
     ("rows_rejected!", _BIGINT),
-    ("outcome_counts!", MapType(_STRING, _BIGINT)),
-    ("reason_counts!", MapType(_STRING, _BIGINT)),
+    ("outcome_counts!", MapOf(_STRING, _BIGINT)),
+    ("reason_counts!", MapOf(_STRING, _BIGINT)),
     ("dialog_hash!", _STRING),
     ("settings!", _STRING),
-    ("stage_seconds!", MapType(_STRING, DoubleType())),
+    ("stage_seconds!", MapOf(_STRING, _DOUBLE)),
     ("release!", _STRING),
     # Null in rows of release 0.1.0.
-    ("table_ids", MapType(_STRING, _STRING)),
-    ("commit_identities", MapType(_STRING, _STRING)),
+    ("table_ids", MapOf(_STRING, _STRING)),
+    ("commit_identities", MapOf(_STRING, _STRING)),
 )
 # A line of an explanation. search: 1 the message's own scope, 2 msdb once the message has come back, null for the
 # message as a whole. step: the matching step that the line belongs to. name: of a route, database or tier.
@@ -194,7 +254,7 @@ EXPLAINED_STEPS = _table(
     ("item!", _STRING),
     ("finding!", _STRING),
     ("name", _STRING),
-    ("reasons", ArrayType(_STRING)),
+    ("reasons", ArrayOf(_STRING)),
     ("service_name", _STRING),
     ("broker_instance", _STRING),
     ("address", _STRING),
@@ -203,13 +263,13 @@ EXPLAINED_STEPS = _table(
     ("valid_to", _TIME),
     ("at", _TIME),
     ("database_name", _STRING),
-    ("routes", ArrayType(_STRING)),
+    ("routes", ArrayOf(_STRING)),
     ("outcome", _STRING),
     ("reason", _STRING),
     ("count", _BIGINT),
 )
 
-INPUTS: dict[str, StructType] = {
+INPUTS: dict[str, Schema] = {
     "routes": ROUTES,
     "databases": DATABASES,
     "services": SERVICES,
@@ -228,9 +288,9 @@ KEYS: dict[str, tuple[str, ...]] = {
     "route_requests": ("instance_name", "database_name", "service_name", "requested_at", "message_id"),
 }
 """The keys of the inputs, but for messages."""
-KEPT: dict[str, StructType] = {"observed_routing": OBSERVED_ROUTING, "imports": IMPORTS}
+KEPT: dict[str, Schema] = {"observed_routing": OBSERVED_ROUTING, "imports": IMPORTS}
 """What ``import`` keeps besides the inputs of ``resolve``."""
-OUTPUTS: dict[str, StructType] = {
+OUTPUTS: dict[str, Schema] = {
     "resolved_routes": RESOLVED_ROUTES,
     "new_route_requests": NEW_ROUTE_REQUESTS,
     "rejected_messages": REJECTED_MESSAGES,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from routing.schemas import Schema
+
 CASES = Path(__file__).parent / "cases"
 Tables = dict[str, list[dict[str, Any]]]
 # Where yaml has its parser in C, a tenth of the time.
@@ -67,7 +69,7 @@ def frames(spark: SparkSession, tables: Tables) -> dict[str, DataFrame]:
     }
 
 
-def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: StructType) -> DataFrame:
+def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: Schema | StructType) -> DataFrame:
     """Rows of plain Python as a DataFrame, times exact to the microsecond.
 
     By way of a JSON file: rows given to createDataFrame would start Python workers for every scan.
@@ -75,6 +77,10 @@ def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: StructType
     from pyspark.sql import functions as F
     from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
+    from routing.schemas import Schema
+    from routing.storage.kinds import spark_schema
+
+    schema = spark_schema(schema) if isinstance(schema, Schema) else schema
     times = [f.name for f in schema if isinstance(f.dataType, TimestampType)]
     read_as = StructType(
         [StructField(f.name, LongType() if f.name in times else f.dataType, True) for f in schema]
@@ -97,11 +103,11 @@ def arrow(tables: Tables) -> dict[str, pyarrow.Table]:
     }
 
 
-def arrow_of(rows: list[dict[str, Any]], schema: StructType) -> pyarrow.Table:
+def arrow_of(rows: list[dict[str, Any]], schema: Schema) -> pyarrow.Table:
     """Rows of plain Python as an Arrow table."""
-    from routing.storage import keeping
+    from routing.storage.arrow import table_of
 
-    return keeping.arrow_of([{name: moment(value) for name, value in row.items()} for row in rows], schema)
+    return table_of([{name: moment(value) for name, value in row.items()} for row in rows], schema)
 
 
 def _with(frame: DataFrame, columns: dict[str, Column]) -> DataFrame:

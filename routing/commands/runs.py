@@ -48,15 +48,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     spark = session(settings.spark, options)
     from routing.analysis import past_runs
-    from routing.storage import keeping
+    from routing.storage import frames
 
     location = settings.output["runs"]
     recorded = _read_runs(spark, location)
     if options.run is None:
-        rows = keeping.rows_of(past_runs.list_runs(recorded, options.limit + 1))
+        rows = frames.rows_of(past_runs.list_runs(recorded, options.limit + 1))
         _list(rows[: options.limit], len(rows) > options.limit, options, console)
         return EXIT_DONE
-    [row] = keeping.rows_of(past_runs.find_run(recorded, options.run, str(location)))
+    [row] = frames.rows_of(past_runs.find_run(recorded, options.run, str(location)))
     row["settings"] = _settings(row["settings"])
     if options.format == "json":
         console.result(json.dumps(plain(row)))

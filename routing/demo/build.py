@@ -66,17 +66,17 @@ def claim(folder: Path) -> None:
 def write_tables(spark: SparkSession, config: Config) -> dict[str, int]:
     """The input tables of the document estates and of the generated day; rows written per table."""
     from routing.schemas import INPUTS
-    from routing.storage import keeping, tables
+    from routing.storage import frames, tables
 
     parts = [*(estate.tables for estate in document_estates()), generate_day()]
     rows = {key: [row for part in parts for row in part.get(key, ())] for key in INPUTS}
 
     def store(key: str) -> None:
         # Rejected messages are part of the day, so that required columns may be null here.
-        frame = keeping.frame_of(spark, rows[key], keeping.nullable(INPUTS[key]))
+        frame = frames.frame_of(spark, rows[key], INPUTS[key].optional())
         tables.overwrite(frame.coalesce(1), key, config.tables[key], "demo")
 
-    keeping.at_once(spark, store, list(INPUTS))
+    frames.at_once(spark, store, list(INPUTS))
     return {key: len(found) for key, found in rows.items()}
 
 

@@ -9,7 +9,6 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from routing.config import Config
 from routing.importing import conversing, order, storing
@@ -18,8 +17,8 @@ from routing.importing.covered import Covered, Row
 from routing.importing.history import Changes, instance_rows, present_changes, route_changes
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling
-from routing.schemas import INPUTS
-from routing.storage import keeping, tables
+from routing.schemas import INPUTS, Schema
+from routing.storage import frames, tables
 from routing.terms import MSDB
 
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")
@@ -151,9 +150,9 @@ def _say_what_is_missing(covered: Covered, databases: Sequence[Row]) -> None:
 def _bring_dialogs(store: storing.Stored, covered: Covered, done: Imported) -> None:
     rows = covered.rows.get("dialogs", [])
     units = covered.units["conversation_endpoints"]
-    exported = keeping.frame_of(store.spark, rows, storing.flagged_schema("dialogs")).drop(tables.REMOVE)
+    exported = frames.frame_of(store.spark, rows, storing.flagged_schema("dialogs")).drop(tables.REMOVE)
     names = [{"instance_name": instance, "database_name": name} for instance, name in units]
-    covering = keeping.frame_of(store.spark, names, StructType(INPUTS["services"].fields[:2]))
+    covering = frames.frame_of(store.spark, names, Schema(INPUTS["services"].fields[:2]))
     changes = conversing.dialog_changes(exported, store.frame("dialogs"), covering)
     counts = conversing.kinds(changes)
     counts["unchanged"] = len(rows) - counts["added"] - counts["changed"]
@@ -174,7 +173,7 @@ def _bring_messages(store: storing.Stored, covered: Covered, done: Imported) -> 
     for key in ("messages", "observed_routing"):
         rows = covered.rows.get(key, [])
         schema = storing.SCHEMAS[key]
-        unknown = conversing.unknown_rows(keeping.frame_of(store.spark, rows, schema), store.frame(key), key)
+        unknown = conversing.unknown_rows(frames.frame_of(store.spark, rows, schema), store.frame(key), key)
         added = unknown.count() if rows else 0
         if added and not done.is_dry_run:
             storing.merge(store, key, unknown, insert_only=True)

@@ -10,15 +10,14 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, StructField, StructType
 
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError
 from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
-from routing.schemas import INPUTS, KEPT, KEYS
-from routing.storage import keeping, tables
+from routing.schemas import INPUTS, KEPT, KEYS, Field, Kind, Schema
+from routing.storage import frames, tables
 from routing.storage.commits import is_local
 from routing.storage.locking import only_run
 
@@ -45,7 +44,7 @@ class Stored:
         """A table as it stands; columns that it lacks are null."""
         schema = SCHEMAS[key]
         if key not in self.snapshots:
-            return keeping.frame_of(self.spark, [], schema)
+            return frames.frame_of(self.spark, [], schema)
         return tables.with_columns_of(self.snapshots[key].read(self.spark), schema)
 
     def rows(self, key: str, instances: Sequence[str] | None = None) -> list[Row]:
@@ -55,7 +54,7 @@ class Stored:
         frame = self.frame(key)
         if instances is not None:
             frame = frame.where(F.col("instance_name").isin(list(instances)))
-        return keeping.rows_of(frame)
+        return frames.rows_of(frame)
 
 
 def stored(spark: SparkSession, config: Config, keys: Sequence[str]) -> Stored:
@@ -120,7 +119,7 @@ def put(store: Stored, key: str, changes: Changes) -> None:
     if changes:
         flagged = [{**row, tables.REMOVE: False} for row in changes.put]
         flagged += [{**row, tables.REMOVE: True} for row in changes.remove]
-        merge(store, key, keeping.frame_of(store.spark, flagged, flagged_schema(key)))
+        merge(store, key, frames.frame_of(store.spark, flagged, flagged_schema(key)))
 
 
 def merge(
@@ -144,7 +143,6 @@ def _commit(store: Stored, key: str) -> Iterator[None]:
     store.versions[key] = version
 
 
-def flagged_schema(key: str) -> StructType:
+def flagged_schema(key: str) -> Schema:
     """A table's columns, all of which may be null, and the flag of rows to be removed."""
-    flag = StructField(tables.REMOVE, BooleanType())
-    return StructType([*keeping.nullable(SCHEMAS[key]), flag])
+    return Schema((*SCHEMAS[key].optional(), Field(tables.REMOVE, Kind.BOOLEAN)))

@@ -18,21 +18,21 @@ from routing.messages.job import CheckedTables, Dialogs, Job, KeyPass, Options, 
 from routing.messages.lookups import configuration, facts
 from routing.messages.plan import routing_plan
 from routing.sessions import session
-from routing.storage import keeping
-from routing.storage.columns import collect
+from routing.storage import frames, keeping
+from routing.storage.frames import collect
 from routing.storage.joining import Broadcasts
 
 # A dialog's size in memory, roughly.
 _DIALOG = 350
 
 
-def check(frames: Mapping[str, DataFrame]) -> CheckedTables:
+def check(tables: Mapping[str, DataFrame]) -> CheckedTables:
     """Check conformed frames, and look through them meanwhile. Raises InputError."""
     # The faults come first: what else a faulty frame leads to is of no interest.
-    _, known = keeping.all_of(
-        frames["routes"].sparkSession, lambda: validate.check_rows(frames), lambda: facts(frames)
+    _, known = frames.all_of(
+        tables["routes"].sparkSession, lambda: validate.check_rows(tables), lambda: facts(tables)
     )
-    return CheckedTables(frames, known)
+    return CheckedTables(tables, known)
 
 
 def count_keys(

@@ -11,26 +11,23 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from routing.messages import ids
 from routing.rules.estate import Instance
-from routing.storage import keeping
-from routing.storage.columns import Columns, collect, instances_of
+from routing.schemas import ArrayOf, Field, Kind, Schema
+from routing.storage import frames, keeping
+from routing.storage.columns import Columns, instances_of
+from routing.storage.frames import collect
 from routing.storage.joining import small_side
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 # The database_name of the scope for what arrives over the network; no database has an empty name.
 FROM_NETWORK = ""
-_TEXT = StringType()
-_SCOPES = StructType(
-    [
-        StructField("instance_name", _TEXT),
-        StructField("database_name", _TEXT),
-        StructField("own_addresses", ArrayType(_TEXT)),
-    ]
+_TEXT = Kind.STRING
+_SCOPES = Schema(
+    (Field("instance_name", _TEXT), Field("database_name", _TEXT), Field("own_addresses", ArrayOf(_TEXT)))
 )
-_NAMES = StructType([StructField("wanted", _TEXT)])
+_NAMES = Schema((Field("wanted", _TEXT),))
 
 
 @dataclass(frozen=True)
@@ -62,14 +59,14 @@ class Configuration:
         """
         names = {*services, "", BROKER_CONFIGURATION_SERVICE}
         named = {"services": "name", "routes": "remote_service_name"}
-        frames = [self._naming(self.tables[key], column, names) for key, column in named.items()]
-        found = keeping.at_once(frames[0].sparkSession, collect, frames)
+        rows = [self._naming(self.tables[key], column, names) for key, column in named.items()]
+        found = frames.at_once(rows[0].sparkSession, collect, rows)
         return instances_of({**self.facts.small, **dict(zip(named, found, strict=True))})
 
     def _naming(self, rows: DataFrame, column: str, names: set[str]) -> DataFrame:
         if not self.facts.is_large:
             return rows
-        wanted = keeping.frame_of_tuples(rows.sparkSession, ((name,) for name in names), _NAMES)
+        wanted = frames.frame_of_tuples(rows.sparkSession, ((name,) for name in names), _NAMES)
         condition = F.coalesce(F.col(column), F.lit("")) == F.col("wanted")
         return rows.join(small_side(wanted), condition, how="left_semi")
 
@@ -98,7 +95,7 @@ def facts(tables: Mapping[str, DataFrame]) -> Facts:
     is_transport = F.bool_or(ids.is_transport(F.col("address")))
     found = routes.agg(F.count(F.lit(1)).alias("routes"), is_transport.alias("has_transport"))
     keys = ("instances", "databases")
-    *small, row = keeping.at_once(routes.sparkSession, collect, [*(tables[key] for key in keys), found])
+    *small, row = frames.at_once(routes.sparkSession, collect, [*(tables[key] for key in keys), found])
     ((count, has_transport),) = row.rows("routes", "has_transport")
     return Facts(dict(zip(keys, small, strict=True)), int(count), bool(has_transport))
 
@@ -139,7 +136,7 @@ def _scopes(spark: SparkSession, known: Facts) -> DataFrame:
         for name, instance in instances_of(known.small).items()
         for database in (*instance.databases, FROM_NETWORK)
     ]
-    return keeping.frame_of_tuples(spark, rows, _SCOPES)
+    return frames.frame_of_tuples(spark, rows, _SCOPES)
 
 
 def _distinct(named: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.schemas import MESSAGES, PENDING_MESSAGES
+from routing.schemas import MESSAGES, PENDING_MESSAGES, Kind
 from routing.storage.conform import in_shape
 from routing.storage.joining import Side
 from routing.terms import Outcome
@@ -36,7 +36,7 @@ def try_first(messages: DataFrame) -> DataFrame:
 
 def _columns(messages: DataFrame, values: dict[str, Column]) -> DataFrame:
     """The columns of conformed messages, whose integers are bigint, and attempt."""
-    kinds = {f.name: "bigint" if f.dataType.simpleString() == "int" else f.dataType for f in MESSAGES}
+    kinds = {f.name: "bigint" if f.kind == Kind.INT else str(f.kind) for f in MESSAGES}
     kinds["attempt"] = "int"
     return messages.select(*(values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()))
 

@@ -13,32 +13,22 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
 
 from routing.messages.keying import KEY, key_of
 from routing.rules.deciding import Decision, Key, decide, signature
 from routing.rules.estate import ARRIVALS, Instance, Route
-from routing.schemas import ALTERNATIVE_ROUTES
-from routing.storage import keeping
+from routing.schemas import ALTERNATIVE_ROUTES, AnyKind, ArrayOf, Field, Kind, Schema
+from routing.storage import frames, keeping
 from routing.storage.columns import Columns
 
-_TEXT, _FLAG = StringType(), BooleanType()
+_TEXT, _FLAG = Kind.STRING, Kind.BOOLEAN
 # The fields of a choice. reads_address: the address is to be read from the message's service name.
 # counts_hops: HOP_LIMIT where no hops remain. asks, asks_msdb: step 4 is reached in the scope, or in msdb after
 # the message came back; with a pending request the choice stands, else a request is opened.
-_KINDS: dict[str, DataType] = {
+_KINDS: dict[str, AnyKind] = {
     "outcome": _TEXT,
     "reason": _TEXT,
-    "matching_step": IntegerType(),
+    "matching_step": Kind.INT,
     "broker_instance": _TEXT,
     "route_name": _TEXT,
     "address": _TEXT,
@@ -54,15 +44,15 @@ _KINDS: dict[str, DataType] = {
 CHOICE = tuple(_KINDS)
 # Times as numbers: so they are handed over as they are, whatever the zone of session and machine.
 _TIMES = ("valid_from", "valid_to")
-_KEY_FIELDS = [StructField(name, IntegerType() if name == "key_kind" else _TEXT) for name in KEY]
+_KEY_FIELDS = [Field(name, Kind.INT if name == "key_kind" else _TEXT) for name in KEY]
 _DECIDED_FIELDS = [
-    *(StructField(name, LongType()) for name in _TIMES),
-    StructField("choices", ArrayType(StructType([StructField(name, kind) for name, kind in _KINDS.items()]))),
+    *(Field(name, Kind.BIGINT) for name in _TIMES),
+    Field("choices", ArrayOf(Schema(tuple(Field(name, kind) for name, kind in _KINDS.items())))),
 ]
 # Rough sizes in memory: a row of the plan, a choice, an alternative route; a key beside its timeline's rows.
 _ROW, _CHOICE, _ALTERNATIVE, _OF_A_KEY = 300, 250, 120, 300
 TIMELINE = "timeline"
-_NUMBER = StructField(TIMELINE, IntegerType())
+_NUMBER = Field(TIMELINE, Kind.INT)
 
 Choices = list[tuple[Any, ...]]
 KeyRow = tuple[str, str, str, str, int]
@@ -126,9 +116,9 @@ def routing_plan(
         return Plan(_whole(spark, keys, numbers, made.timelines), None, size, made.uses)
     size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in made.timelines)
     numbered = ((*key, number) for key, number in zip(keys.rows(*KEY), numbers, strict=True))
-    of_keys = keeping.frame_of_tuples(spark, numbered, StructType([*_KEY_FIELDS, _NUMBER]))
+    of_keys = frames.frame_of_tuples(spark, numbered, Schema((*_KEY_FIELDS, _NUMBER)))
     rows = ((number, *row) for number, timeline in enumerate(made.timelines) for row in timeline.rows)
-    of_times = _read_times(keeping.frame_of_tuples(spark, rows, StructType([_NUMBER, *_DECIDED_FIELDS])))
+    of_times = _read_times(frames.frame_of_tuples(spark, rows, Schema((_NUMBER, *_DECIDED_FIELDS))))
     return Plan(keeper.cached(of_times), keeper.cached(of_keys), size, made.uses)
 
 
@@ -141,7 +131,7 @@ def _whole(
         for key, number in zip(keys.rows(*KEY), numbers, strict=True)
         for row in timelines[number].rows
     )
-    return _read_times(keeping.frame_of_tuples(spark, rows, StructType([*_KEY_FIELDS, *_DECIDED_FIELDS])))
+    return _read_times(frames.frame_of_tuples(spark, rows, Schema((*_KEY_FIELDS, *_DECIDED_FIELDS))))
 
 
 def _read_times(rows: DataFrame) -> DataFrame:

@@ -53,7 +53,7 @@ def findings(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 def _row_faults(key: str, frame: DataFrame) -> DataFrame:
     checks = [
-        check(_is_missing(field.name, field.dataType.simpleString()), f"{field.name} is missing")
+        check(_is_missing(field.name, str(field.kind)), f"{field.name} is missing")
         for field in schemas.INPUTS[key]
         if not field.nullable
     ]
@@ -176,7 +176,7 @@ def message_faults(instance_is_known: Column, database_is_known: Column) -> list
     """The rejection codes of a message row, each null where it does not apply, in the order of tables.md."""
     database = ids.empty_as_null(F.col("database_name"))
     codes = [
-        check(_is_missing(field.name, field.dataType.simpleString()), Rejection.missing(field.name))
+        check(_is_missing(field.name, str(field.kind)), Rejection.missing(field.name))
         for field in schemas.MESSAGES
         if not field.nullable
     ]

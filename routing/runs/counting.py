@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from routing.errors import InternalError
-from routing.storage.keeping import all_of
+from routing.storage.frames import all_of
 from routing.terms import Outcome, Reason, Word
 
 

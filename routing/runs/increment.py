@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from routing.config import Config, size_in_bytes
 from routing.messages import duplicates, pending
 from routing.runs.stages import Stages
-from routing.schemas import MESSAGES, OUTPUTS, ROUTE_REQUESTS
+from routing.schemas import MESSAGES, OUTPUTS, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.storage.appended import Appended, Known, appended, check_files
 from routing.storage.conform import conform, in_shape
 from routing.storage.joining import Broadcasts
@@ -185,7 +185,7 @@ def combine_rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts:
     if step.duplicates is None:
         return rows
     doubles = step.duplicates.withColumn("run_id", F.lit(run_id))
-    return rows.unionByName(in_shape(doubles, rows.schema))
+    return rows.unionByName(in_shape(doubles, REJECTED_MESSAGES))
 
 
 def still_pending(

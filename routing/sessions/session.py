@@ -70,10 +70,14 @@ def _small_local_run() -> dict[str, str]:
 
 def is_given() -> bool:
     """Whether a platform has prepared the session: spark-submit, Databricks, or a running context."""
+    if any(name in os.environ for name in _PLATFORMS):
+        return True
+    if "pyspark.sql" not in sys.modules:
+        # To ask for a session is no reason to import Spark.
+        return False
     from pyspark.sql import SparkSession
 
-    submitted = any(name in os.environ for name in _PLATFORMS)
-    return submitted or SparkSession.getActiveSession() is not None
+    return SparkSession.getActiveSession() is not None
 
 
 def start(settings: Mapping[str, str], *, verbose: bool = False, little_data: bool = False) -> SparkSession:

@@ -1,25 +1,23 @@
-"""Small tables as plain Python: columns in, from a DataFrame or from Arrow, and rows out, as either of them."""
+"""Small tables as columns of plain Python, and how Arrow's are read into them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BooleanType, DataType, StringType, StructType, TimestampType
-
 from routing.errors import InputError
 from routing.rules.estate import Instance, Route, estate_of
-from routing.schemas import INPUTS
-from routing.storage import keeping
-from routing.storage.conform import conform
+from routing.schemas import INPUTS, OPTIONAL_INPUTS
+from routing.storage import arrow
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.dataset
+    from pyspark.sql import DataFrame
 
-Table = Union[DataFrame, "pyarrow.Table"]
+Table = Union["DataFrame", "pyarrow.Table", "pyarrow.dataset.Dataset"]
+"""A table: a DataFrame of a classic session or of Spark Connect, an Arrow table, or files that Arrow reads."""
 Only = Mapping[str, Collection[Any]]
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
@@ -52,91 +50,53 @@ class Columns:
         return (dict(zip(names, row, strict=True)) for row in self.rows(*names))
 
 
-def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
-    """Input table ``key`` as columns; ``only`` are the values by column of which each row has one.
-
-    Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
-    """
-    if is_frame(table):
-        return _of_frame(conform(table, key), only or {})
-    return _of_arrow(table, key, only or {})
+def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
+    """Whether each wanted input table is given that must be. Raises InputError."""
+    given = set(tables)
+    missing = [key for key in wanted if key not in given and key not in OPTIONAL_INPUTS]
+    if missing:
+        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a table for each")
 
 
 def is_frame(table: Table) -> TypeGuard[DataFrame]:
     """Whether a table is Spark's, of a classic session or of Spark Connect, and not Arrow's."""
-    return isinstance(table, DataFrame) or hasattr(table, "sparkSession")
+    return hasattr(table, "sparkSession")
 
 
-def collect(frame: DataFrame) -> Columns:
-    """The rows of a small frame as columns, by Arrow where it is known."""
-    return _of_frame(frame, {})
+def spelled(table: Any) -> dict[str, str]:
+    """The columns of an Arrow table by their names in lower case: matched without case, as Spark does."""
+    return {name.lower(): name for name in table.schema.names}
 
 
-def _of_frame(frame: DataFrame, only: Only) -> Columns:
-    for name, values in only.items():
-        frame = frame.where(F.col(name).isin(list(values)))
-    frame = keeping.times_as_numbers(frame)
-    if keeping.has_arrow():
-        table = frame.toArrow()
-        return Columns({name: table[name].to_pylist() for name in table.column_names})
-    rows = frame.collect()
-    return Columns({name: [row[place] for row in rows] for place, name in enumerate(frame.columns)})
-
-
-def _of_arrow(table: Any, key: str, only: Only) -> Columns:
+def read_arrow(table: Any, key: str, condition: Any = None) -> Columns:
+    """The rows of an input table of Arrow for which a condition holds. Raises InputError."""
     import pyarrow
-    import pyarrow.compute
 
-    for name, values in only.items():
-        if name in table.column_names:
-            wanted = pyarrow.array(list(values), table.schema.field(name).type)
-            table = rows_where(table, pyarrow.compute.is_in(table[name], value_set=wanted, skip_nulls=True))
-    faults, found = [], {}
-    for field in INPUTS[key]:
-        kind = table.schema.field(field.name).type if field.name in table.column_names else pyarrow.null()
-        if pyarrow.types.is_null(kind):
-            if not field.nullable:
-                faults.append(f"required column {field.name} is missing")
-            found[field.name] = [None] * table.num_rows
-        elif not _is_accepted(kind, field.dataType):
-            faults.append(f"column {field.name} is {kind}, not {field.dataType.simpleString()}")
-        else:
-            found[field.name] = _values(table[field.name], field.dataType)
+    schema, names = INPUTS[key], spelled(table)
+    kinds = {n: table.schema.field(names[n]).type for n in schema.names if n in names}
+    there = {name for name, kind in kinds.items() if not pyarrow.types.is_null(kind)}
+    faults = []
+    for field in schema:
+        if field.name not in there:
+            faults += [] if field.nullable else [f"required column {field.name} is missing"]
+        elif not arrow.is_accepted(kinds[field.name], field.kind):
+            faults.append(f"column {field.name} is {kinds[field.name]}, not {field.kind}")
     if faults:
         raise InputError.wrong_columns(key, faults)
-    return Columns(found)
+    rows = select_arrow(table, [names[name] for name in schema.names if name in there], condition)
+    return Columns(
+        {
+            f.name: arrow.values_of(rows[names[f.name]], f.kind) if f.name in there else [None] * rows.num_rows
+            for f in schema
+        }
+    )
 
 
-def rows_where(table: pyarrow.Table, mask: pyarrow.ChunkedArray) -> pyarrow.Table:
-    """The rows of an Arrow table for which a mask is true."""
-    import pyarrow.compute
-
-    return table.take(pyarrow.compute.indices_nonzero(mask))
-
-
-def _is_accepted(kind: Any, wanted: DataType) -> bool:
-    from pyarrow import types
-
-    if isinstance(wanted, ArrayType):
-        is_list = types.is_list(kind) or types.is_large_list(kind)
-        return is_list and (types.is_null(kind.value_type) or _is_accepted(kind.value_type, wanted.elementType))
-    if isinstance(wanted, StringType):
-        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-    if isinstance(wanted, TimestampType):
-        return bool(types.is_timestamp(kind))
-    if isinstance(wanted, BooleanType):
-        return bool(types.is_boolean(kind))
-    return bool(types.is_signed_integer(kind))
-
-
-def _values(column: Any, wanted: DataType) -> list[Any]:
-    """Plain values; a time without a zone is UTC."""
-    import pyarrow
-
-    if isinstance(wanted, TimestampType):
-        column = column.cast(pyarrow.timestamp("us", column.type.tz), safe=False).cast(pyarrow.int64())
-    values: list[Any] = column.to_pylist()
-    return values
+def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
+    """Some columns of a table of Arrow, and the rows for which a condition holds."""
+    if hasattr(table, "to_table"):
+        return table.to_table(columns=list(names), filter=condition)
+    return (table if condition is None else table.filter(condition)).select(list(names))
 
 
 def instances_of(tables: Mapping[str, Columns]) -> dict[str, Instance]:
@@ -154,25 +114,3 @@ def routes_of(routes: Columns) -> Iterator[tuple[str, str, Route]]:
     """The routes of columns, each with its instance and database."""
     for instance, database, *row in routes.rows("instance_name", "database_name", *_ROUTE, *_BOUNDS):
         yield instance, database, Route.of_row(*row)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a known schema; times are aware, in UTC."""
-
-    schema: StructType
-    rows: tuple[Mapping[str, Any], ...]
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def to_arrow(self) -> pyarrow.Table:
-        """The rows as an Arrow table."""
-        return keeping.arrow_of(self.rows, self.schema)
-
-    def to_spark(self, spark: SparkSession) -> DataFrame:
-        """The rows as a DataFrame."""
-        return keeping.frame_of(spark, self.rows, self.schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,19 +22,12 @@ from pyspark.sql.types import (
 )
 
 from routing.errors import InputError
-from routing.schemas import INPUTS, OPTIONAL_INPUTS
+from routing.schemas import INPUTS, AnyKind, ArrayOf, Kind, Schema
+from routing.storage.columns import check_given
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _TEXTS = ("string", "char", "varchar")
 _MICROSECONDS_A_DAY = 86_400_000_000
-
-
-def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
-    """Whether each wanted input table is given that must be. Raises InputError."""
-    given = set(tables)
-    missing = [key for key in wanted if key not in given and key not in OPTIONAL_INPUTS]
-    if missing:
-        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a table for each")
 
 
 def conform_all(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
@@ -57,22 +50,20 @@ def conform(frame: DataFrame, key: str) -> DataFrame:
         raise InputError.wrong_columns(key, faults)
     return frame.select(
         *(
-            _convert(F.col(f"`{field.name}`"), found.get(field.name, NullType()), field.dataType).alias(field.name)
+            _convert(F.col(f"`{field.name}`"), found.get(field.name, NullType()), field.kind).alias(field.name)
             for field in schema
         )
     )
 
 
-def in_shape(rows: DataFrame, shape: StructType, values: Mapping[str, Column] | None = None) -> DataFrame:
+def in_shape(rows: DataFrame, shape: Schema, values: Mapping[str, Column] | None = None) -> DataFrame:
     """Rows in the columns and types of a schema; ``values`` are the columns that are not simply there by name."""
     given = values or {}
     # Types as text: pyspark hands over any other form of them by way of JSON and the session, five calls for one.
-    return rows.select(
-        *(given.get(f.name, F.col(f.name)).cast(f.dataType.simpleString()).alias(f.name) for f in shape)
-    )
+    return rows.select(*(given.get(f.name, F.col(f.name)).cast(str(f.kind)).alias(f.name) for f in shape))
 
 
-def no_rows(spark: SparkSession, shape: StructType) -> DataFrame:
+def no_rows(spark: SparkSession, shape: Schema) -> DataFrame:
     """An empty frame of a schema."""
     return in_shape(spark.range(0), shape, {name: F.lit(None) for name in shape.names})
 
@@ -86,35 +77,35 @@ def column_faults(found: StructType, key: str) -> list[str]:
         if isinstance(kind, NullType):
             if not field.nullable:
                 faults.append(f"required column {field.name} is missing")
-        elif not _is_accepted(kind, field.dataType):
-            faults.append(f"column {field.name} is {kind.simpleString()}, not {field.dataType.simpleString()}")
+        elif not _is_accepted(kind, field.kind):
+            faults.append(f"column {field.name} is {kind.simpleString()}, not {field.kind}")
     return faults
 
 
-def _is_accepted(found: DataType, wanted: DataType) -> bool:
-    if isinstance(wanted, IntegerType | LongType):
+def _is_accepted(found: DataType, wanted: AnyKind) -> bool:
+    if wanted in (Kind.INT, Kind.BIGINT):
         return isinstance(found, _INTEGERS)
-    if isinstance(wanted, StringType):
+    if wanted == Kind.STRING:
         return found.typeName() in _TEXTS
-    if isinstance(wanted, TimestampType):
+    if wanted == Kind.TIMESTAMP:
         return isinstance(found, TimestampType | TimestampNTZType)
-    if isinstance(wanted, ArrayType):
+    if isinstance(wanted, ArrayOf):
         return isinstance(found, ArrayType) and (
-            isinstance(found.elementType, NullType) or _is_accepted(found.elementType, wanted.elementType)
+            isinstance(found.elementType, NullType) or _is_accepted(found.elementType, wanted.element)
         )
-    return isinstance(wanted, BooleanType) and isinstance(found, BooleanType)
+    return wanted == Kind.BOOLEAN and isinstance(found, BooleanType)
 
 
-def _convert(column: Column, found: DataType, wanted: DataType) -> Column:
-    kind = LongType() if isinstance(wanted, IntegerType) else wanted
+def _convert(column: Column, found: DataType, wanted: AnyKind) -> Column:
+    kind = str(Kind.BIGINT if wanted == Kind.INT else wanted)
     if isinstance(found, NullType):
         return F.lit(None).cast(kind)
     if isinstance(found, TimestampNTZType):
         return _as_utc(column)
-    if isinstance(wanted, StringType):
+    if wanted == Kind.STRING:
         return _plain_text(column, found)
-    if isinstance(wanted, ArrayType) and isinstance(found, ArrayType):
-        return F.transform(column.cast(wanted), lambda element: _plain_text(element, found.elementType))
+    if isinstance(found, ArrayType):
+        return F.transform(column.cast(kind), lambda element: _plain_text(element, found.elementType))
     return column.cast(kind)
 
 

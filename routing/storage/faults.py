@@ -11,10 +11,8 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pyspark.sql.types import StringType
-
 from routing.rules import text
-from routing.schemas import INPUTS, KEYS
+from routing.schemas import INPUTS, KEYS, Kind
 from routing.storage.columns import Columns
 from routing.terms import ZERO_GUID
 
@@ -77,7 +75,7 @@ def _missing(key: str, columns: Columns) -> Iterator[tuple[int, str]]:
     """Required values that are null, or empty text."""
     for field in INPUTS[key]:
         if not field.nullable:
-            absent = (None, "") if isinstance(field.dataType, StringType) else (None,)
+            absent = (None, "") if field.kind == Kind.STRING else (None,)
             for place in _places(columns.values[field.name], absent):
                 yield place, f"{field.name} is missing"
 

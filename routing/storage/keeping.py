@@ -5,43 +5,24 @@ Planning the scan of a small table, which each pass would do anew, takes longer 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import datetime, timedelta, timezone
-from functools import cache, reduce
-from itertools import islice
-from typing import Any, TypeVar
+from functools import reduce
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructField, StructType
 
 from routing.sessions import session
+from routing.storage.frames import at_once, has_arrow, nullable
 
-T = TypeVar("T")
-R = TypeVar("R")
 # Up to this many rows, of this many bytes of text each, a frame is carried by the driver: 80 MB at most.
 HELD_ROWS, HELD_BYTES = 20_000, 4_000
 # The same for the client of Spark Connect, where nothing can be kept elsewhere.
 CLIENT_ROWS = 200_000
 _OF_ANY_SIZE = (StringType, BinaryType, ArrayType, MapType, StructType)
 _IS_LONG = "_is_long"
-_PART = 50_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Keeper:
@@ -161,154 +142,6 @@ def hold_together(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     return dict(zip(frames, at_once(spark, hold, list(frames.values())), strict=True))
 
 
-def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """What a function makes of each item, in their order, all at the same time.
-
-    A small query keeps a fraction of a machine busy: most of its time is planning. One after the other where
-    pyspark cannot hand its session to a thread (before 4.0).
-    """
-    if not has_arrow() or len(items) < 2:
-        return [work(item) for item in items]
-    from pyspark import inheritable_thread_target
-
-    # One for each item: what they inherit is a copy of this thread's properties, which two must not share.
-    threads = [inheritable_thread_target(spark)(work) for _ in items]
-    with ThreadPoolExecutor(len(items)) as pool:
-        return list(pool.map(lambda thread, item: thread(item), threads, items))
-
-
-def all_of(spark: SparkSession, *parts: Callable[[], Any]) -> list[Any]:
-    """What each of several functions returns, by `at_once`; of several errors the one of the first of them."""
-    return at_once(spark, lambda part: part(), parts)
-
-
-def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """The rows of a small frame in its order, times aware and UTC whatever the zone of session and machine."""
-    times = _times_of(frame)
-    rows = [row.asDict(recursive=True) for row in times_as_numbers(frame).collect()]
-    for row in rows:
-        row.update({name: None if row[name] is None else moment_of(row[name]) for name in times})
-    return rows
-
-
-def times_as_numbers(frame: DataFrame) -> DataFrame:
-    """A frame with its times as microseconds since 1970: a collected timestamp is in the zone of this machine."""
-    times = _times_of(frame)
-    return frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
-
-
-def _times_of(frame: DataFrame) -> list[str]:
-    return [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
-
-
-def moment_of(micros: int) -> datetime:
-    """Microseconds since 1970 as an aware UTC time, exact."""
-    return _EPOCH + timedelta(microseconds=micros)
-
-
-def micros_of(time: datetime) -> int:
-    """The same the other way round; a time without a zone is UTC."""
-    return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
-
-
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
     """An Arrow table as a DataFrame; everything may be null, for Arrow refuses a null struct of other fields."""
     return spark.createDataFrame(rows, nullable(schema))
-
-
-def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
-    """Rows of plain Python as a DataFrame of a schema; keys left out are null, times must be aware.
-
-    By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
-    workers, in every job that uses them.
-    """
-    rows = list(rows)
-    if rows and has_arrow():
-        return spark.createDataFrame(arrow_of(rows, schema), schema)
-    return spark.createDataFrame([_as_tuple(row, schema) for row in rows], schema)
-
-
-def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: StructType) -> DataFrame:
-    """Rows of plain Python, in the order of a schema, as a DataFrame; times are not taken.
-
-    Some at a time, so that many rows are not as a whole objects of Python.
-    """
-    if not has_arrow():
-        return spark.createDataFrame(list(rows), schema)
-    import pyarrow
-
-    kinds = pyarrow.schema([pyarrow.field(field.name, _arrow(field.dataType)) for field in schema])
-    batches, rest = [], iter(rows)
-    while part := list(islice(rest, _PART)):
-        columns = zip(*part, strict=True)
-        arrays = [pyarrow.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
-        batches.append(pyarrow.record_batch(arrays, schema=kinds))
-    return spark.createDataFrame(pyarrow.Table.from_batches(batches, kinds), schema)
-
-
-def _as_tuple(row: Mapping[str, Any], schema: StructType) -> tuple[Any, ...]:
-    return tuple(row.get(field.name) for field in schema)
-
-
-def arrow_of(rows: Iterable[Mapping[str, Any]], schema: StructType) -> Any:
-    """Rows of plain Python as an Arrow table of a schema, as `frame_of` takes them."""
-    import pyarrow
-
-    rows = list(rows)
-    arrays = [
-        pyarrow.array([_entries(row.get(f.name), f.dataType) for row in rows], _arrow(f.dataType)) for f in schema
-    ]
-    return pyarrow.table(arrays, names=schema.names)
-
-
-def _entries(value: Any, kind: DataType) -> Any:
-    """A value as Arrow takes it: a map is a list of its entries."""
-    return list(value.items()) if isinstance(kind, MapType) and value is not None else value
-
-
-def _arrow(kind: DataType) -> Any:
-    import pyarrow
-
-    if isinstance(kind, ArrayType):
-        return pyarrow.list_(_arrow(kind.elementType))
-    if isinstance(kind, MapType):
-        return pyarrow.map_(_arrow(kind.keyType), _arrow(kind.valueType))
-    if isinstance(kind, StructType):
-        return pyarrow.struct([pyarrow.field(field.name, _arrow(field.dataType)) for field in kind])
-    types: dict[DataType, Any] = {
-        StringType(): pyarrow.string(),
-        BooleanType(): pyarrow.bool_(),
-        IntegerType(): pyarrow.int32(),
-        LongType(): pyarrow.int64(),
-        DoubleType(): pyarrow.float64(),
-        TimestampType(): pyarrow.timestamp("us", "UTC"),
-    }
-    return types[kind]
-
-
-def nullable(kind: Any) -> Any:
-    """A type in which every field and element may be null."""
-    if isinstance(kind, StructType):
-        return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in kind])
-    if isinstance(kind, ArrayType):
-        return ArrayType(nullable(kind.elementType), True)
-    return kind
-
-
-@cache
-def has_arrow() -> bool:
-    """Whether rows can be taken and given back as they are: from pyspark 4.0, with the pyarrow that it needs.
-
-    Platforms have brought `toArrow` to 3.5 as well, but not what goes with it.
-    """
-    from pyspark import __version__
-
-    if int(__version__.split(".")[0]) < 4:
-        return False
-    from pyspark.sql.pandas.utils import require_minimum_pyarrow_version
-
-    try:
-        require_minimum_pyarrow_version()
-    except ImportError:
-        return False
-    return True

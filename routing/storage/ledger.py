@@ -16,9 +16,10 @@ from pyspark.sql import functions as F
 from routing import schemas
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError, first_sentence
-from routing.storage import commits, details, keeping, statements, tables
+from routing.storage import commits, details, frames, statements, tables
 from routing.storage.protocol import Commit, LastRun, Mark
 from routing.storage.releases import check_release, refuse_newer
+from routing.storage.times import moment_of
 
 # In a session that takes the setting it marks the commit of a statement that has no options of its own.
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -87,7 +88,7 @@ class DeltaTables:
 
     def record(self, row: Mapping[str, Any], mark: Mark, turn: int) -> bool:
         """Add the row of a run; False where another run has had this turn."""
-        frame = keeping.frame_of(self.spark, [row], schemas.RUNS)
+        frame = frames.frame_of(self.spark, [row], schemas.RUNS)
         how = tables.Write(mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn)
         self._put("runs", frame, how)
         self._is_recorded = any(found.mark == mark for found in self.latest("runs"))
@@ -97,7 +98,7 @@ class DeltaTables:
         location = self.config.output[key]
         if location.is_name and self.newest(key) is None:
             # A catalog that makes a table together with its rows does not mark that commit.
-            tables.create_if_missing(self.spark, key, location, keeping.nullable(rows.schema))
+            tables.create_if_missing(self.spark, key, location, schemas.OUTPUTS[key].optional())
         tables.put(rows, key, location, how)
         self.lacking.discard(key)
 
@@ -159,7 +160,7 @@ def _last_of(table: DataFrame, version: int, runs: str, run_id: str | None) -> L
     found = told["last"].asDict(recursive=True)
     settings = json.loads(found.pop("settings"))
     return LastRun(
-        finished_at=keeping.moment_of(found.pop("finished")),
+        finished_at=moment_of(found.pop("finished")),
         runs=settings["output"]["runs"],
         messages=settings["tables"]["messages"],
         read_at=version,

@@ -10,9 +10,8 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
-
 from routing.config import Location
+from routing.schemas import AnyKind, ArrayOf, Field, MapOf, Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
@@ -56,20 +55,20 @@ def _literal(text: str) -> Sql:
     return Sql("'" + escaped + "'")
 
 
-def _kind(kind: DataType) -> Sql:
+def _kind(kind: AnyKind) -> Sql:
     """A type as SQL writes it, names of nested fields quoted."""
-    if isinstance(kind, ArrayType):
-        return _sql("array<{element}>", element=_kind(kind.elementType))
-    if isinstance(kind, MapType):
-        return _sql("map<{key}, {value}>", key=_kind(kind.keyType), value=_kind(kind.valueType))
-    if isinstance(kind, StructType):
-        fields = (_sql("{name}: {kind}", name=quoted(f.name), kind=_kind(f.dataType)) for f in kind)
+    if isinstance(kind, ArrayOf):
+        return _sql("array<{element}>", element=_kind(kind.element))
+    if isinstance(kind, MapOf):
+        return _sql("map<{key}, {value}>", key=_kind(kind.key), value=_kind(kind.value))
+    if isinstance(kind, Schema):
+        fields = (_sql("{name}: {kind}", name=quoted(f.name), kind=_kind(f.kind)) for f in kind)
         return _sql("struct<{fields}>", fields=_join(fields))
-    return Sql(kind.simpleString())
+    return Sql(str(kind))
 
 
-def _column(field: StructField) -> Sql:
-    return _sql("{name} {kind}", name=quoted(field.name), kind=_kind(field.dataType))
+def _column(field: Field) -> Sql:
+    return _sql("{name} {kind}", name=quoted(field.name), kind=_kind(field.kind))
 
 
 def read_named(reader: DataFrameReader, location: Location) -> DataFrame:
@@ -106,7 +105,7 @@ def restore(spark: SparkSession, location: Location, version: int) -> None:
     spark.sql(text).collect()
 
 
-def create_table(spark: SparkSession, location: Location, schema: StructType) -> None:
+def create_table(spark: SparkSession, location: Location, schema: Schema) -> None:
     """Make an empty Delta table, if there is none."""
     columns = _join(
         _column(field) if field.nullable else _sql("{column} NOT NULL", column=_column(field)) for field in schema
@@ -115,7 +114,7 @@ def create_table(spark: SparkSession, location: Location, schema: StructType) ->
     spark.sql(_sql("CREATE TABLE IF NOT EXISTS {table} ({columns}) USING DELTA", table=table, columns=columns))
 
 
-def add_columns(spark: SparkSession, location: Location, fields: Iterable[StructField]) -> None:
+def add_columns(spark: SparkSession, location: Location, fields: Iterable[Field]) -> None:
     """Give a table further columns, which may be null."""
     columns = _join(_column(field) for field in fields)
     spark.sql(_sql("ALTER TABLE {table} ADD COLUMNS ({columns})", table=sql_name(location), columns=columns))

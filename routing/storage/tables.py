@@ -12,6 +12,7 @@ from pyspark.sql.types import CharType, DataType, StringType, StructType, Varcha
 
 from routing.config import Location
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
+from routing.schemas import AnyKind, Kind, Schema
 from routing.storage import commits, statements
 
 # Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
@@ -65,7 +66,7 @@ def snapshots(spark: SparkSession, tables: Mapping[str, Location]) -> dict[str, 
     return found
 
 
-def check_output(spark: SparkSession, key: str, location: Location, schema: StructType) -> bool:
+def check_output(spark: SparkSession, key: str, location: Location, schema: Schema) -> bool:
     """Refuse a location that holds anything but a table of this schema, before a run begins.
 
     Columns that may be null may be missing, as in a table of an older release: the next write adds them. Returns
@@ -94,29 +95,30 @@ def check_writable(key: str, location: Location) -> None:
         raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
 
 
-def lacks(found: StructType, wanted: StructType) -> list[str] | None:
+def lacks(found: StructType, wanted: Schema) -> list[str] | None:
     """The columns, all of which may be null, that keep one table from being of a schema; None where more does."""
     missing = [field for field in wanted if field.nullable and field.name not in found.names]
-    return None if differences(StructType([*found, *missing]), wanted) else [field.name for field in missing]
+    rest = Schema(tuple(field for field in wanted if field not in missing))
+    return None if differences(found, rest) else [field.name for field in missing]
 
 
-def differences(found: StructType, wanted: StructType) -> list[str]:
+def differences(found: StructType, wanted: Schema) -> list[str]:
     """What keeps a table of one schema from being one of another, a text each; empty where nothing does."""
     types = {field.name: field.dataType.simpleString() for field in found}
     names = {field.name for field in wanted}
     faults = [
-        f"column {field.name} is {types.get(field.name, 'missing')}, not {field.dataType.simpleString()}"
+        f"column {field.name} is {types.get(field.name, 'missing')}, not {field.kind}"
         for field in wanted
-        if types.get(field.name) != field.dataType.simpleString()
+        if types.get(field.name) != str(field.kind)
     ]
     return faults + [f"column {name} is unknown" for name in types if name not in names]
 
 
-def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:
+def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
     """A table's rows in the columns of a schema; those that the table lacks are null."""
     from pyspark.sql import functions as F
 
-    nulls = {field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in rows.columns}
+    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in rows.columns}
     return rows.select(*(nulls.get(name, F.col(statements.quoted(name))).alias(name) for name in schema.names))
 
 
@@ -159,7 +161,7 @@ def overwrite(rows: DataFrame, key: str, location: Location, metadata: str) -> N
     put(rows, key, location, Write(metadata, adds=False))
 
 
-def create_if_missing(spark: SparkSession, key: str, location: Location, schema: StructType) -> None:
+def create_if_missing(spark: SparkSession, key: str, location: Location, schema: Schema) -> None:
     """Make a table of this schema where there is none, and add the columns that an existing one lacks.
 
     Raises StorageError.
@@ -202,20 +204,20 @@ def merge(
         raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
 
 
-def cannot_hold(found: StructType, wanted: StructType) -> list[str]:
+def cannot_hold(found: StructType, wanted: Schema) -> list[str]:
     """The columns of a table that rows of the wanted schema cannot be written to, a text each."""
     types = {field.name: field.dataType for field in found}
     return [
-        f"column {field.name} is {types[field.name].simpleString()}, not {field.dataType.simpleString()}"
+        f"column {field.name} is {types[field.name].simpleString()}, not {field.kind}"
         for field in wanted
-        if field.name in types and not _holds(types[field.name], field.dataType)
+        if field.name in types and not _holds(types[field.name], field.kind)
     ]
 
 
-def _holds(found: DataType, wanted: DataType) -> bool:
-    if isinstance(wanted, StringType):
+def _holds(found: DataType, wanted: AnyKind) -> bool:
+    if wanted == Kind.STRING:
         return isinstance(found, StringType | CharType | VarcharType)
-    return found.simpleString() in (wanted.simpleString(), _WIDER.get(wanted.simpleString()))
+    return found.simpleString() in (str(wanted), _WIDER.get(str(wanted)))
 
 
 def read_text(spark: SparkSession, uri: str) -> str:

@@ -24,9 +24,10 @@ def test_naive_and_resolve_follow_every_rule_of_the_subset(spark: SparkSession) 
     import routing
     from benchmarks.naive import resolved_routes
     from routing.schemas import RESOLVED_ROUTES
+    from routing.storage.kinds import spark_schema
 
     inputs = frames(spark, TABLES)
-    assert _sorted(resolved_routes(inputs, RESOLVED_ROUTES)) == EXPECTED
+    assert _sorted(resolved_routes(inputs, spark_schema(RESOLVED_ROUTES))) == EXPECTED
     resolution = routing.resolve(spark, inputs)
     assert _sorted(resolution.resolved_routes) == EXPECTED
     resolution.unpersist()

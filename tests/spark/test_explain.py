@@ -30,10 +30,10 @@ BROKEN = "broken"
 def arrow(tables: Tables) -> dict[str, Any]:
     """Rows as Arrow tables; columns left out are null."""
     from routing.schemas import INPUTS
-    from routing.storage.keeping import arrow_of
+    from routing.storage.arrow import table_of
 
     rows = {key: [{name: moment(value) for name, value in row.items()} for row in tables[key]] for key in tables}
-    return {key: arrow_of(rows[key], INPUTS[key]) for key in tables}
+    return {key: table_of(rows[key], INPUTS[key]) for key in tables}
 
 
 def _crowded() -> Tables:

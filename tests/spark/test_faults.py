@@ -48,8 +48,7 @@ def random_tables() -> Tables:
 
     rng = random.Random(SEED)
     return {
-        key: [{f.name: _value(rng, f.name, f.dataType.simpleString()) for f in INPUTS[key]} for _ in range(ROWS)]
-        for key in KEYS
+        key: [{f.name: _value(rng, f.name, str(f.kind)) for f in INPUTS[key]} for _ in range(ROWS)] for key in KEYS
     }
 
 
@@ -66,9 +65,9 @@ def _utc(spark: SparkSession) -> Iterator[None]:
 def test_faults_are_those_that_spark_finds(spark: SparkSession) -> None:
     from routing.messages import validate
     from routing.schemas import KEYS
-    from routing.storage.columns import columns_of
     from routing.storage.conform import conform
     from routing.storage.faults import findings
+    from routing.storage.inputs import columns_of
 
     tables = {key: frame for key, frame in frames(spark, random_tables()).items() if key in KEYS}
     expected = validate.findings({key: conform(frame, key) for key, frame in tables.items()}).collect()

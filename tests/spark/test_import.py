@@ -113,6 +113,7 @@ def steps(spark: SparkSession, config: Config, tmp_path_factory: pytest.TempPath
     from routing.schemas import DIALOGS
     from routing.schemas import ROUTES as ROUTES_SCHEMA
     from routing.storage import tables
+    from routing.storage.kinds import spark_schema
 
     folder = tmp_path_factory.mktemp("exports")
     locations = {**config.tables, **config.kept}
@@ -128,7 +129,7 @@ def steps(spark: SparkSession, config: Config, tmp_path_factory: pytest.TempPath
     ]
     store(frame_of(spark, known, DIALOGS), Path(str(locations["dialogs"])))
     # Somebody's table without history and with a column of their own, of an instance that is never imported.
-    theirs = StructType([*ROUTES_SCHEMA.fields[:8], StructField("note", StringType())])
+    theirs = StructType([*spark_schema(ROUTES_SCHEMA).fields[:8], StructField("note", StringType())])
     other = {
         "instance_name": "OTHER",
         "database_name": "Shop",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.storage import keeping
+from routing.storage import frames, keeping
 from tests.frames import frame_of
 
 if TYPE_CHECKING:
@@ -33,24 +33,24 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
     monkeypatch.setattr(keeping, "HELD_ROWS", 2)
-    frames = {
+    given = {
         "routes": frame_of(spark, ROUTES, ROUTES_SCHEMA).coalesce(1),
         "instances": frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1),
     }
-    held = keeping.hold_together(frames)
+    held = keeping.hold_together(given)
     assert list(held) == ["routes", "instances"]
-    assert keeping.rows_of(held["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
+    assert frames.rows_of(held["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
     # Two rows are as many as are held.
-    assert held["instances"] is frames["instances"]
-    assert (held["routes"] is frames["routes"]) is not keeping.has_arrow()
+    assert held["instances"] is given["instances"]
+    assert (held["routes"] is given["routes"]) is not frames.has_arrow()
     with keeping.Keeper() as keeper:
-        kept = {key: keeper.keep(frame) for key, frame in frames.items()}
-        assert keeping.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
-        assert keeping.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
+        kept = {key: keeper.keep(frame) for key, frame in given.items()}
+        assert frames.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+        assert frames.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
         assert [frame is kept["instances"] for frame in keeper.frames] == [True]
         assert kept["instances"].storageLevel.useMemory
     assert not keeper.frames
-    assert not frames["instances"].storageLevel.useMemory
+    assert not given["instances"].storageLevel.useMemory
 
 
 def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,10 +68,10 @@ def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyP
         short = {**row, "instance_name": row["instance_name"][:5], "addresses": None}
         long = {**row, "instance_name": row["instance_name"] + "x"}
         few, many = (frame_of(spark, [short, last], INSTANCES_SCHEMA).coalesce(1) for last in (short, long))
-        assert (keeping.hold(few) is few) is not keeping.has_arrow(), what
+        assert (keeping.hold(few) is few) is not frames.has_arrow(), what
         assert keeping.hold(many) is many, what
         with keeping.Keeper() as keeper:
-            assert keeping.rows_of(keeper.keep(many)) == _whole([short, long], names), what
+            assert frames.rows_of(keeper.keep(many)) == _whole([short, long], names), what
             assert keeper.frames, what
 
 
@@ -84,14 +84,14 @@ def test_a_client_of_spark_connect_takes_no_rows_without_bound(
     monkeypatch.setattr(session, "is_connect", lambda spark: True)
     monkeypatch.setattr(keeping, "HELD_ROWS", 2)
     monkeypatch.setattr(keeping, "CLIENT_ROWS", 3)
-    for has_arrow in {False, keeping.has_arrow()}:
+    for has_arrow in {False, frames.has_arrow()}:
         monkeypatch.setattr(keeping, "has_arrow", lambda known=has_arrow: known)
         three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
         four = frame_of(spark, [*INSTANCES, INSTANCES[0]], INSTANCES_SCHEMA).coalesce(1)
         with keeping.Keeper() as keeper:
             kept = keeper.keep(three)
             assert kept is not three
-            assert keeping.rows_of(kept) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+            assert frames.rows_of(kept) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
             assert keeper.keep(four) is four
             assert not keeper.frames
 
@@ -138,7 +138,7 @@ def test_what_outlives_a_block_is_released_only_when_that_fails(
 
 
 def test_at_once_keeps_the_order_and_tells_what_failed(spark: SparkSession) -> None:
-    assert keeping.at_once(spark, lambda n: n * n, [3, 1, 2]) == [9, 1, 4]
-    assert keeping.at_once(spark, str, []) == []
+    assert frames.at_once(spark, lambda n: n * n, [3, 1, 2]) == [9, 1, 4]
+    assert frames.at_once(spark, str, []) == []
     with pytest.raises(ZeroDivisionError):
-        keeping.at_once(spark, lambda n: 1 // n, [1, 0])
+        frames.at_once(spark, lambda n: 1 // n, [1, 0])

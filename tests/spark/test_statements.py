@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.config import Location
+from routing.schemas import ArrayOf, Field, Kind, MapOf, Schema
 from routing.storage import statements
 from tests.frames import frame_of
 from tests.hostile import CONTROL, NAMES, QUOTES
@@ -19,24 +20,24 @@ pytestmark = pytest.mark.core
 
 
 def test_a_table_has_the_columns_of_its_schema_whatever_their_names(spark: SparkSession, tmp_path: Path) -> None:
-    from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructField, StructType
+    from routing.storage.kinds import spark_schema
 
-    nested = StructType([StructField("x`:int>", StringType()), StructField("a.b", LongType())])
-    schema = StructType(
-        [
-            StructField("a`b", IntegerType(), nullable=False),
-            StructField("x.y", ArrayType(nested)),
-            StructField("--'\"", MapType(StringType(), LongType())),
-        ]
+    nested = Schema((Field("x`:int>", Kind.STRING), Field("a.b", Kind.BIGINT)))
+    schema = Schema(
+        (
+            Field("a`b", Kind.INT, nullable=False),
+            Field("x.y", ArrayOf(nested)),
+            Field("--'\"", MapOf(Kind.STRING, Kind.BIGINT)),
+        )
     )
-    later = StructField("`", nested)
+    later, number = Field("`", nested), Field("n", Kind.BIGINT)
     location = Location(str(tmp_path / "it's `quoted`"))
     statements.create_table(spark, location, schema)
-    statements.create_table(spark, location, StructType([later]))
-    assert spark.read.format("delta").load(location.text).schema == schema
-    statements.add_columns(spark, location, [later, StructField("n", LongType())])
+    statements.create_table(spark, location, Schema((later,)))
+    assert spark.read.format("delta").load(location.text).schema == spark_schema(schema)
+    statements.add_columns(spark, location, [later, number])
     found = spark.read.format("delta").load(location.text).schema
-    assert found == StructType([*schema, later, StructField("n", LongType())])
+    assert found == spark_schema(Schema((*schema, later, number)))
 
 
 def test_properties_hold_any_text(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyspark.sql.types import StructType, TimestampType
-
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known
-from routing.schemas import INPUTS
+from routing.schemas import INPUTS, Kind, Schema
 from routing.storage.columns import Columns
 from tests.frames import Tables, moment
 from tests.unit.rules.by_rules import micros
@@ -18,12 +16,14 @@ from tests.unit.rules.by_rules import micros
 Row = dict[str, Any]
 
 
-def columns_of_rows(rows: list[Row], schema: StructType) -> Columns:
+def columns_of_rows(rows: list[Row], schema: Schema) -> Columns:
     """Rows as the columns of a table; what is left out is null."""
+
+    kinds = {field.name: field.kind for field in schema}
 
     def value(row: Row, name: str) -> Any:
         found = row.get(name)
-        return micros(moment(found)) if isinstance(schema[name].dataType, TimestampType) else found
+        return micros(moment(found)) if kinds[name] == Kind.TIMESTAMP else found
 
     return Columns({name: [value(row, name) for row in rows] for name in schema.names})
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from routing.schemas import KEYS
-from routing.storage.columns import Columns, columns_of
+from routing.storage.columns import Columns
 from routing.storage.faults import findings, said, time_text
+from routing.storage.inputs import columns_of
 from tests.faulty_rows import faulty_rows
 from tests.frames import arrow, moment
 from tests.golden_texts import assert_golden

@@ -18,7 +18,7 @@ from routing.commands import lint as command
 from routing.errors import ConfigError, ContractError
 from routing.schemas import FINDINGS as FOUND
 from routing.schemas import ROUTE_COVERAGE
-from routing.storage.columns import Rows
+from routing.storage.rows import Rows
 from tests.golden_texts import assert_golden
 
 ROOT = Path(__file__).parents[2]

@@ -36,7 +36,7 @@ def _spoilt(tables: Tables) -> Iterator[tuple[str, Tables]]:
     for key in KEYS:
         first, *rest = tables[key]
         for field in INPUTS[key]:
-            for value in _OTHER.get(field.dataType.simpleString(), _TEXTS):
+            for value in _OTHER.get(str(field.kind), _TEXTS):
                 spoilt = {**first, field.name: value}
                 yield f"{key}.{field.name} {value!r}", {**tables, key: [spoilt, *rest]}
                 yield f"{key}.{field.name} {value!r} besides", {**tables, key: [spoilt, *tables[key]]}

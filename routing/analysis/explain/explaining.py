@@ -21,8 +21,9 @@ from routing.analysis.explain.verdicts import verdict_row
 from routing.config import Config
 from routing.schemas import EXPLAINED_STEPS, MESSAGES, RESOLVED_ROUTES
 from routing.sessions import session
-from routing.storage.columns import Columns, Rows, Table
-from routing.storage.keeping import micros_of
+from routing.storage.columns import Columns, Table
+from routing.storage.rows import Rows
+from routing.storage.times import micros_of
 
 
 @dataclass(frozen=True)

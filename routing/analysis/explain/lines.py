@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from routing.schemas import EXPLAINED_STEPS
-from routing.storage.keeping import moment_of
+from routing.storage.times import moment_of
 
 Line = dict[str, Any]
 # How many routes, databases or ids one list shows; the rest are counted.

@@ -11,17 +11,17 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from routing.analysis.explain.asked import Stored
 from routing.analysis.explain.known import Chunks, Row
 from routing.config import Config
 from routing.messages import validate
 from routing.rules import text
-from routing.schemas import INPUTS
-from routing.storage import keeping, tables
-from routing.storage.columns import Columns, Table, columns_of, is_frame, rows_where
-from routing.storage.conform import check_given, conform
+from routing.schemas import INPUTS, Field, Kind, Schema
+from routing.storage import frames, keeping, tables
+from routing.storage.columns import Columns, Table, check_given, is_frame
+from routing.storage.conform import conform
+from routing.storage.inputs import columns_of
 from routing.storage.joining import small_side
 
 _SHOWN_INSTANCES = 20
@@ -38,7 +38,7 @@ def frames_of(spark: SparkSession, settings: Config) -> dict[str, DataFrame]:
         return tables.snapshots(spark, {key: settings.tables[key]})[key].read(spark)
 
     named = [key for key in INPUTS if key in settings.tables]
-    return dict(zip(named, keeping.at_once(spark, frame, named), strict=True))
+    return dict(zip(named, frames.at_once(spark, frame, named), strict=True))
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,7 @@ def _of_conversation(dialogs: Table, conversation_id: str | None) -> Table:
         return dialogs.where(F.lower("conversation_id") == F.lit(mine))
     import pyarrow.compute
 
-    return rows_where(
-        dialogs, pyarrow.compute.equal(pyarrow.compute.ascii_lower(dialogs["conversation_id"]), mine)
-    )
+    return dialogs.filter(pyarrow.compute.ascii_lower(pyarrow.compute.field("conversation_id")) == mine)
 
 
 def _place(as_of: int | None) -> Column:
@@ -172,7 +170,7 @@ def _of_these(dialogs: Table, messages: Columns) -> Table:
     if not is_frame(dialogs):
         return dialogs
     ids = {text.fold(found) for found in messages.values["conversation_id"] if text.is_guid(found)}
-    shape = StructType([StructField("wanted", StringType())])
-    wanted = keeping.frame_of(dialogs.sparkSession, [{"wanted": found} for found in sorted(ids)], shape)
+    shape = Schema((Field("wanted", Kind.STRING),))
+    wanted = frames.frame_of(dialogs.sparkSession, [{"wanted": found} for found in sorted(ids)], shape)
     # As many as a chunk has messages.
     return dialogs.join(small_side(wanted), F.lower("conversation_id") == F.col("wanted"), how="left_semi")

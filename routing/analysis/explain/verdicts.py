@@ -7,7 +7,7 @@ from typing import Any
 from routing.analysis.explain.judging import Asked, Judged
 from routing.rules.estate import Route
 from routing.rules.resolving import Message, Verdict
-from routing.storage.keeping import moment_of
+from routing.storage.times import moment_of
 
 # The run_id of verdicts: no run wrote them.
 RUN_ID = "explain"

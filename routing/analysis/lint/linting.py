@@ -15,8 +15,9 @@ from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
 from routing.analysis.lint.probing import answers_of
 from routing.analysis.lint.resolved import changed_picks, used_routes
 from routing.schemas import FINDINGS, ROUTE_COVERAGE
-from routing.storage.columns import Rows, Table
-from routing.storage.keeping import micros_of
+from routing.storage.columns import Table
+from routing.storage.rows import Rows
+from routing.storage.times import micros_of
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from routing.schemas import INPUTS, KEYS, OPTIONAL_INPUTS
-from routing.storage.columns import Columns, Table, columns_of, is_frame
-from routing.storage.conform import check_given, conform
+from routing.storage.columns import Columns, Table, check_given, is_frame
+from routing.storage.conform import conform
+from routing.storage.inputs import columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.storage.columns import Table, collect, is_frame
+from routing.storage.columns import Table, is_frame
+from routing.storage.frames import collect
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:

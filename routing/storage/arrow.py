@@ -1,0 +1,71 @@
+"""Rows of plain Python as Arrow tables, and what columns of Arrow are accepted for a table's (tables.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from routing.schemas import AnyKind, ArrayOf, Kind, MapOf, Schema
+from routing.storage.kinds import arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> pyarrow.Table:
+    """Rows of plain Python as an Arrow table of a schema; keys left out are null, times must be aware."""
+    import pyarrow
+
+    rows = list(rows)
+    kinds = arrow_schema(schema)
+    arrays = [
+        pyarrow.array([_entries(row.get(field.name), field.kind) for row in rows], kind.type)
+        for field, kind in zip(schema, kinds, strict=True)
+    ]
+    return pyarrow.table(arrays, names=schema.names)
+
+
+def _entries(value: Any, kind: AnyKind) -> Any:
+    """A value as Arrow takes it: a map is a list of its entries."""
+    return list(value.items()) if isinstance(kind, MapOf) and value is not None else value
+
+
+def is_accepted(found: Any, wanted: AnyKind) -> bool:
+    """Whether values of a type of Arrow are taken for a column."""
+    from pyarrow import types
+
+    if isinstance(wanted, ArrayOf):
+        is_list = types.is_list(found) or types.is_large_list(found)
+        return is_list and (types.is_null(found.value_type) or is_accepted(found.value_type, wanted.element))
+    if isinstance(wanted, MapOf):
+        return bool(types.is_map(found))
+    if wanted == Kind.STRING:
+        return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
+    if wanted == Kind.TIMESTAMP:
+        return bool(types.is_timestamp(found))
+    if wanted == Kind.BOOLEAN:
+        return bool(types.is_boolean(found))
+    return bool(types.is_floating(found) if wanted == Kind.DOUBLE else types.is_signed_integer(found))
+
+
+def values_of(column: Any, wanted: AnyKind) -> list[Any]:
+    """The values of an accepted column as plain ones; times are microseconds since 1970, UTC without a zone."""
+    import pyarrow
+
+    if wanted == Kind.TIMESTAMP:
+        column = column.cast(pyarrow.timestamp("us", column.type.tz), safe=False).cast(pyarrow.int64())
+    if wanted == Kind.STRING:
+        return [text for chunk in column.chunks for text in _texts(chunk)]
+    values: list[Any] = column.to_pylist()
+    return [None if value is None else dict(value) for value in values] if isinstance(wanted, MapOf) else values
+
+
+def _texts(chunk: Any) -> list[str | None]:
+    """The texts of a part of a column; those that are equal are one object, for names stand in many rows."""
+    import pyarrow
+
+    if pyarrow.types.is_string_view(chunk.type):
+        chunk = chunk.cast(pyarrow.string())
+    encoded = chunk.dictionary_encode()
+    texts = [*encoded.dictionary.to_pylist(), None]
+    return [texts[place] for place in encoded.indices.fill_null(len(texts) - 1).to_pylist()]

@@ -1,0 +1,143 @@
+"""Rows of plain Python as frames of Spark, and frames as rows; by way of Arrow where there is Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import islice
+from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructField, StructType, TimestampType
+
+from routing.schemas import Schema
+from routing.storage.arrow import table_of
+from routing.storage.columns import Columns, Only
+from routing.storage.kinds import arrow_schema, spark_schema
+from routing.storage.times import moment_of
+
+T = TypeVar("T")
+R = TypeVar("R")
+# So many rows at a time are objects of Python.
+_PART = 50_000
+
+
+def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """What a function makes of each item, in their order, all at the same time.
+
+    A small query keeps a fraction of a machine busy: most of its time is planning. One after the other where
+    pyspark cannot hand its session to a thread (before 4.0).
+    """
+    if not has_arrow() or len(items) < 2:
+        return [work(item) for item in items]
+    from pyspark import inheritable_thread_target
+
+    # One for each item: what they inherit is a copy of this thread's properties, which two must not share.
+    threads = [inheritable_thread_target(spark)(work) for _ in items]
+    with ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(lambda thread, item: thread(item), threads, items))
+
+
+def all_of(spark: SparkSession, *parts: Callable[[], Any]) -> list[Any]:
+    """What each of several functions returns, by `at_once`; of several errors the one of the first of them."""
+    return at_once(spark, lambda part: part(), parts)
+
+
+def collect(frame: DataFrame) -> Columns:
+    """The rows of a small frame as columns, by Arrow where it is known."""
+    frame = times_as_numbers(frame)
+    if has_arrow():
+        table = frame.toArrow()
+        return Columns({name: table[name].to_pylist() for name in table.column_names})
+    rows = frame.collect()
+    return Columns({name: [row[place] for row in rows] for place, name in enumerate(frame.columns)})
+
+
+def where_in(frame: DataFrame, only: Only) -> DataFrame:
+    """The rows of a frame of which each has one of some values, by column."""
+    for name, values in only.items():
+        frame = frame.where(F.col(name).isin(list(values)))
+    return frame
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows of a small frame in its order, times aware and UTC whatever the zone of session and machine."""
+    times = _times_of(frame)
+    rows = [row.asDict(recursive=True) for row in times_as_numbers(frame).collect()]
+    for row in rows:
+        row.update({name: None if row[name] is None else moment_of(row[name]) for name in times})
+    return rows
+
+
+def times_as_numbers(frame: DataFrame) -> DataFrame:
+    """A frame with its times as microseconds since 1970: a collected timestamp is in the zone of this machine."""
+    times = _times_of(frame)
+    return frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
+
+
+def _times_of(frame: DataFrame) -> list[str]:
+    return [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
+
+
+def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Schema) -> DataFrame:
+    """Rows of plain Python as a DataFrame of a schema; keys left out are null, times must be aware.
+
+    By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
+    workers, in every job that uses them.
+    """
+    rows = list(rows)
+    if rows and has_arrow():
+        return spark.createDataFrame(table_of(rows, schema), spark_schema(schema))
+    return spark.createDataFrame([_as_tuple(row, schema) for row in rows], spark_schema(schema))
+
+
+def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
+    """Rows of plain Python, in the order of a schema, as a DataFrame; times are not taken.
+
+    Some at a time, so that many rows are not as a whole objects of Python.
+    """
+    if not has_arrow():
+        return spark.createDataFrame(list(rows), spark_schema(schema))
+    import pyarrow
+
+    kinds = arrow_schema(schema)
+    batches, rest = [], iter(rows)
+    while part := list(islice(rest, _PART)):
+        columns = zip(*part, strict=True)
+        arrays = [pyarrow.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
+        batches.append(pyarrow.record_batch(arrays, schema=kinds))
+    return spark.createDataFrame(pyarrow.Table.from_batches(batches, kinds), spark_schema(schema))
+
+
+def _as_tuple(row: Mapping[str, Any], schema: Schema) -> tuple[Any, ...]:
+    return tuple(row.get(field.name) for field in schema)
+
+
+def nullable(kind: Any) -> Any:
+    """A type in which every field and element may be null."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in kind])
+    if isinstance(kind, ArrayType):
+        return ArrayType(nullable(kind.elementType), True)
+    return kind
+
+
+@cache
+def has_arrow() -> bool:
+    """Whether rows can be taken and given back as they are: from pyspark 4.0, with the pyarrow that it needs.
+
+    Platforms have brought `toArrow` to 3.5 as well, but not what goes with it.
+    """
+    from pyspark import __version__
+
+    if int(__version__.split(".")[0]) < 4:
+        return False
+    from pyspark.sql.pandas.utils import require_minimum_pyarrow_version
+
+    try:
+        require_minimum_pyarrow_version()
+    except ImportError:
+        return False
+    return True

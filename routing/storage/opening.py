@@ -1,0 +1,100 @@
+"""How a table is opened: a local one without a JVM where that reads it rightly, every other by a Spark session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from routing.config import Location
+from routing.errors import EnvironmentFault, InputError
+from routing.sessions import session
+from routing.storage.columns import Table
+from routing.storage.commits import is_local
+from routing.storage.local import Unfit, dataset_of, find_log, open_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OTHER_DISK = "spark.hadoop.fs.defaultFS"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A table at one version: a dataset of Arrow, or a DataFrame."""
+
+    table: Table
+    version: int
+
+
+def _say_nothing(_: str) -> None:
+    """What nobody has asked for."""
+
+
+@dataclass
+class Opener:
+    """Opens tables for one command or run.
+
+    ``start`` gives the Spark session, which is started when the first table needs it. ``settings`` are the
+    configuration's own for it. ``tell`` hears which way each table is read.
+    """
+
+    start: Callable[[], SparkSession]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    tell: Callable[[str], None] = _say_nothing
+    _spark: SparkSession | None = None
+
+    @classmethod
+    def of_session(cls, spark: SparkSession) -> Opener:
+        """One for a session that is there."""
+        return cls(lambda: spark, _spark=spark)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, started now if it was not."""
+        if self._spark is None:
+            self._spark = self.start()
+        return self._spark
+
+    def find(self, key: str, location: Location, version: int | None = None) -> Opened | None:
+        """A table at a version, or its newest one; None where there is none. ``key`` is for `tell`."""
+        if find_log(location) is None and self._is_this_disk(location):
+            return None
+        why = self._unfit(location, version)
+        if not isinstance(why, Unfit):
+            self.tell(f"{key}: read by deltalake")
+            return why
+        self.tell(f"{key}: read by Spark ({why.why})")
+        try:
+            spark = self.spark
+        except EnvironmentFault as fault:
+            raise fault.because(key, why.why) from fault
+        from routing.storage.tables import Snapshot, current_version
+
+        found = current_version(spark, location) if version is None else version
+        return None if found is None else Opened(Snapshot(location, found).read(spark), found)
+
+    def open(self, tables: Mapping[str, Location]) -> dict[str, Table]:
+        """The newest version of every table. Raises InputError where one is missing."""
+        opened = {}
+        for key, location in tables.items():
+            found = self.find(f"tables.{key}", location)
+            if found is None:
+                raise InputError.missing_table(key, str(location))
+            opened[key] = found.table
+        return opened
+
+    def _unfit(self, location: Location, version: int | None) -> Opened | Unfit:
+        """The table as delta-rs reads it, or why it does not."""
+        if find_log(location) is None:
+            return Unfit("it is not on this machine's disk")
+        if self._spark is not None and session.is_connect(self._spark):
+            return Unfit("the session is one of Spark Connect")
+        found = open_local(location, version)
+        return found if isinstance(found, Unfit) else Opened(dataset_of(found), found.version())
+
+    def _is_this_disk(self, location: Location) -> bool:
+        """Whether a path without a scheme can only be one of this disk: nothing names another file system."""
+        others = "HADOOP_CONF_DIR" in os.environ or _OTHER_DISK in self.settings
+        return is_local(location) and not others and self._spark is None and not session.is_given()
