@@ -94,9 +94,10 @@ def read_arrow(table: Any, key: str, condition: Any = None) -> Columns:
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
     """Some columns of a table of Arrow, and the rows for which a condition holds."""
-    if hasattr(table, "to_table"):
-        return table.to_table(columns=list(names), filter=condition)
-    return (table if condition is None else table.filter(condition)).select(list(names))
+    import pyarrow.dataset
+
+    rows = table if hasattr(table, "to_table") else pyarrow.dataset.dataset(table)
+    return rows.to_table(columns=list(names), filter=condition)
 
 
 def instances_of(tables: Mapping[str, Columns]) -> dict[str, Instance]:

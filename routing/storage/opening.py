@@ -24,7 +24,7 @@ _OTHER_DISK = "spark.hadoop.fs.defaultFS"
 class Opened:
     """A table at one version: a dataset of Arrow, or a DataFrame."""
 
-    table: Table
+    rows: Table
     version: int
 
 
@@ -82,7 +82,7 @@ class Opener:
             found = self.find(f"tables.{key}", location)
             if found is None:
                 raise InputError.missing_table(key, str(location))
-            opened[key] = found.table
+            opened[key] = found.rows
         return opened
 
     def _unfit(self, location: Location, version: int | None) -> Opened | Unfit:

@@ -19,7 +19,7 @@ from routing.messages import validate
 from routing.rules import text
 from routing.schemas import INPUTS, Field, Kind, Schema
 from routing.storage import frames, keeping, tables
-from routing.storage.columns import Columns, Table, check_given, is_frame
+from routing.storage.columns import Columns, Table, check_given, is_frame, select_arrow
 from routing.storage.conform import conform
 from routing.storage.inputs import columns_of
 from routing.storage.joining import small_side
@@ -139,7 +139,8 @@ def _of_conversation(dialogs: Table, conversation_id: str | None) -> Table:
         return dialogs.where(F.lower("conversation_id") == F.lit(mine))
     import pyarrow.compute
 
-    return dialogs.filter(pyarrow.compute.ascii_lower(pyarrow.compute.field("conversation_id")) == mine)
+    same = pyarrow.compute.ascii_lower(pyarrow.compute.field("conversation_id")) == mine
+    return select_arrow(dialogs, dialogs.schema.names, same)
 
 
 def _place(as_of: int | None) -> Column:
