@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import RenderableType
 
+    from routing.storage.opening import Opener
+
 # What argparse's add_subparsers returns, which has no public name.
 Subparsers = Any
 
@@ -38,6 +40,17 @@ def session(
     from routing.sessions.session import start
 
     return start(dict(settings), verbose=options.verbose, little_data=little_data)
+
+
+def opener(settings: config.Config, options: argparse.Namespace, console: Console) -> Opener:
+    """What opens the tables of a command; Spark is started when the first of them needs it."""
+    from routing.storage.opening import Opener
+
+    def start() -> SparkSession:
+        console.progress("starting Spark")
+        return session(settings.spark, options)
+
+    return Opener(start, settings.spark, console.note if options.verbose else lambda text: None)
 
 
 def load(options: argparse.Namespace, *overrides: str) -> config.Config:
