@@ -1,24 +1,20 @@
-"""From checked tables to a job: the keys of its messages, what is decided for them, and each message's choice.
+"""From a configuration and messages to a job: their keys, what is decided for these, and each message's choice.
 
-The one room that acts on frames before anything is written: it collects instances and databases, the distinct
-routing keys, and the routes and services that can concern these.
+The one room that acts on the messages before anything is written: it collects their distinct routing keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from routing.config import size_in_bytes
-from routing.messages import results, validate
+from routing.messages import results
 from routing.messages.dialog_hash import IMPLEMENTATIONS
-from routing.messages.job import CheckedTables, Dialogs, Job, KeyPass, Options, Source
-from routing.messages.lookups import configuration, facts
+from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
+from routing.messages.lookups import Lookups
 from routing.messages.plan import routing_plan
 from routing.sessions import session
-from routing.storage import frames, keeping
+from routing.storage import keeping
 from routing.storage.frames import collect
 from routing.storage.joining import Broadcasts
 
@@ -26,30 +22,15 @@ from routing.storage.joining import Broadcasts
 _DIALOG = 350
 
 
-def check(tables: Mapping[str, DataFrame]) -> CheckedTables:
-    """Check conformed frames, and look through them meanwhile. Raises InputError."""
-    # The faults come first: what else a faulty frame leads to is of no interest.
-    _, known = frames.all_of(
-        tables["routes"].sparkSession, lambda: validate.check_rows(tables), lambda: facts(tables)
-    )
-    return CheckedTables(tables, known)
-
-
-def count_keys(
-    known: CheckedTables, options: Options, keeper: keeping.Keeper, notes: list[str] | None = None
-) -> KeyPass:
+def count_keys(messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None = None) -> KeyPass:
     """One pass over the messages, a hash aggregate: their keys, and how many are read and to be rejected.
 
-    What ``keeper`` is given here must stay until the frames of the job have been read; ``notes`` grows until then.
+    ``notes`` grows until the frames of the job have been read.
     """
-    messages = known.frames["messages"]
     if options.dialog_hash == "udf":
         session.check_udf(messages.sparkSession)
     broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
-    # What several passes read, and is too large to be rows of the driver.
-    kept = {"kept": keeper.cached} if known.facts.is_large else {}
-    settings = configuration(known.frames, known.facts, **kept)
-    source = Source(messages, settings, _size_dialogs(settings.dialogs, broadcasts), options.as_of)
+    source = Source(messages, lookups, _size_dialogs(lookups, broadcasts), options.as_of)
     found = collect(source.keys())
     read, valid = sum(found.values["rows"]), sum(found.values["valid"])
     return KeyPass(source, broadcasts, found.where("valid"), read, read - valid)
@@ -58,7 +39,7 @@ def count_keys(
 def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
     """Decide for the keys of a job, on the driver."""
     source, broadcasts, keys = counted.source, counted.broadcasts, counted.keys
-    instances = source.settings.instances(keys.values["key_service"])
+    instances = source.lookups.instances(keys.values["key_service"])
     plan = routing_plan(source.messages.sparkSession, keys, instances, keeper)
     if plan.size > broadcasts.limit:
         broadcasts.notes.append(
@@ -71,12 +52,9 @@ def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> J
     return Job(counted, plan, choices, options, keeper)
 
 
-def _size_dialogs(dialogs: DataFrame | None, broadcasts: Broadcasts) -> Dialogs | None:
+def _size_dialogs(lookups: Lookups, broadcasts: Broadcasts) -> Dialogs | None:
     """The dialogs that matter, if there are any."""
+    dialogs, count = lookups.dialogs, lookups.checked.dialog_rows
     if dialogs is None:
         return None
-    counts = dialogs.agg(F.count(F.lit(1)).alias("rows"), F.count("dialog_lifetime").alias("ending")).collect()[0]
-    if not counts["rows"]:
-        return None
-    count = int(counts["rows"])
-    return Dialogs(broadcasts.of_size(f"{count} dialogs", dialogs, count * _DIALOG), int(counts["ending"]) > 0)
+    return Dialogs(broadcasts.of_size(f"{count} dialogs", dialogs, count * _DIALOG), lookups.checked.ending > 0)

@@ -5,16 +5,15 @@ The one check of a run that grows with what is stored: it reads two columns of `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages import ids, validate
 from routing.messages.pending import KEY, order_of_doubles
+from routing.messages.rejecting import add_reasons
 from routing.schemas import MESSAGES
-from routing.storage.joining import Broadcasts, Side, small_side
+from routing.storage.joining import Broadcasts, Side
 from routing.storage.keeping import Keeper
 from routing.terms import Rejection
 
@@ -31,7 +30,7 @@ class Distinct:
 def set_doubles_aside(
     messages: DataFrame,
     stored: DataFrame | None,
-    tables: Mapping[str, DataFrame],
+    scopes: DataFrame,
     keeper: Keeper,
     broadcasts: Broadcasts,
     count: int | None = None,
@@ -39,7 +38,7 @@ def set_doubles_aside(
     """Of each key the row that counts, and every row that cannot be judged anyway.
 
     ``messages`` are new rows, conformed; ``stored`` the rows of earlier runs, None where there are none;
-    ``tables`` the conformed inputs. Of doubles within ``messages`` the smallest by enqueue_time,
+    ``scopes`` as in `lookups.Lookups`. Of doubles within ``messages`` the smallest by enqueue_time,
     conversation_id, is_initiator and message_sequence_number counts, among those without another fault.
     ``count`` is the number of new rows, if it is known. What ``keeper`` is given must stay until both are written.
     """
@@ -48,7 +47,7 @@ def set_doubles_aside(
     if not how_many:
         return Distinct(messages, None, 0)
     doubled = broadcasts.side("the doubled message ids", found, how_many)
-    judged = keeper.keep(_judge(messages, doubled, tables))
+    judged = keeper.keep(_judge(messages, doubled, scopes))
     is_duplicate = F.col("is_duplicate")
     others = messages.join(doubled.hinted().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
@@ -73,28 +72,15 @@ def _find_doubles(
     return found.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored"))
 
 
-def _judge(messages: DataFrame, doubled: Side, tables: Mapping[str, DataFrame]) -> DataFrame:
+def _judge(messages: DataFrame, doubled: Side, scopes: DataFrame) -> DataFrame:
     """The rows of doubled keys with their other faults (reasons), and is_duplicate."""
-    database = ids.empty_as_null(F.col("database_name"))
-    instances = tables["instances"].select("instance_name", F.lit(True).alias("instance_is_known"))
-    databases = tables["databases"].select(
-        "instance_name", F.col("name").alias("sending_database"), F.lit(True).alias("database_is_known")
-    )
-    # All three have one row a key, so the joins keep the number of messages.
-    rows = (
-        messages.withColumn("sending_database", database)
-        .join(doubled.hinted(), KEY, how="inner")
-        .join(small_side(instances), ["instance_name"], how="left")
-        .join(small_side(databases), ["instance_name", "sending_database"], how="left")
-    )
-    codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
+    # A doubled key stands there once, so the join keeps the number of messages.
+    rows = add_reasons(messages.join(doubled.hinted(), KEY, how="inner"), scopes)
     faulty = F.size("reasons") > 0
     same_key = Window.partitionBy(*KEY)
     place = F.row_number().over(same_key.orderBy(faulty, *order_of_doubles()))
     any_sound = F.bool_or(~faulty).over(same_key)
     counts = ~faulty & ~F.col("is_stored") & (F.col("place") == 1)
-    return (
-        rows.withColumn("reasons", F.array_compact(F.array(*codes)))
-        .withColumns({"place": place, "any_sound": any_sound})
-        .withColumn("is_duplicate", (F.col("is_stored") | F.col("any_sound")) & ~counts)
+    return rows.withColumns({"place": place, "any_sound": any_sound}).withColumn(
+        "is_duplicate", (F.col("is_stored") | F.col("any_sound")) & ~counts
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame
 
 from routing.messages import keying
-from routing.messages.lookups import Configuration, Facts
+from routing.messages.lookups import Lookups
 from routing.messages.plan import Plan
 from routing.storage.columns import Columns
 from routing.storage.joining import Broadcasts, Side
@@ -29,14 +28,6 @@ class Options:
 
 
 @dataclass(frozen=True)
-class CheckedTables:
-    """Conformed frames without a fault, and what was found out meanwhile."""
-
-    frames: Mapping[str, DataFrame]
-    facts: Facts
-
-
-@dataclass(frozen=True)
 class Dialogs:
     """The dialogs that matter, as a side of a join, and whether any of them ends."""
 
@@ -49,28 +40,28 @@ class Source:
     """Messages, and what they are looked up in; all frames are lazy."""
 
     messages: DataFrame
-    settings: Configuration
+    lookups: Lookups
     dialogs: Dialogs | None
     as_of: datetime | None
 
     @property
     def has_transport(self) -> bool:
         """Whether a route may read its address from the service name."""
-        return self.settings.facts.has_transport
+        return self.lookups.checked.has_transport
 
     def keys(self) -> DataFrame:
         """The distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
         messages = self._in_dialog(keying.clean(self.messages, self.as_of))
-        return keying.count_keys(messages, self.settings, transport=self.has_transport)
+        return keying.count_keys(messages, self.lookups, transport=self.has_transport)
 
     def resolvable(self, *, may_reject: bool) -> DataFrame:
         """The messages to be resolved, bound and keyed; where none is to be rejected, none is checked again."""
         prepared = keying.prepare(self.messages, self.as_of)
         if may_reject or self.has_transport:
-            prepared = keying.add_scope(prepared, self.settings)
+            prepared = keying.add_scope(prepared, self.lookups)
         valid = prepared.where(keying.is_valid()) if may_reject else prepared
         bound = keying.bind(self._in_dialog(valid))
-        return keying.add_keys(bound, self.settings, transport=self.has_transport)
+        return keying.add_keys(bound, self.lookups, transport=self.has_transport)
 
     def _in_dialog(self, messages: DataFrame) -> DataFrame:
         return keying.add_dialog(messages, None if self.dialogs is None else self.dialogs.side)

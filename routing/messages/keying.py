@@ -13,8 +13,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import ids, validate
-from routing.messages.lookups import FROM_NETWORK, Configuration
+from routing.messages import ids
+from routing.messages.lookups import Lookups
+from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
 from routing.rules.deciding import UNNAMED, Key
 from routing.rules.estate import Instance, NameAddress, address_of_name
 from routing.storage.joining import Side, small_side
@@ -109,9 +110,9 @@ def look_up(
     return joined.drop("_side_hash", *(f"_side_{name}" for name in on))
 
 
-def add_scope(messages: DataFrame, settings: Configuration) -> DataFrame:
+def add_scope(messages: DataFrame, lookups: Lookups) -> DataFrame:
     """Prepared messages with own_addresses of their scope, null where instance or database is unknown."""
-    scopes = settings.scopes.withColumnRenamed("database_name", "key_database")
+    scopes = lookups.scopes.withColumnRenamed("database_name", "key_database")
     # A scope is an instance and a database of it, or the network: each stands there once.
     return look_up(messages, small_side(scopes), ["instance_name", "key_database"])
 
@@ -120,12 +121,12 @@ def is_well_formed() -> Column:
     """Whether a message of `clean` has all that it needs, whatever its instance and database."""
     texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
     values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
-    hops = F.coalesce(F.col("hops_remaining").between(*validate.INT_RANGE), F.lit(True))
+    hops = F.coalesce(F.col("hops_remaining").between(*INT_RANGE), F.lit(True))
     return F.coalesce(texts & values & hops & ids.is_guid(F.col("conversation_id")), F.lit(False))
 
 
 def is_valid() -> Column:
-    """Whether no rejection code applies to a message of `add_scope` (validate.message_faults names them)."""
+    """Whether no rejection code applies to a message of `add_scope` (`rejecting.find_codes` names them)."""
     return F.col("own_addresses").isNotNull() & is_well_formed()
 
 
@@ -155,7 +156,7 @@ def bind(messages: DataFrame) -> DataFrame:
     return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
 
 
-def count_keys(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
+def count_keys(messages: DataFrame, lookups: Lookups, *, transport: bool) -> DataFrame:
     """The distinct keys of all messages of `add_dialog`, with rows (how many have it) and valid (may be resolved).
 
     Messages that cannot be resolved count under a key of nulls. They are grouped first by what their key is
@@ -165,22 +166,22 @@ def count_keys(messages: DataFrame, settings: Configuration, *, transport: bool)
     groups = messages.groupBy(*_READ, "dialog_broker").agg(
         F.count(F.lit(1)).alias("rows"), F.count(F.when(is_well_formed(), 1)).alias("valid")
     )
-    known = add_scope(_read_names(groups), settings)
+    known = add_scope(_read_names(groups), lookups)
     valid = F.when(F.col("own_addresses").isNotNull(), F.col("valid")).otherwise(0)
-    marked = add_keys(bind(known.withColumn("valid", valid)), settings, transport=transport)
+    marked = add_keys(bind(known.withColumn("valid", valid)), lookups, transport=transport)
     key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in KEY]
     return marked.select(*key, "rows", "valid").groupBy(*KEY).agg(*(F.sum(n).alias(n) for n in ("rows", "valid")))
 
 
-def add_keys(messages: DataFrame, settings: Configuration, *, transport: bool) -> DataFrame:
+def add_keys(messages: DataFrame, lookups: Lookups, *, transport: bool) -> DataFrame:
     """Messages of `bind` with the columns of `KEY`.
 
     ``transport``: a route may read its address from a service name, so that the names are looked into;
     own_addresses (`add_scope`) are needed then.
     key_service and key_broker are empty text for what is unknown or absent; key_kind tells these apart.
     """
-    services = settings.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
-    brokers = settings.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
+    services = lookups.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
+    brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
     # The names and ids of an instance are distinct, so the joins keep the number of messages.
     named = look_up(messages, small_side(services), ["instance_name", "to_service_name"])
     joined = look_up(named, small_side(brokers), ["instance_name", "bound_broker"])

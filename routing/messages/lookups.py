@@ -1,159 +1,132 @@
-"""The configuration as the job sees it: what the rules are asked about, and what messages are looked up in.
+"""What messages are looked up in: frames that are small and broadcast, for they grow with the configuration alone.
 
-Frames of this room are small (they grow with the configuration, never with the messages) and are broadcast;
-but not the dialogs and the requests on record, which grow with the traffic.
+Not so the dialogs and the requests on record, which grow with the traffic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.messages import ids
-from routing.rules.estate import Instance
-from routing.schemas import ArrayOf, Field, Kind, Schema
-from routing.storage import frames, keeping
-from routing.storage.columns import Columns, instances_of
-from routing.storage.frames import collect
-from routing.storage.joining import small_side
+from routing.messages.rejecting import FROM_NETWORK
+from routing.messages.validate import Checked, matters
+from routing.rules import text
+from routing.rules.estate import Instance, furnish
+from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
+from routing.storage import frames
+from routing.storage.columns import Columns, routes_of, services_of
+from routing.storage.keeping import HELD_ROWS, Keeper
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
-# The database_name of the scope for what arrives over the network; no database has an empty name.
-FROM_NETWORK = ""
-_TEXT = Kind.STRING
 _SCOPES = Schema(
-    (Field("instance_name", _TEXT), Field("database_name", _TEXT), Field("own_addresses", ArrayOf(_TEXT)))
+    (
+        Field("instance_name", Kind.STRING),
+        Field("database_name", Kind.STRING),
+        Field("own_addresses", ArrayOf(Kind.STRING)),
+    )
 )
-_NAMES = Schema((Field("wanted", _TEXT),))
+# Times as numbers: so they are handed over as they are, whatever the zone of session and machine.
+_REQUESTS = Schema(
+    tuple(Field(f.name, Kind.BIGINT if f.kind == Kind.TIMESTAMP else f.kind) for f in ROUTE_REQUESTS)
+)
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Lookups:
     """What a run knows besides its messages.
 
-    instances: of each instance what its own rows say: databases, addresses, forwarding; no services, no routes.
-    facts: what the tables make use of.
-    scopes: instance_name, database_name (FROM_NETWORK for arrivals), own_addresses (array of comparable text).
-    services: instance_name, service: every service that a route or a database of the instance names.
-    brokers: instance_name, broker: every broker id that a route or a database of the instance names.
-    requests: instance_name, database_name, service, requests (array of struct requested_at, message_id,
-        ended_at); None where no request is on record.
-    dialogs: the dialogs that can matter, None where there are none.
+    checked: the configuration. scopes: instance_name, database_name (FROM_NETWORK for arrivals), own_addresses
+    (array of comparable text). services: instance_name, service: every service that a route or a database of the
+    instance names. brokers: instance_name, broker: every broker id that a route or a database of the instance
+    names. requests: the columns of route_requests, None where none is on record. dialogs: those that can matter, or
+    None.
     """
 
-    tables: Mapping[str, DataFrame]
-    facts: Facts
+    checked: Checked
     scopes: DataFrame
     services: DataFrame
     brokers: DataFrame
     requests: DataFrame | None
     dialogs: DataFrame | None
 
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the frames."""
+        return self.scopes.sparkSession
+
     def instances(self, services: Iterable[str]) -> dict[str, Instance]:
         """What the rules need to know of every instance for messages to these services.
 
-        Of a large table only the rows that name one of them, any, or the service that is asked for routes.
+        Only rows that name one of them, any, or the service that is asked for routes become objects.
         """
-        names = {*services, "", BROKER_CONFIGURATION_SERVICE}
-        named = {"services": "name", "routes": "remote_service_name"}
-        rows = [self._naming(self.tables[key], column, names) for key, column in named.items()]
-        found = frames.at_once(rows[0].sparkSession, collect, rows)
-        return instances_of({**self.facts.small, **dict(zip(named, found, strict=True))})
-
-    def _naming(self, rows: DataFrame, column: str, names: set[str]) -> DataFrame:
-        if not self.facts.is_large:
-            return rows
-        wanted = frames.frame_of_tuples(rows.sparkSession, ((name,) for name in names), _NAMES)
-        condition = F.coalesce(F.col(column), F.lit("")) == F.col("wanted")
-        return rows.join(small_side(wanted), condition, how="left_semi")
+        names = {*services, None, "", BROKER_CONFIGURATION_SERVICE}
+        settings = self.checked.settings
+        holding = _naming(settings["services"], "name", names)
+        routes = _naming(settings["routes"], "remote_service_name", names)
+        return furnish(self.checked.instances, services_of(holding), routes_of(routes))
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What is found out of the tables while they are checked.
-
-    small: instances and databases as columns. routes: how many there are. has_transport: whether one reads its
-    address from the service name.
-    """
-
-    small: Mapping[str, Columns]
-    routes: int
-    has_transport: bool
-
-    @property
-    def is_large(self) -> bool:
-        """Whether the routes are too many to be rows of the driver as a whole."""
-        return self.routes > keeping.HELD_ROWS
+def _naming(rows: Columns, column: str, names: set[Any]) -> Columns:
+    return rows.take([place for place, name in enumerate(rows.values[column]) if name in names])
 
 
-def facts(tables: Mapping[str, DataFrame]) -> Facts:
-    """Look through conformed tables."""
-    routes = tables["routes"]
-    is_transport = F.bool_or(ids.is_transport(F.col("address")))
-    found = routes.agg(F.count(F.lit(1)).alias("routes"), is_transport.alias("has_transport"))
-    keys = ("instances", "databases")
-    *small, row = frames.at_once(routes.sparkSession, collect, [*(tables[key] for key in keys), found])
-    ((count, has_transport),) = row.rows("routes", "has_transport")
-    return Facts(dict(zip(keys, small, strict=True)), int(count), bool(has_transport))
+def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
+    """The frames of a configuration; what ``keeper`` is given here must stay until they have been read."""
 
+    def frame(rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
+        many = list(rows)
+        made = frames.frame_of_tuples(spark, many, schema)
+        # Without Arrow rows are read by Python workers, in every job that uses them.
+        return keeper.cached(made) if len(many) > HELD_ROWS or not frames.has_arrow() else made
 
-def _as_it_is(frame: DataFrame) -> DataFrame:
-    return frame
-
-
-def configuration(
-    tables: Mapping[str, DataFrame], known: Facts, kept: Callable[[DataFrame], DataFrame] = _as_it_is
-) -> Configuration:
-    """The job's view of conformed and validated input tables.
-
-    ``kept`` is applied to the frames that grow with the routes and are read by several passes.
-    """
-    routes = kept(tables["routes"])
-    tables = {**tables, "routes": routes}
-    services, databases = tables["services"], tables["databases"]
-    by_service = ids.empty_as_null(F.col("remote_service_name"))
-    by_broker = ids.broker_id(F.col("broker_instance"))
-    held = services.select("instance_name", F.col("name").alias("service"))
-    own = databases.select("instance_name", ids.broker_id(F.col("service_broker_guid")).alias("broker"))
-    return Configuration(
-        tables=tables,
-        facts=known,
-        scopes=_scopes(routes.sparkSession, known),
-        services=kept(_distinct(routes.select("instance_name", by_service.alias("service")).unionByName(held))),
-        brokers=kept(_distinct(routes.select("instance_name", by_broker.alias("broker")).unionByName(own))),
-        requests=_requests(tables["route_requests"]) if "route_requests" in tables else None,
-        dialogs=_dialogs(tables["dialogs"]) if "dialogs" in tables else None,
+    settings, dialogs = checked.settings, checked.dialogs
+    routes, databases, requests = settings["routes"], settings["databases"], settings.get("route_requests")
+    services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
+    brokers = {*_pairs(routes, "broker_instance"), *_pairs(databases, "service_broker_guid")}
+    compared = {(instance, text.broker_id(broker)) for instance, broker in brokers}
+    return Lookups(
+        checked,
+        scopes=frame(_scopes(checked), _SCOPES),
+        services=frame(services, _names("service")),
+        brokers=frame((pair for pair in compared if pair[1] is not None), _names("broker")),
+        requests=_requests(spark, requests) if requests else None,
+        dialogs=None if dialogs is None else _select(dialogs),
     )
 
 
-def _scopes(spark: SparkSession, known: Facts) -> DataFrame:
+def _names(column: str) -> Schema:
+    return Schema((Field("instance_name", Kind.STRING), Field(column, Kind.STRING)))
+
+
+def _pairs(rows: Columns, column: str) -> set[tuple[str, str]]:
+    """The instances, and what their rows have in a column; empty text is nothing."""
+    return {pair for pair in set(rows.rows("instance_name", column)) if pair[1]}
+
+
+def _scopes(checked: Checked) -> Iterable[tuple[Any, ...]]:
     """Every scope that a message of a known instance and database can have."""
-    rows = [
-        (name, database, sorted(instance.own_addresses))
-        for name, instance in instances_of(known.small).items()
-        for database in (*instance.databases, FROM_NETWORK)
-    ]
-    return frames.frame_of_tuples(spark, rows, _SCOPES)
+    for name, instance in checked.instances.items():
+        for database in (*instance.databases, FROM_NETWORK):
+            yield name, database, sorted(instance.own_addresses)
 
 
-def _distinct(named: DataFrame) -> DataFrame:
-    return named.where(F.col(named.columns[1]).isNotNull()).distinct()
-
-
-def _requests(requests: DataFrame) -> DataFrame:
-    request = F.struct("requested_at", "message_id", "ended_at")
-    return requests.groupBy("instance_name", "database_name", F.col("service_name").alias("service")).agg(
-        F.collect_list(request).alias("requests")
+def _requests(spark: SparkSession, requests: Columns) -> DataFrame:
+    """Requests on record as they were read."""
+    rows = frames.frame_of_tuples(spark, requests.rows(*ROUTE_REQUESTS.names), _REQUESTS)
+    return rows.withColumns(
+        {f.name: F.timestamp_micros(f.name) for f in ROUTE_REQUESTS if f.kind == Kind.TIMESTAMP}
     )
 
 
-def _dialogs(dialogs: DataFrame) -> DataFrame:
-    """Only dialogs that can change a decision: bound, acknowledged, or with an end."""
+def _select(dialogs: DataFrame) -> DataFrame:
+    """The dialogs that can change a decision, in the columns that a message is looked up by and finds."""
     acknowledged = ids.broker_id(F.col("acknowledged_broker_instance"))
-    rows = dialogs.select(
+    return dialogs.where(matters()).select(
         "instance_name",
         "database_name",
         ids.conversation_id(F.col("conversation_id")).alias("conversation_id"),
@@ -163,4 +136,3 @@ def _dialogs(dialogs: DataFrame) -> DataFrame:
         "acknowledged_at",
         ids.broker_id(F.col("far_broker_instance")).alias("far_broker"),
     )
-    return rows.where("dialog_lifetime IS NOT NULL OR acknowledged_broker IS NOT NULL OR far_broker IS NOT NULL")

@@ -39,8 +39,8 @@ def find_openers(job: Job) -> Side | None:
     """
     if not job.may_ask:
         return None
-    record, uses, chosen = job.source.settings.requests, job.plan.uses, job.choices
-    on_record = None if record is None else job.keep("the route requests on record", record)
+    record, uses, chosen = job.source.lookups.requests, job.plan.uses, job.choices
+    on_record = None if record is None else job.keep("the route requests on record", _by_service(record))
     what = "the messages that open a route request"
     here = asking_in_scope(chosen)
     if not uses.asks_msdb:
@@ -56,11 +56,19 @@ def find_openers(job: Job) -> Side | None:
     return job.keep(what, in_databases.rows.unionByName(in_msdb))
 
 
+def _by_service(requests: DataFrame) -> DataFrame:
+    """Requests on record, a row for each scope and service: requests is an array of (time, id, end)."""
+    request = F.struct("requested_at", "message_id", "ended_at")
+    return requests.groupBy("instance_name", "database_name", F.col("service_name").alias("service")).agg(
+        F.collect_list(request).alias("requests")
+    )
+
+
 def openers(asking: DataFrame, on_record: Side | None) -> DataFrame:
     """The messages that open a request, of those that reach step 4.
 
     ``asking`` has instance_name, ask_database, to_service_name, decided_at and message_id, a row for each
-    message that meets step 4 in that scope; ``on_record`` has the rows of `Configuration.requests`. One aggregate
+    message that meets step 4 in that scope; ``on_record`` has the rows of `_by_service`. One aggregate
     over the asking messages; its rows are as many as the scopes and services that reach step 4 (messages may
     invent services) and the requests on record. Returns distinct rows of the same five columns.
     """

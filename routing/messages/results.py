@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import ids, validate
+from routing.messages import ids
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.job import Job
 from routing.messages.keying import KEY, look_up
 from routing.messages.plan import TIMELINE, Plan
+from routing.messages.rejecting import add_reasons
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.storage.conform import in_shape, no_rows
-from routing.storage.joining import Side, side_of, small_side
+from routing.storage.joining import Side, side_of
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 CHOSEN = (
@@ -132,21 +133,8 @@ def rejected_messages(job: Job) -> DataFrame:
 
     Where the key pass found none, the messages are not read again.
     """
-    messages, settings = job.source.messages, job.source.settings
+    messages = job.source.messages
     if not job.counted.rows_rejected:
         return no_rows(messages.sparkSession, REJECTED_MESSAGES)
-    database = F.coalesce(ids.empty_as_null(F.col("database_name")), F.lit(""))
-    instances = settings.tables["instances"].select("instance_name", F.lit(True).alias("instance_is_known"))
-    scopes = settings.scopes.select(
-        "instance_name", F.col("database_name").alias("key_database"), F.lit(True).alias("database_is_known")
-    )
-    # Instances and scopes are distinct, so the joins keep the number of messages.
-    known = (
-        messages.withColumn("key_database", database)
-        .join(small_side(instances), "instance_name", how="left")
-        .join(small_side(scopes), ["instance_name", "key_database"], how="left")
-    )
-    codes = validate.message_faults(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
-    reasons = F.array_compact(F.array(*codes))
-    faulty = known.withColumn("reasons", reasons).where(F.size("reasons") > 0)
+    faulty = add_reasons(messages, job.source.lookups.scopes).where(F.size("reasons") > 0)
     return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(job.options.run_id)})

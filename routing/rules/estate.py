@@ -184,48 +184,62 @@ ServiceRow = tuple[str, str, str]
 RouteRow = tuple[str, str, Route]
 
 
+def list_instances(instances: Iterable[InstanceRow], databases: Iterable[DatabaseRow]) -> dict[str, Instance]:
+    """Instances by name with their databases, and neither services nor routes.
+
+    Rows: (instance_name, is_message_forwarding_enabled, addresses); (instance_name, name, service_broker_guid,
+    is_broker_enabled). What is said of instances that are not listed is left out.
+    """
+    listed: dict[str, dict[str, Database]] = {}
+    for instance, name, guid, is_enabled in databases:
+        listed.setdefault(instance, {})[name] = Database.of_row(name, guid, is_enabled)
+    return {
+        name: Instance(name, bool(is_forwarding), own_addresses(addresses), listed.get(name, {}))
+        for name, is_forwarding, addresses in instances
+    }
+
+
 def estate_of(
     instances: Iterable[InstanceRow],
     databases: Iterable[DatabaseRow],
     services: Iterable[ServiceRow],
     routes: Iterable[RouteRow],
 ) -> dict[str, Instance]:
-    """Instances by name, from the rows of the configuration tables.
+    """Instances by name, whole, from the rows of the configuration tables (`list_instances`, `furnish`)."""
+    return furnish(list_instances(instances, databases), services, routes)
 
-    Rows: (instance_name, is_message_forwarding_enabled, addresses); (instance_name, name, service_broker_guid,
-    is_broker_enabled); (instance_name, database_name, name); (instance_name, database_name, `Route`). Routes that
-    are in force at no time are left out; so are services of databases, and what is said of instances, that are not
-    listed.
+
+def furnish(
+    instances: Mapping[str, Instance], services: Iterable[ServiceRow], routes: Iterable[RouteRow]
+) -> dict[str, Instance]:
+    """Listed instances with services and routes.
+
+    Rows: (instance_name, database_name, name); (instance_name, database_name, `Route`). Routes that are in force
+    at no time are left out; so are services of databases, and routes of instances, that are not listed.
     """
-    listed: dict[str, dict[str, Database]] = {}
-    for instance, name, guid, is_enabled in databases:
-        listed.setdefault(instance, {})[name] = Database.of_row(name, guid, is_enabled)
-    held: dict[str, dict[str, list[Database]]] = {}
+    holding: dict[str, dict[str, list[Database]]] = {}
     for instance, database, service in services:
-        found = listed.get(instance, {}).get(database)
+        found = instances[instance].databases.get(database) if instance in instances else None
         if found is not None:
-            held.setdefault(instance, {}).setdefault(service, []).append(found)
+            holding.setdefault(instance, {}).setdefault(service, []).append(found)
     routed: dict[str, dict[str, dict[str | None, list[Route]]]] = {}
     for instance, database, route in routes:
         if route.is_ever_live:
             scope = routed.setdefault(instance, {}).setdefault(database, {})
             scope.setdefault(route.service, []).append(route)
     return {
-        name: Instance(
-            name,
-            bool(is_forwarding),
-            own_addresses(addresses),
-            listed.get(name, {}),
-            {
+        name: replace(
+            instance,
+            routes={
                 database: {service: tuple(sorted(found, key=_by_name)) for service, found in scope.items()}
                 for database, scope in routed.get(name, {}).items()
             },
-            {
+            holders={
                 service: tuple(sorted(found, key=lambda database: database.name))
-                for service, found in held.get(name, {}).items()
+                for service, found in holding.get(name, {}).items()
             },
         )
-        for name, is_forwarding, addresses in instances
+        for name, instance in instances.items()
     }
 
 

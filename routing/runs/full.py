@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from routing.messages import openers, results
-from routing.messages.compiling import check, compile_job, count_keys
+from routing.messages import openers, results, validate
+from routing.messages.compiling import compile_job, count_keys
+from routing.messages.lookups import look_into
 from routing.runs.counting import Written, count_rows
 from routing.runs.work import Work
-from routing.storage.conform import conform_all
-from routing.storage.keeping import hold_small
 
 
 def run_full(work: Work) -> Written:
     """Read, check, compile, commit, count. Raises InputError, then StorageError and InternalError."""
     clock = work.clock
     with clock.stage("read"):
-        frames = {key: snapshot.read(work.spark) for key, snapshot in work.inputs.items()}
-        tables = hold_small(conform_all(frames))
+        inputs, messages = validate.read(work.open_tables()), work.read_messages()
     with clock.stage("validate"):
-        checked = check(tables)
+        checked = validate.check(inputs)
     with clock.stage("keys"):
-        keys = count_keys(checked, work.options, work.keeper, work.notes)
+        lookups = look_into(work.spark, checked, work.keeper)
+        keys = count_keys(messages, lookups, work.options, work.notes)
     with clock.stage("plan"):
         job = compile_job(keys, work.options, work.keeper)
     found = None

@@ -14,12 +14,13 @@ from pyspark.sql import functions as F
 
 from routing.config import Config, size_in_bytes
 from routing.messages import duplicates, pending
+from routing.messages.lookups import Lookups
 from routing.runs.stages import Stages
 from routing.schemas import MESSAGES, OUTPUTS, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.storage.appended import Appended, Known, appended, check_files
 from routing.storage.conform import conform, in_shape
 from routing.storage.joining import Broadcasts
-from routing.storage.keeping import Keeper, hold, hold_small, hold_together
+from routing.storage.keeping import Keeper, hold, hold_together
 from routing.storage.protocol import LastRun
 from routing.storage.tables import Snapshot, with_columns_of
 from routing.terms import Outcome
@@ -31,15 +32,16 @@ _REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at"
 class Increment:
     """What is new, and what is tried again.
 
-    frames: the conformed inputs, their messages with a column ``attempt`` (no messages where ``is_idle``: there is
-    nothing to do). as_read: these messages as they came in. tried_again: rows of ``pending_messages``, None where
-    there are none. duplicates: rows to be rejected with their reasons, None where there are none. on_record: the
-    keys of stored route requests, or None.
+    messages: in their declared columns and ``attempt``; none where ``is_idle``, for there is nothing to do.
+    as_read: these messages as they came in. tried_again: rows of ``pending_messages``, None where there are none.
+    requests: the route requests on record, given and stored, or None. duplicates: rows to be rejected with their
+    reasons, None where there are none. on_record: the keys of stored route requests, or None.
     """
 
-    frames: Mapping[str, DataFrame]
+    messages: DataFrame
     as_read: DataFrame
     tried_again: DataFrame | None
+    requests: DataFrame | None
     duplicates: DataFrame | None = None
     duplicate_count: int = 0
     on_record: DataFrame | None = None
@@ -65,36 +67,33 @@ class Stored:
 
 
 def read(
-    spark: SparkSession,
-    inputs: Mapping[str, Snapshot],
+    lookups: Lookups,
+    given: Snapshot,
     stored: Stored,
     now: datetime,
     clock: Stages,
     keeper: Keeper,
 ) -> Increment:
-    """The frames of an incremental run.
+    """What is new in the table ``given``, and what is tried again.
 
     What ``keeper`` is given here must stay until the run has ended. Raises InputError where the messages that are
-    new cannot be told, or an input has wrong columns.
+    new cannot be told, or have wrong columns.
     """
-    last, broadcasts = stored.last, stored.broadcasts()
-    with clock.stage("read"):
-        others = {key: found.read(spark) for key, found in inputs.items() if key != "messages"}
-        frames = hold_small({key: conform(frame, key) for key, frame in others.items()})
+    last, broadcasts, spark = stored.last, stored.broadcasts(), lookups.spark
     with clock.stage("new messages"):
-        new = _new(spark, inputs["messages"], last)
+        new = _new(spark, given, last)
         messages = conform(new.rows, "messages")
     again, requests = None, None
     if last is not None:
         with clock.stage("pending"):
-            again, requests = _left(spark, inputs["messages"], last, stored, broadcasts, keeper)
+            again, requests = _left(spark, given, last, stored, broadcasts, keeper)
     is_idle = new.count == 0 and again is None
-    step = Increment(frames, messages, again, is_idle=is_idle, notes=broadcasts.notes)
+    step = Increment(messages, messages, again, lookups.requests, is_idle=is_idle, notes=broadcasts.notes)
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
         resolved = None if last is None else stored.read(spark, "resolved_routes")
-        step = _without_duplicates(step, resolved, new.count, broadcasts, keeper)
+        step = _without_duplicates(step, resolved, lookups.scopes, new.count, broadcasts, keeper)
     if requests is not None:
         with clock.stage("requests"):
             step = _with_requests(step, requests, broadcasts)
@@ -140,23 +139,28 @@ def _if_any(frame: DataFrame) -> DataFrame | None:
 
 
 def _without_duplicates(
-    step: Increment, stored: DataFrame | None, count: int | None, broadcasts: Broadcasts, keeper: Keeper
+    step: Increment,
+    stored: DataFrame | None,
+    scopes: DataFrame,
+    count: int | None,
+    broadcasts: Broadcasts,
+    keeper: Keeper,
 ) -> Increment:
     """The step without message rows whose id is stored already, or stands twice."""
     if count == 0:
         return step
-    found = duplicates.set_doubles_aside(step.as_read, stored, step.frames, keeper, broadcasts, count)
+    found = duplicates.set_doubles_aside(step.as_read, stored, scopes, keeper, broadcasts, count)
     return replace(step, as_read=found.messages, duplicates=found.duplicates, duplicate_count=found.count)
 
 
 def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts) -> Increment:
     """The step with the requests of earlier runs on record; where `route_requests` has one, its row counts."""
-    known = step.frames.get("route_requests")
+    known = step.requests
     ours = requests.withColumn("ended_at", F.lit(None).cast("timestamp")).select(*ROUTE_REQUESTS.names)
     if known is not None:
         listed = broadcasts.side("the rows of route_requests", known.select(*_REQUEST_KEY))
         ours = known.unionByName(ours.join(listed.hinted(), _REQUEST_KEY, how="left_anti"))
-    return replace(step, frames={**step.frames, "route_requests": ours}, on_record=requests)
+    return replace(step, requests=ours, on_record=requests)
 
 
 def _with_retries(step: Increment, now: datetime) -> Increment:
@@ -165,7 +169,7 @@ def _with_retries(step: Increment, now: datetime) -> Increment:
     if step.tried_again is not None:
         messages = messages.unionByName(pending.try_again(step.tried_again, now))
         as_read = as_read.unionByName(step.tried_again.select(*MESSAGES.names))
-    return replace(step, frames={**step.frames, "messages": messages}, as_read=as_read)
+    return replace(step, messages=messages, as_read=as_read)
 
 
 def not_on_record(requests: DataFrame, step: Increment, broadcasts: Broadcasts) -> DataFrame:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from pyspark.sql import functions as F
 
-from routing.messages import openers, results
-from routing.messages.compiling import check, compile_job, count_keys
+from routing.messages import openers, results, validate
+from routing.messages.compiling import compile_job, count_keys
+from routing.messages.lookups import look_into
 from routing.runs import increment
 from routing.runs.counting import Written, count_rows
 from routing.runs.work import Work
@@ -27,14 +29,17 @@ def run_incremental(work: Work, now: datetime) -> Written:
     is_first, put = last is None, work.replace if last is None else work.add
     versions = {} if last is None else {key: work.start.versions[key] for key in last.output_versions}
     stored = increment.Stored(work.config, last, dict(versions))
-    step = increment.read(work.spark, work.inputs, stored, now, clock, work.keeper)
+    with clock.stage("read"):
+        inputs = validate.read(work.open_tables())
     with clock.stage("validate"):
-        checked = check(step.frames)
+        checked = validate.check(inputs)
+    lookups = look_into(work.spark, checked, work.keeper)
+    step = increment.read(lookups, work.inputs["messages"], stored, now, clock, work.keeper)
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
         return Written(versions)
     with clock.stage("keys"):
-        keys = count_keys(checked, work.options, work.keeper, work.notes)
+        keys = count_keys(step.messages, replace(lookups, requests=step.requests), work.options, work.notes)
     with clock.stage("plan"):
         job = compile_job(keys, work.options, work.keeper)
     found = None

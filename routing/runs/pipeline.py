@@ -13,16 +13,18 @@ from pyspark.sql import functions as F
 
 from routing.config import Config
 from routing.errors import ConfigError, InputError
-from routing.messages import openers, pending, results
-from routing.messages.compiling import check, compile_job, count_keys
+from routing.messages import openers, pending, results, validate
+from routing.messages.compiling import compile_job, count_keys
 from routing.messages.job import Options
+from routing.messages.lookups import look_into
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
 from routing.runs.stages import Stages
 from routing.runs.work import Work
 from routing.storage import ledger, protocol, tables, view
-from routing.storage.conform import conform_all
-from routing.storage.keeping import Keeper, hold_small, released_on_failure
+from routing.storage.columns import Table, check_given
+from routing.storage.conform import conform
+from routing.storage.keeping import Keeper, released_on_failure
 from routing.storage.ledger import DeltaTables
 from routing.storage.locking import only_run
 from routing.storage.protocol import LastRun, Start
@@ -57,7 +59,7 @@ class Run:
 
 def resolve(
     spark: SparkSession,
-    tables: Mapping[str, DataFrame],
+    tables: Mapping[str, Table],
     *,
     as_of: datetime | None = None,
     dialog_hash: str = "builtin",
@@ -72,7 +74,9 @@ def resolve(
     lazy; validation and the pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
-    checked = check(hold_small(conform_all(tables)))
+    check_given(tables)
+    checked = validate.check(validate.read(tables))
+    messages = conform(tables["messages"], "messages")
     options = Options(
         run_id=run_id or new_run_id(),
         as_of=None if as_of is None else _utc(as_of),
@@ -81,7 +85,8 @@ def resolve(
         missing_route_namespace=missing_route_namespace,
     )
     with released_on_failure() as keeper:
-        job = compile_job(count_keys(checked, options, keeper), options, keeper)
+        lookups = look_into(spark, checked, keeper)
+        job = compile_job(count_keys(messages, lookups, options), options, keeper)
         found = openers.find_openers(job)
         return Resolution(
             results.resolved_routes(job, found),

@@ -12,8 +12,11 @@ from routing.config import Config
 from routing.messages.job import Options
 from routing.runs.stages import Stages
 from routing.storage import protocol, tables
+from routing.storage.columns import Table
+from routing.storage.conform import conform
 from routing.storage.keeping import Keeper
 from routing.storage.ledger import DeltaTables
+from routing.storage.opening import Opener
 from routing.storage.protocol import Start
 
 
@@ -28,6 +31,20 @@ class Work:
     clock: Stages
     keeper: Keeper
     notes: list[str]
+
+    def open_tables(self) -> dict[str, Table]:
+        """The inputs but for the messages, each at its version: dialogs as a frame, others as they are opened."""
+        opener, found = Opener.of_session(self.spark), dict[str, Table]()
+        for key, snapshot in self.inputs.items():
+            if key == "dialogs":
+                found[key] = snapshot.read(self.spark)
+            elif key != "messages":
+                found[key] = opener.open_at(key, snapshot.location, snapshot.version)
+        return found
+
+    def read_messages(self) -> DataFrame:
+        """All messages, in their declared columns."""
+        return conform(self.inputs["messages"].read(self.spark), "messages")
 
     @property
     def spark(self) -> SparkSession:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from routing.errors import InputError
-from routing.rules.estate import Instance, Route, estate_of
+from routing.rules.estate import Instance, Route, furnish, list_instances
 from routing.schemas import INPUTS, OPTIONAL_INPUTS
 from routing.storage import arrow
 
@@ -103,12 +103,19 @@ def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pya
 def instances_of(tables: Mapping[str, Columns]) -> dict[str, Instance]:
     """Instances as the rules see them, from columns of instances, databases and, if given, services and routes."""
     routes, services = tables.get("routes"), tables.get("services")
-    return estate_of(
-        tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
-        tables["databases"].rows("instance_name", "name", "service_broker_guid", "is_broker_enabled"),
-        () if services is None else services.rows("instance_name", "database_name", "name"),
+    return furnish(
+        list_instances(
+            tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
+            tables["databases"].rows("instance_name", "name", "service_broker_guid", "is_broker_enabled"),
+        ),
+        () if services is None else services_of(services),
         () if routes is None else routes_of(routes),
     )
+
+
+def services_of(services: Columns) -> Iterator[tuple[str, str, str]]:
+    """The services of columns, each after its instance and database."""
+    return services.rows("instance_name", "database_name", "name")
 
 
 def routes_of(routes: Columns) -> Iterator[tuple[str, str, Route]]:

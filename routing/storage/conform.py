@@ -23,17 +23,10 @@ from pyspark.sql.types import (
 
 from routing.errors import InputError
 from routing.schemas import INPUTS, AnyKind, ArrayOf, Kind, Schema
-from routing.storage.columns import check_given
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _TEXTS = ("string", "char", "varchar")
 _MICROSECONDS_A_DAY = 86_400_000_000
-
-
-def conform_all(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Every input in its declared columns and types. Raises InputError."""
-    check_given(tables)
-    return {key: conform(tables[key], key) for key in INPUTS if key in tables}
 
 
 def conform(frame: DataFrame, key: str) -> DataFrame:

@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from routing.errors import InputError
 from routing.rules import text
 from routing.schemas import INPUTS, KEYS, Kind
 from routing.storage.columns import Columns
@@ -21,7 +22,9 @@ _UNIQUE = ("databases", "services", "instances", "dialogs")
 _VERSIONED = ("instance_name", "database_name", "name")
 _INT_RANGE = range(-(2**31), 2**31)
 _EVER = (-(2**63), 2**63 - 1)
-_SHOWN = 100
+# So many characters of a value are told, and so many faults; the others are counted.
+_CHARACTERS = 100
+SHOWN = 20
 _MICROS = 1_000_000
 _DAY = 86_400
 # Python's calendar ends in year 9999; that of Spark repeats itself, as this one does, every 400 years.
@@ -47,9 +50,21 @@ def findings(tables: Mapping[str, Columns]) -> Iterator[Fault]:
         yield from _version_faults(tables["routes"])
 
 
+def refuse_faults(tables: Mapping[str, Columns], others: Collection[Fault] = (), more: int = 0) -> None:
+    """Stop where a row is at fault. Raises InputError.
+
+    ``others`` are the first faults that were found elsewhere, ``more`` how many there are.
+    """
+    found = list(findings(tables))
+    count = len(found) + more
+    if count:
+        first = sorted((*found, *others))[:SHOWN]
+        raise InputError.faulty_rows([f"{one.table_name} ({one.row_key}): {one.fault}" for one in first], count)
+
+
 def said(sentence: str, *values: str | None) -> str:
     """A sentence with each ``%s`` filled: with 100 characters at most, NULL for nothing."""
-    shown = tuple("NULL" if value is None else value[:_SHOWN] for value in values)
+    shown = tuple("NULL" if value is None else value[:_CHARACTERS] for value in values)
     return sentence % shown if shown else sentence
 
 
@@ -96,7 +111,7 @@ def _shown(value: Any) -> str | None:
     """A part of a key as Spark casts it to text, cut."""
     if isinstance(value, bool):
         return str(value).lower()
-    return time_text(value) if isinstance(value, int) else value if value is None else value[:_SHOWN]
+    return time_text(value) if isinstance(value, int) else value if value is None else value[:_CHARACTERS]
 
 
 def _nothing(_: Columns) -> Iterator[tuple[int, str]]:

@@ -81,15 +81,6 @@ def released_on_failure() -> Iterator[Keeper]:
         on_failure.pop_all()
 
 
-def hold_small(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Conformed inputs, those of a small configuration as rows that the driver holds.
-
-    Messages and dialogs, which grow with the traffic, stay as they are.
-    """
-    small = hold_together({key: frame for key, frame in frames.items() if key not in ("messages", "dialogs")})
-    return {key: small.get(key, frame) for key, frame in frames.items()}
-
-
 def hold(frame: DataFrame) -> DataFrame:
     """A frame as rows that the driver holds, read once; one of many or long rows, or without Arrow, as it is."""
     return _carry(frame, HELD_ROWS) if has_arrow() else frame

@@ -75,6 +75,13 @@ class Opener:
         found = current_version(spark, location) if version is None else version
         return None if found is None else Opened(Snapshot(location, found).read(spark), found)
 
+    def open_at(self, key: str, location: Location, version: int) -> Table:
+        """A table at a version. Raises InputError where it is missing."""
+        found = self.find(f"tables.{key}", location, version)
+        if found is None:
+            raise InputError.missing_table(key, str(location))
+        return found.rows
+
     def open(self, tables: Mapping[str, Location]) -> dict[str, Table]:
         """The newest version of every table. Raises InputError where one is missing."""
         opened = {}

@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from routing.analysis.explain.asked import Stored
 from routing.analysis.explain.known import Chunks, Row
 from routing.config import Config
-from routing.messages import validate
 from routing.rules import text
 from routing.schemas import INPUTS, Field, Kind, Schema
 from routing.storage import frames, keeping, tables
 from routing.storage.columns import Columns, Table, check_given, is_frame, select_arrow
 from routing.storage.conform import conform
+from routing.storage.faults import refuse_faults
 from routing.storage.inputs import columns_of
 from routing.storage.joining import small_side
 
@@ -78,11 +78,10 @@ class Source:
         near = {key: table for key, table in self.tables.items() if key != "messages"}
         if "dialogs" in near:
             near["dialogs"] = _of_conversation(near["dialogs"], row["conversation_id"])
-        frames = {key: _where(table, here) for key, table in near.items() if is_frame(table)}
-        frames = keeping.hold_together(frames)
-        if "routes" in frames:
-            validate.check_rows(frames)
-        return {key: columns_of(frames.get(key, table), key, here) for key, table in near.items()}
+        held = keeping.hold_together({key: _where(table, here) for key, table in near.items() if is_frame(table)})
+        found = {key: columns_of(held.get(key, table), key, here) for key, table in near.items()}
+        refuse_faults({key: columns for key, columns in found.items() if key in held})
+        return found
 
     def chunks(self, as_of: int | None) -> Chunks:
         """The messages of an instance for a service, with their dialogs; ``as_of`` as in `known.message_of`."""
