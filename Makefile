@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo demo-import test test-rules test-matrix test-connect test-cluster test-s3 test-crash mutants bench bench-check check format lock wheel clean
+.PHONY: help setup java demo demo-import test test-rules test-matrix test-connect test-cluster test-s3 test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -53,6 +53,9 @@ bench: .venv/.bench  ## measure beside copy, naive PySpark, Polars, DuckDB (ARGS
 
 bench-check: .venv/.bench  ## compare the ratios of a short measurement with the recorded baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.check $(ARGS)
+
+floor: .venv/.bench  ## measure whole commands beside bare processes, and hold them to gates (ARGS='--gate', '--messages 10000000')
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.floor $(ARGS)
 
 # What only measurements need joins .venv when it is asked for; its pins for the rest are those of .venv.
 .venv/.bench: $(READY) benchmarks/bench.lock

@@ -10,8 +10,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
-from benchmarks.contenders import Contender
+
+class Measurable(Protocol):
+    """Whatever can be timed."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    def run(self, out: Path) -> None:
+        """Do the work; what is written goes into the folder."""
+
+
+_M = TypeVar("_M", bound=Measurable)
 
 
 class Mismatch(Exception):
@@ -32,10 +45,10 @@ class Measured:
 
 
 def measure(
-    contenders: Sequence[Contender],
+    contenders: Sequence[_M],
     results: Path,
     rounds: int,
-    compare: Callable[[Contender, Path], list[str]],
+    compare: Callable[[_M, Path], list[str]],
 ) -> dict[str, Measured]:
     """Run all in turn, ``rounds`` times after the warm-up; returns the times by name.
 
@@ -64,7 +77,7 @@ def first_result(results: Path, name: str) -> Path:
     return results / f"{name}-0"
 
 
-def _timed(contender: Contender, out: Path) -> float:
+def _timed(contender: Measurable, out: Path) -> float:
     # What the one before has left to be written to disk is not the next one's work.
     os.sync()
     begun = time.monotonic()

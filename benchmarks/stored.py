@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
-
-from benchmarks.data import tables
 from benchmarks.shape import Shape
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _CONFIGURATION = ("instances",)
 _TRAFFIC = ("messages", "instances", "keys", "routes", "network", "bound", "dialogs", "acknowledged")
@@ -31,6 +32,11 @@ class Stored:
     tables: dict[str, str]
     results: Path
 
+    @property
+    def missing(self) -> list[str]:
+        """The keys of the tables that are still to be made."""
+        return [key for key, where in self.tables.items() if not Path(where, "_delta_log").exists()]
+
     def config(self, out: Path, dialog_hash: str, broadcast_limit: str) -> Path:
         """Write a configuration whose outputs are in ``out``; returns its path, beside that folder."""
         lines = ["tables:", *(f"  {key}: {where}" for key, where in self.tables.items()), "output:"]
@@ -42,18 +48,26 @@ class Stored:
         return file
 
 
-def stored(spark: SparkSession, shape: Shape, folder: Path) -> Stored:
-    """The tables of a shape, made where they are missing; each named after the options that it depends on."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = {}
-    for key, make in tables(spark, shape).items():
+def placed(shape: Shape, folder: Path) -> Stored:
+    """Where the tables of a shape are, made or not; each named after the options that it depends on."""
+    found = {}
+    for key, depends in _DEPENDS.items():
         if key == "dialogs" and not shape.dialogs:
             continue
         # Where no skew is asked for, names stay short.
         plain = replace(shape, hot=0.0, garbage=0.0, longest=0) == shape
-        fields = [name for name in _DEPENDS[key] if not (plain and name in _SKEW)]
-        path = folder / "-".join([key, *(f"{getattr(shape, name)}" for name in fields)])
-        if not (path / "_delta_log").exists():
-            make().write.format("delta").option("compression", "zstd").mode("overwrite").save(str(path))
-        made[key] = str(path)
-    return Stored(made, folder / "out")
+        fields = [name for name in depends if not (plain and name in _SKEW)]
+        found[key] = str(folder / "-".join([key, *(f"{getattr(shape, name)}" for name in fields)]))
+    return Stored(found, folder / "out")
+
+
+def stored(spark: SparkSession, shape: Shape, folder: Path) -> Stored:
+    """The tables of a shape, made where they are missing."""
+    from benchmarks.data import tables
+
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = placed(shape, folder)
+    frames = tables(spark, shape)
+    for key in kept.missing:
+        frames[key]().write.format("delta").option("compression", "zstd").mode("overwrite").save(kept.tables[key])
+    return kept

@@ -1,0 +1,72 @@
+"""The least that a command can take, as processes of their own.
+
+    python -m benchmarks.bare spark DATA OUT
+    python -m benchmarks.bare reader TABLE...
+
+Neither knows a rule: they start, read and write as little code as possible, and end as the commands end.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SCANNED = ("messages", "dialogs")
+REPLACED = ("new_route_requests", "rejected_messages", "resolved_routes")
+GROWING = "runs"
+
+
+def with_spark(data: Path, out: Path) -> None:
+    """Start Spark as ``resolve`` does, scan messages and dialogs, replace three outputs, add to a fourth.
+
+    The outputs of a run are in ``out``, and each is written from the rows that it holds: so sizes are those of a
+    run. ``runs`` must hold one row.
+    """
+    from routing.sessions.session import settle_java_logs, start
+
+    spark = start({})
+    for key in SCANNED:
+        # This format takes every column of every row, and keeps nothing.
+        spark.read.format("delta").load(str(data / key)).write.format("noop").mode("overwrite").save()
+    for key in (*REPLACED, GROWING):
+        rows = spark.read.format("delta").load(str(out / key))
+        writer = rows.write.format("delta").option("compression", "zstd")
+        writer.mode("append" if key == GROWING else "overwrite").save(str(out / key))
+    settle_java_logs(ended_well=True)
+
+
+def with_deltalake(tables: Sequence[str]) -> None:
+    """Read whole tables into memory."""
+    for table in tables:
+        opened(table).to_table()
+
+
+def opened(table: str) -> Any:
+    """A local table as a dataset of Arrow, times as Spark writes them included."""
+    from deltalake import DeltaTable
+    from pyarrow.dataset import ParquetReadOptions
+    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+    # By the file system that deltalake takes itself, written in Python, every third process that has read some
+    # tables aborts as it ends (delta-rs issue 2184).
+    files = SubTreeFileSystem(table, LocalFileSystem())
+    options = ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    return DeltaTable(table).to_pyarrow_dataset(filesystem=files, parquet_read_options=options)
+
+
+def main() -> None:
+    """Be one of the two."""
+    which, *given = sys.argv[1:]
+    if which == "spark":
+        data, out = given
+        with_spark(Path(data), Path(out))
+    elif which == "reader":
+        with_deltalake(given)
+    else:
+        raise SystemExit(f"spark or reader, not {which}")
+
+
+if __name__ == "__main__":
+    main()
