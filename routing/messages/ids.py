@@ -8,12 +8,11 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from routing.terms import BLANKS, LOCAL_ADDRESS, TRANSPORT_ADDRESS, ZERO_GUID
+from routing.terms import BLANKS, ZERO_GUID
 
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
 _SCHEME = r"[tT][cC][pP]://"
-_TCP_ADDRESS = rf"\A{_SCHEME}{_HOST}(?::[0-9]{{1,5}})?\z"
 _ADDRESS_IN_NAME = rf"\A({_SCHEME}{_HOST}:[0-9]{{1,5}})(?:/|\z)"
 # Characters listed, nothing repeated: Java takes two thirds of the time that it needs for ranges and counts.
 _HEX = "[0123456789abcdefABCDEF]"
@@ -72,21 +71,6 @@ def rtrim(text: Column, signs: str) -> Column:
 def ltrim(text: Column, signs: str) -> Column:
     """The text without any of these characters at its beginning."""
     return F.call_function("ltrim", F.lit(signs), text)
-
-
-def is_local(address: Column) -> Column:
-    """The keyword LOCAL, in any case."""
-    return comparable_address(address) == LOCAL_ADDRESS.lower()
-
-
-def is_transport(address: Column) -> Column:
-    """The keyword TRANSPORT, in any case."""
-    return comparable_address(address) == TRANSPORT_ADDRESS.lower()
-
-
-def is_tcp(address: Column) -> Column:
-    """``tcp://HOST`` with an optional port (the grammar in tables.md)."""
-    return comparable_address(address).rlike(_TCP_ADDRESS)
 
 
 def address_in_name(service_name: Column) -> Column:

@@ -115,4 +115,7 @@ class Job:
 
     def keep(self, what: str, rows: DataFrame) -> Side:
         """Rows that are found now and read by several passes, and how they are joined."""
-        return self.broadcasts.side(what, self.keeper.keep(rows))
+        found = self.keeper.keep_sized(rows)
+        if found.size is None:
+            return self.broadcasts.side(what, found.rows)
+        return self.broadcasts.of_size(what, found.rows, found.size)

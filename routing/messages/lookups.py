@@ -43,8 +43,8 @@ class Lookups:
     checked: the configuration. scopes: instance_name, database_name (FROM_NETWORK for arrivals), own_addresses
     (array of comparable text). services: instance_name, service: every service that a route or a database of the
     instance names. brokers: instance_name, broker: every broker id that a route or a database of the instance
-    names. requests: the columns of route_requests, None where none is on record. dialogs: those that can matter, or
-    None.
+    names. requests: the columns of route_requests, None where none is on record. dialogs: those that can matter,
+    or None.
     """
 
     checked: Checked

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -44,17 +44,21 @@ class Keeper:
         On Spark Connect, where nothing can be kept, its rows go by way of the client; very many are computed anew
         by each pass that reads them.
         """
+        return self.keep_sized(small).rows
+
+    def keep_sized(self, small: DataFrame) -> Carried:
+        """The same, with its size."""
         if session.is_connect(small.sparkSession):
             return _carry(small, CLIENT_ROWS)
-        # Held rows are taken from the storage: to find out that there are too many must not mean to do it again.
-        kept = self.cached(small)
-        rows = hold(kept)
-        if rows is not kept:
-            self.frames.remove(kept)
-            kept.unpersist()
+        # Rows are carried from the storage: to find out that there are too many must not mean to do it again.
+        stored = self.cached(small)
+        found = _hold(stored)
+        if found.rows is not stored:
+            self.frames.remove(stored)
+            stored.unpersist()
         elif not has_arrow():
-            kept.count()
-        return rows
+            stored.count()
+        return found
 
     def cached(self, frame: DataFrame) -> DataFrame:
         """A frame that many parts of one pass read: kept in storage, filled by the first of them.
@@ -81,21 +85,36 @@ def released_on_failure() -> Iterator[Keeper]:
         on_failure.pop_all()
 
 
+class Carried(NamedTuple):
+    """A frame, and the bytes of its values where the driver carries them; None where it does not."""
+
+    rows: DataFrame
+    size: int | None
+
+
 def hold(frame: DataFrame) -> DataFrame:
     """A frame as rows that the driver holds, read once; one of many or long rows, or without Arrow, as it is."""
-    return _carry(frame, HELD_ROWS) if has_arrow() else frame
+    return _hold(frame).rows
 
 
-def _carry(frame: DataFrame, most: int) -> DataFrame:
+def _hold(frame: DataFrame) -> Carried:
+    return _carry(frame, HELD_ROWS) if has_arrow() else Carried(frame, None)
+
+
+def _carry(frame: DataFrame, most: int) -> Carried:
     """A frame as rows that this process has read and given back; one of more rows, or of long ones, as it is."""
     spark, first = frame.sparkSession, _without_long(frame.limit(most + 1))
     if has_arrow():
         table = first.toArrow()
         is_small = table.num_rows <= most and True not in table[_IS_LONG].to_pylist()
-        return _as_rows(spark, table.select(frame.columns), frame.schema) if is_small else frame
+        if not is_small:
+            return Carried(frame, None)
+        values = table.select(frame.columns)
+        return Carried(_as_rows(spark, values, frame.schema), values.nbytes)
     rows = first.collect()
     is_small = len(rows) <= most and not any(row[_IS_LONG] for row in rows)
-    return spark.createDataFrame([tuple(row)[1:] for row in rows], frame.schema) if is_small else frame
+    carried = spark.createDataFrame([tuple(row)[1:] for row in rows], frame.schema) if is_small else frame
+    return Carried(carried, None)
 
 
 def _without_long(rows: DataFrame) -> DataFrame:

@@ -1,22 +1,23 @@
-"""Faults found in plain columns are those that Spark finds in the same rows."""
+"""What Spark finds and counts in dialogs is what stands in them."""
 
 from __future__ import annotations
 
 import random
-from collections import Counter
+import re
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.frames import Tables, frames
+from routing.errors import InputError
+from routing.schemas import INPUTS, KEYS
+from tests.frames import Tables, arrow_of, frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
 ROWS, SEED = 400, 20260105
+BARE = {"instance_name": "hub", "database_name": "a", "conversation_id": "x", "is_initiator": True}
 # No capitals outside ASCII: of these Spark folds some.
 _TEXTS = ("a", "A", "b, c", "", None, "%s", "x" * 99 + "\U0001f600é")
 _IDS = ("id", " {} ", "{ID}", "00000000-0000-0000-0000-000000000000", "{", "", None)
@@ -44,33 +45,47 @@ def _value(rng: random.Random, name: str, kind: str) -> Any:
 
 def random_tables() -> Tables:
     """Rows with faults of all kinds, many keys doubled."""
-    from routing.schemas import INPUTS, KEYS
-
     rng = random.Random(SEED)
     return {
         key: [{f.name: _value(rng, f.name, str(f.kind)) for f in INPUTS[key]} for _ in range(ROWS)] for key in KEYS
     }
 
 
-@pytest.fixture
-def _utc(spark: SparkSession) -> Iterator[None]:
-    """Spark casts a time to text in the session's zone."""
-    zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    yield
-    spark.conf.set("spark.sql.session.timeZone", zone)
-
-
-@pytest.mark.usefixtures("_utc")
-def test_faults_are_those_that_spark_finds(spark: SparkSession) -> None:
+def test_faults_of_dialogs_are_those_of_plain_columns(spark: SparkSession) -> None:
+    """Dialogs are validated where they are: their faults, and how many there are, are told with the others'."""
     from routing.messages import validate
-    from routing.schemas import KEYS
-    from routing.storage.conform import conform
-    from routing.storage.faults import findings
+    from routing.storage.faults import refuse_faults
     from routing.storage.inputs import columns_of
 
-    tables = {key: frame for key, frame in frames(spark, random_tables()).items() if key in KEYS}
-    expected = validate.findings({key: conform(frame, key) for key, frame in tables.items()}).collect()
-    got = findings({key: columns_of(frame, key) for key, frame in tables.items()})
-    assert len(expected) > ROWS
-    assert Counter(tuple(fault) for fault in got) == Counter(tuple(row) for row in expected)
+    rows = random_tables()
+    tables = {key: arrow_of(rows[key], INPUTS[key]) for key in validate.SETTINGS}
+    dialogs = frame_of(spark, rows["dialogs"], INPUTS["dialogs"])
+    for only in (("dialogs",), KEYS):
+        given = {key: table if key in only else table.slice(0, 0) for key, table in tables.items()}
+        columns = {key: columns_of(table, key) for key, table in given.items()}
+        with pytest.raises(InputError) as plain:
+            refuse_faults({**columns, "dialogs": columns_of(dialogs, "dialogs")})
+        with pytest.raises(InputError) as found:
+            validate.check(validate.read({**given, "dialogs": dialogs}))
+        assert str(found.value) == str(plain.value)
+        assert int(re.findall(r"and (\d+) more", str(found.value))[0]) > ROWS / 2
+
+
+def test_what_is_counted_of_dialogs(spark: SparkSession) -> None:
+    from routing.messages import validate
+    from routing.schemas import DIALOGS
+
+    rows = [
+        {**BARE, "lifetime": _EPOCH},
+        {**BARE, "is_initiator": False, "acknowledged_at": _EPOCH},
+        {**BARE, "database_name": "b", "acknowledged_broker_instance": "id"},
+        {**BARE, "database_name": "c", "acknowledged_at": _EPOCH, "acknowledged_broker_instance": "id"},
+        {**BARE, "database_name": "d", "far_broker_instance": "id", "lifetime": _EPOCH},
+        {**BARE, "database_name": "e", "far_broker_instance": "{ }"},
+        {**BARE, "database_name": "f"},
+    ]
+    settings = {key: arrow_of([], schema) for key, schema in INPUTS.items() if key in validate.SETTINGS}
+    checked = validate.check(validate.read({**settings, "dialogs": frame_of(spark, rows, DIALOGS)}))
+    assert (checked.dialog_rows, checked.ending) == (3, 2)
+    none = validate.check(validate.read({**settings, "dialogs": frame_of(spark, rows[-2:], DIALOGS)}))
+    assert (none.dialogs, none.dialog_rows, none.ending) == (None, 0, 0)

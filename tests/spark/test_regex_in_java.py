@@ -50,7 +50,6 @@ def test_java_takes_time_by_the_length(spark: SparkSession, use: Use) -> None:
 
 _READERS = {
     "comparable_address": lambda: ids.comparable_address(F.col("x")),
-    "is_tcp": lambda: ids.is_tcp(F.col("x")),
     "address_in_name": lambda: ids.address_in_name(F.col("x")),
     "is_guid": lambda: ids.is_guid(F.col("x")),
     "broker_id": lambda: ids.broker_id(F.col("x")),
