@@ -24,9 +24,11 @@ def with_spark(data: Path, out: Path) -> None:
     The outputs of a run are in ``out``, and each is written from the rows that it holds: so sizes are those of a
     run. ``runs`` must hold one row.
     """
+    from routing.config import Location
     from routing.sessions.session import settle_java_logs, start
+    from routing.storage.sizes import are_small
 
-    spark = start({})
+    spark = start({}, little_data=are_small(Location(str(folder)) for folder in (data, out)))
     for key in SCANNED:
         # This format takes every column of every row, and keeps nothing.
         spark.read.format("delta").load(str(data / key)).write.format("noop").mode("overwrite").save()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 
 from routing.commands.common import Console, Subparsers, add_config, load, moment, plain, session
 from routing.errors import EXIT_DONE, ConfigError
@@ -31,10 +32,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options, *as_of)
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
-    spark = session(settings.spark, options)
+    from routing.storage.sizes import are_small
+
+    begun = time.monotonic()
+    little_data = are_small((*settings.tables.values(), *settings.output.values()))
+    spark = session(settings.spark, options, little_data=little_data)
     from routing.runs import pipeline
 
-    done = pipeline.run(spark, settings, now=now, progress=console.progress)
+    seconds = time.monotonic() - begun
+    done = pipeline.run(spark, settings, now=now, progress=console.progress, session_seconds=seconds)
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     if options.format == "json":

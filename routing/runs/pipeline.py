@@ -103,12 +103,14 @@ def run(
     run_id: str | None = None,
     now: datetime | None = None,
     progress: Callable[[str], None] = lambda text: None,
+    session_seconds: float | None = None,
 ) -> Run:
     """The main job, from tables to tables (commands.md); ``progress`` is told of each stage.
 
     Every pass reads each input at the one version that the run records; outputs are committed in the order
     requests, rejected, resolved, pending, runs. ``now`` (UTC where it has no zone; the clock if not given) is
-    the time at which incremental mode tries delayed messages again. Raises ContractError before anything is
+    the time at which incremental mode tries delayed messages again. ``session_seconds``, what it took to start a
+    session for this run, are recorded as its first stage. Raises ContractError before anything is
     written, StorageError after, and where another run is at work.
     """
     started = datetime.now(timezone.utc)
@@ -125,6 +127,8 @@ def run(
     # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
     settings = config.as_json()
     clock = Stages(progress)
+    if session_seconds is not None:
+        clock.add("session", session_seconds)
     for key, location in config.output.items():
         tables.check_writable(key, location)
     outputs = DeltaTables(spark, config, options.run_id)

@@ -26,7 +26,9 @@ class Stages:
             raise
         except Exception as error:
             raise StorageError.failed(f"in stage {name}", first_sentence(error)) from error
-        seconds = time.monotonic() - begun
-        # A stage that is entered twice counts as one.
+        self.add(name, time.monotonic() - begun)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Count seconds for a stage; one that is entered twice counts as one."""
         self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)
         self._progress(f"{name}: {seconds:.1f} s")

@@ -1,0 +1,35 @@
+"""How much data tables hold, as far as that is known before there is a session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+from routing.config import Location
+from routing.storage.commits import is_local
+
+# Some hundred thousand messages: less than it takes for compiled code to be worth its compiling.
+LITTLE = 16 * 1024**2
+
+
+def are_small(tables: Iterable[Location]) -> bool:
+    """Whether all tables are local and together no more than `LITTLE` bytes of files, old versions included.
+
+    A table that is not there yet takes nothing. Not more is looked at than it takes to know.
+    """
+    tables = list(tables)
+    if not all(is_local(location) for location in tables):
+        return False
+    sizes = (size for location in tables for size in _sizes(location.text))
+    return all(total <= LITTLE for total in accumulate(sizes))
+
+
+def _sizes(folder: str) -> Iterator[int]:
+    for place, _, files in os.walk(folder):
+        for file in files:
+            try:
+                yield os.stat(os.path.join(place, file)).st_size  # noqa: PTH116, PTH118 - many files
+            except FileNotFoundError:
+                # Removed meanwhile, by VACUUM say.
+                continue
