@@ -308,5 +308,26 @@ FINDINGS = _table(
     ("error_number", _INT),
 )
 """What ``lint`` finds."""
+LISTED_RUNS = _table(
+    ("run_id!", _STRING),
+    ("mode!", _STRING),
+    ("started_at!", _TIME),
+    ("seconds!", _DOUBLE),
+    ("rows_read!", _BIGINT),
+    ("rows_resolved!", _BIGINT),
+    ("rows_rejected!", _BIGINT),
+    ("outcome_counts!", MapOf(_STRING, _BIGINT)),
+    ("release!", _STRING),
+)
+"""Runs as a list shows them."""
+ONE_RUN = Schema(
+    (
+        *RUNS,
+        Field("seconds", _DOUBLE, False),
+        # Slowest first; share: of the run's seconds, null in a run of no time.
+        Field("slow_stages", ArrayOf(_table(("stage", _STRING), ("seconds", _DOUBLE), ("share", _DOUBLE))), False),
+    )
+)
+"""One run with its slow stages."""
 ROUTE_COVERAGE = _table(("instance_name", _STRING), ("routes!", _BIGINT), ("used!", _BIGINT))
 """How many routes of an instance messages used."""

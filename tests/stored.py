@@ -10,6 +10,7 @@ import yaml
 from tests.frames import Tables, frame_of
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
     from routing import Config
@@ -97,6 +98,14 @@ def small_estate() -> Tables:
 def store(frame: DataFrame, folder: Path, mode: str = "overwrite") -> Path:
     """Write a frame as a Delta table."""
     frame.write.format("delta").mode(mode).save(str(folder))
+    return folder
+
+
+def store_local(table: pyarrow.Table, folder: Path) -> Path:
+    """Write an Arrow table as a Delta table, without Spark."""
+    from deltalake import write_deltalake
+
+    write_deltalake(folder, table)
     return folder
 
 

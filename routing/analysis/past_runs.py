@@ -1,90 +1,75 @@
-"""The runs so far, and one of them: frames of ``runs`` in, frames for people and programs out (tables.md)."""
+"""The runs so far, and one of them: the table ``runs`` in, rows for people and programs out (tables.md)."""
 
 from __future__ import annotations
 
 import difflib
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from routing.errors import RunError
+from routing.schemas import LISTED_RUNS, ONE_RUN, RUNS, Schema
+from routing.storage.columns import Table
+from routing.storage.inputs import greatest
+from routing.storage.rows import Rows
+from routing.storage.times import micros_of
 
 NEAREST = 3
 # As many of the newest runs are looked through for one that was meant.
 _LOOKED_THROUGH = 1_000
 _MICROSECONDS = 1e6
+_NEWEST_FIRST = ("started_at", "run_id")
+_OF_A_LIST = Schema(tuple(f for f in RUNS if f.name in (*LISTED_RUNS.names, "finished_at")))
+_IDS = Schema(tuple(f for f in RUNS if f.name in _NEWEST_FIRST))
 
 
-def list_runs(runs: DataFrame, limit: int | None = None) -> DataFrame:
+def list_runs(runs: Table, limit: int | None = None) -> Rows:
     """The recorded runs, newest first, without settings, versions and stages.
 
-    ``runs`` is the table of that name. Columns: run_id, mode, started_at, seconds (double), rows_read,
-    rows_resolved, rows_rejected, outcome_counts, release.
+    ``runs`` is the table of that name. Rows of `schemas.LISTED_RUNS`.
     """
-    counts = ("rows_read", "rows_resolved", "rows_rejected", "outcome_counts", "release")
-    found = _newest_first(runs).select("run_id", "mode", "started_at", _seconds().alias("seconds"), *counts)
-    return found if limit is None else found.limit(limit)
+    found = greatest(runs, _OF_A_LIST, _NEWEST_FIRST, limit)
+    return Rows(LISTED_RUNS, tuple(_in_order({**row, "seconds": _seconds(row)}, LISTED_RUNS) for row in found))
 
 
-def find_run(runs: DataFrame, asked: str, location: str) -> DataFrame:
-    """The one run that has this id, or else the only one whose id begins with it: one row.
+def find_run(runs: Table, asked: str, location: str) -> Rows:
+    """The one run that has this id, or else the only one whose id begins with it.
 
-    Columns as in ``runs``, and besides seconds (double) and slow_stages, an array of struct(stage, seconds,
-    share of the run's seconds), slowest first. ``location`` is for the message. Raises RunError.
+    One row of `schemas.ONE_RUN`. ``location`` is for the message. Raises RunError.
     """
-    # An argument that is no text in the terminal's encoding has halves of surrogates, which Spark cannot take.
-    asked = asked.encode("utf-8", "replace").decode("utf-8")
-    fits = F.startswith(F.col("run_id"), F.lit(asked))
-    ids = _newest_ids(runs.where(fits))
+    newest = [str(row["run_id"]) for row in greatest(runs, _IDS, _NEWEST_FIRST)]
+    ids = [run_id for run_id in dict.fromkeys(newest) if run_id.startswith(asked)]
     if not ids or not asked:
-        raise RunError.unknown(asked, location, _nearest(runs, asked))
+        raise RunError.unknown(asked, location, _nearest(newest[:_LOOKED_THROUGH], asked))
     if len(ids) > 1 and asked not in ids:
         raise RunError.ambiguous(asked, ids[:NEAREST], len(ids))
     run_id = asked if asked in ids else ids[0]
-    return (
-        runs.where(F.col("run_id") == F.lit(run_id))
-        .limit(1)
-        .select("*", _seconds().alias("seconds"), _slow_stages().alias("slow_stages"))
-    )
+    [row] = greatest(runs, RUNS, _NEWEST_FIRST, 1, {"run_id": [run_id]})
+    return Rows(ONE_RUN, ({**row, "seconds": _seconds(row), "slow_stages": _slow_stages(row)},))
 
 
-def _newest_first(runs: DataFrame) -> DataFrame:
-    return runs.orderBy(F.desc("started_at"), F.desc("run_id"))
+def _in_order(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    return {name: row[name] for name in schema.names}
 
 
-def _newest_ids(runs: DataFrame) -> list[str]:
-    """The ids of the newest runs, as many as are looked through, newest first."""
-    rows = _newest_first(runs).select("run_id").limit(_LOOKED_THROUGH).collect()
-    return list(dict.fromkeys(str(row["run_id"]) for row in rows))
+def _seconds(row: Mapping[str, Any]) -> float:
+    return (micros_of(row["finished_at"]) - micros_of(row["started_at"])) / _MICROSECONDS
 
 
-def _seconds() -> Column:
-    return (F.unix_micros("finished_at") - F.unix_micros("started_at")) / F.lit(_MICROSECONDS)
+def _slow_stages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The stages, slowest first, with their share of the run; a run of no time has no shares."""
+    whole = _seconds(row)
+    slowest = sorted(((seconds, stage) for stage, seconds in row["stage_seconds"].items()), reverse=True)
+    return [
+        {"stage": stage, "seconds": seconds, "share": seconds / whole if whole > 0 else None}
+        for seconds, stage in slowest
+    ]
 
 
-def _slow_stages() -> Column:
-    """Arrays are sorted by their first field, so seconds stand there until the end."""
-    whole = F.when(_seconds() > 0, _seconds())
-    bare = F.transform(
-        F.map_entries("stage_seconds"),
-        lambda stage: F.struct(stage["value"].alias("seconds"), stage["key"].alias("stage")),
-    )
-    return F.transform(
-        F.reverse(F.array_sort(bare)),
-        lambda stage: F.struct(
-            stage["stage"].alias("stage"),
-            stage["seconds"].alias("seconds"),
-            (stage["seconds"] / whole).alias("share"),
-        ),
-    )
-
-
-def _nearest(runs: DataFrame, asked: str) -> list[str]:
+def _nearest(ids: Sequence[str], asked: str) -> list[str]:
     """The ids that are spelled most alike, of the newest runs; the newest where none is alike."""
-    ids = _newest_ids(runs)
     # What was typed may be the beginning of an id.
     beginnings: dict[str, str] = {}
     for run_id in ids:
         beginnings.setdefault(run_id[: len(asked)], run_id)
     alike = difflib.get_close_matches(asked[:100], list(beginnings), n=NEAREST)
-    return [beginnings[beginning] for beginning in alike] or ids[:NEAREST]
+    return [beginnings[beginning] for beginning in alike] or list(ids[:NEAREST])

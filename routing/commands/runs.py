@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from routing.commands.common import Console, Subparsers, add_config, load, plain, session
+from routing.commands.common import Console, Subparsers, add_config, load, opener, plain
 from routing.config.secrets import without_secrets
 from routing.errors import EXIT_DONE, OutputError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from routing import config
+    from routing.config import Location
+    from routing.storage.columns import Table
+    from routing.storage.opening import Opener
 
 _SHOWN = 20
 _PLAIN = ("run_id", "mode", "started_at", "finished_at", "seconds", "as_of", "now", "rows_read", "rows_resolved")
@@ -46,18 +46,16 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print the list, or the one run."""
     settings = load(options)
-    spark = session(settings.spark, options)
     from routing.analysis import past_runs
-    from routing.storage import frames
 
     location = settings.output["runs"]
-    recorded = _read_runs(spark, location)
+    recorded = _open_runs(opener(settings, options, console), location)
     if options.run is None:
-        rows = frames.rows_of(past_runs.list_runs(recorded, options.limit + 1))
+        rows = past_runs.list_runs(recorded, options.limit + 1).rows
         _list(rows[: options.limit], len(rows) > options.limit, options, console)
         return EXIT_DONE
-    [row] = frames.rows_of(past_runs.find_run(recorded, options.run, str(location)))
-    row["settings"] = _settings(row["settings"])
+    [found] = past_runs.find_run(recorded, options.run, str(location))
+    row = {**found, "settings": _settings(found["settings"])}
     if options.format == "json":
         console.result(json.dumps(plain(row)))
     else:
@@ -72,19 +70,18 @@ def _at_least_one(text: str) -> int:
     return number
 
 
-def _read_runs(spark: SparkSession, location: config.Location) -> DataFrame:
+def _open_runs(opener: Opener, location: Location) -> Table:
     """The table ``runs`` at its newest version. Raises OutputError."""
-    from routing import schemas
-    from routing.storage import tables
+    from routing.schemas import RUNS
     from routing.storage.releases import check_release
+    from routing.storage.shapes import check_shape
 
-    version = tables.current_version(spark, location)
-    if version is None:
+    found = opener.find("output.runs", location)
+    if found is None:
         raise OutputError.no_runs(str(location))
-    recorded = tables.Snapshot(location, version).read(spark)
-    check_release(recorded, str(location))
-    tables.check_output(spark, "runs", location, schemas.RUNS)
-    return recorded
+    check_release(found.rows, str(location))
+    check_shape(found.rows, "runs", str(location), RUNS)
+    return found.rows
 
 
 def _settings(recorded: str) -> str:
@@ -92,7 +89,7 @@ def _settings(recorded: str) -> str:
     return json.dumps(without_secrets(json.loads(recorded)), sort_keys=True)
 
 
-def _list(rows: list[dict[str, Any]], are_more: bool, options: argparse.Namespace, console: Console) -> None:
+def _list(rows: Sequence[Row], are_more: bool, options: argparse.Namespace, console: Console) -> None:
     if options.format == "json":
         console.result(json.dumps({"runs": [plain(row) for row in rows], "more": are_more}))
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from routing.errors import InputError
 from routing.rules.estate import Instance, Route, furnish, list_instances
-from routing.schemas import INPUTS, OPTIONAL_INPUTS
+from routing.schemas import INPUTS, OPTIONAL_INPUTS, Schema
 from routing.storage import arrow
 
 if TYPE_CHECKING:
@@ -68,21 +68,25 @@ def spelled(table: Any) -> dict[str, str]:
     return {name.lower(): name for name in table.schema.names}
 
 
-def read_arrow(table: Any, key: str, condition: Any = None) -> Columns:
-    """The rows of an input table of Arrow for which a condition holds. Raises InputError."""
-    import pyarrow
-
-    schema, names = INPUTS[key], spelled(table)
-    kinds = {n: table.schema.field(names[n]).type for n in schema.names if n in names}
-    there = {name for name, kind in kinds.items() if not pyarrow.types.is_null(kind)}
+def check_arrow(table: Any, key: str) -> None:
+    """Whether an Arrow table has the columns of input table ``key``, of accepted types. Raises InputError."""
+    kinds = _kinds_of(table)
     faults = []
-    for field in schema:
-        if field.name not in there:
+    for field in INPUTS[key]:
+        if field.name not in kinds:
             faults += [] if field.nullable else [f"required column {field.name} is missing"]
         elif not arrow.is_accepted(kinds[field.name], field.kind):
             faults.append(f"column {field.name} is {kinds[field.name]}, not {field.kind}")
     if faults:
         raise InputError.wrong_columns(key, faults)
+
+
+def read_arrow(table: Any, schema: Schema, condition: Any = None) -> Columns:
+    """The rows of an Arrow table for which a condition holds, in the columns of a schema.
+
+    Columns that the table lacks are null; those it has are of a type that is taken.
+    """
+    names, there = spelled(table), _kinds_of(table)
     rows = select_arrow(table, [names[name] for name in schema.names if name in there], condition)
     return Columns(
         {
@@ -90,6 +94,14 @@ def read_arrow(table: Any, key: str, condition: Any = None) -> Columns:
             for f in schema
         }
     )
+
+
+def _kinds_of(table: Any) -> dict[str, Any]:
+    """The types of an Arrow table's columns by name in lower case, but for those that hold nothing but null."""
+    import pyarrow
+
+    kinds = {name: table.schema.field(spelling).type for name, spelling in spelled(table).items()}
+    return {name: kind for name, kind in kinds.items() if not pyarrow.types.is_null(kind)}
 
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:

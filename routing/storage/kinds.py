@@ -65,3 +65,33 @@ def arrow_type(kind: AnyKind) -> pyarrow.DataType:
         Kind.TIMESTAMP: pyarrow.timestamp("us", "UTC"),
     }
     return of[kind]
+
+
+_SPARK_NAMES = {
+    "bool": "boolean",
+    "date32[day]": "date",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "int8": "tinyint",
+    "large_binary": "binary",
+    "large_string": "string",
+    "string_view": "string",
+}
+
+
+def spark_name(found: pyarrow.DataType) -> str:
+    """A type of Arrow by Spark's name for the type of Delta that it stands for; by Arrow's where there is none."""
+    from pyarrow import types
+
+    if types.is_map(found):
+        return f"map<{spark_name(found.key_type)},{spark_name(found.item_type)}>"
+    if types.is_list(found) or types.is_large_list(found):
+        return f"array<{spark_name(found.value_type)}>"
+    if types.is_struct(found):
+        return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in found)}>"
+    if types.is_timestamp(found):
+        return "timestamp" if found.tz else "timestamp_ntz"
+    if types.is_decimal(found):
+        return f"decimal({found.precision},{found.scale})"
+    return _SPARK_NAMES.get(str(found), str(found))

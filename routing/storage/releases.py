@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
 
 from routing.errors import OutputError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from routing.storage.columns import Table, is_frame, select_arrow
 
 _FORM = re.compile(
     r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?:[._-]?(dev|a|alpha|b|beta|c|rc|pre|preview|snapshot)[0-9]{0,9})*"
@@ -26,14 +23,18 @@ def release() -> str:
         return "unknown"
 
 
-def check_release(runs: DataFrame, location: str) -> None:
+def check_release(runs: Table, location: str) -> None:
     """Refuse tables that a newer release wrote: each run says in ``runs`` which one it was.
 
     ``runs`` is that table as it stands, of which the column ``release`` is read; ``location`` is for the
     message. Raises OutputError.
     """
-    if "release" in runs.columns:
-        refuse_newer((str(row["release"]) for row in runs.select("release").distinct().collect()), location)
+    if is_frame(runs):
+        if "release" in runs.columns:
+            refuse_newer((str(row["release"]) for row in runs.select("release").distinct().collect()), location)
+    elif "release" in runs.schema.names:
+        found = select_arrow(runs, ["release"])["release"].unique()
+        refuse_newer((str(release) for release in found.to_pylist()), location)
 
 
 def refuse_newer(found: Iterable[str], location: str) -> None:

@@ -1,30 +1,29 @@
-"""``sbroute runs`` as a user runs it, over a table of runs that is written by hand."""
+"""``sbroute runs`` as a user runs it, over a table of runs that is written by hand; without Spark."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from routing import cli
 from routing.analysis import past_runs
-from routing.config import Location
-from routing.errors import OutputError
-from routing.storage import ledger
+from routing.errors import OutputError, RunError
+from routing.schemas import LISTED_RUNS, ONE_RUN
+from routing.schemas import RUNS as SCHEMA
 from routing.storage.releases import check_release
-from tests.frames import frame_of, rows_of
+from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
-from tests.stored import config_text, store
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.stored import config_text, store_local
 
 FULL = "4c1d0f6e-0000-4000-8000-000000000001"
 SLOW = "4c1d77aa-0000-4000-8000-000000000002"
 EMPTY = "9b00c3d2-0000-4000-8000-000000000003"
+STORED = Path(__file__).parents[1] / "stored_by_0_1_0"
 SETTINGS = {"resolve": {"mode": "full", "as_of": None}, "tables": {"routes": "/data/routes"}, "spark": {}}
 
 
@@ -77,12 +76,10 @@ RUNS = [
 
 
 @pytest.fixture(scope="module")
-def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A configuration over these runs; no other table exists, and none is asked for."""
-    from routing.schemas import RUNS as SCHEMA
-
     folder = tmp_path_factory.mktemp("recorded")
-    store(frame_of(spark, RUNS, SCHEMA), folder / "out" / "runs")
+    store_local(arrow_of(RUNS, SCHEMA), folder / "out" / "runs")
     return configured(folder)
 
 
@@ -110,8 +107,6 @@ def test_the_list_and_one_run(job: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from routing.schemas import RUNS as SCHEMA
-
     listed = json.loads(said(capsys, job, "--format", "json", "--limit", "2"))
     assert listed == {
         "runs": [
@@ -169,43 +164,77 @@ def test_a_run_that_is_not_there(asked: str, text: str, job: Path, capsys: pytes
     assert re.fullmatch(text, said(capsys, job, f"{asked}", status=2))
 
 
-def test_a_table_that_is_not_there(
-    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, configured(tmp_path), status=2) == (
         "sbroute: output.runs: there is no Delta table at 'FOLDER/out/runs' (sbroute resolve makes it)"
     )
 
 
-def test_tables_of_a_newer_release(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_of_a_newer_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It may have columns that this release does not know: the release is told, not the columns."""
-    from pyspark.sql import functions as F
+    import pyarrow
 
-    from routing.schemas import RUNS as SCHEMA
-
-    frame = frame_of(spark, [*RUNS, {**RUNS[0], "release": "99.10.1"}, {**RUNS[0], "release": "99.9"}], SCHEMA)
-    store(frame.withColumn("column_of_tomorrow", F.lit(1)), tmp_path / "out" / "runs")
+    runs = arrow_of([*RUNS, {**RUNS[0], "release": "99.10.1"}, {**RUNS[0], "release": "99.9"}], SCHEMA)
+    tomorrow = runs.append_column("column_of_tomorrow", pyarrow.array([1] * len(runs)))
+    store_local(tomorrow, tmp_path / "out" / "runs")
     assert re.fullmatch(
         r"sbroute: output.runs: 'FOLDER/out/runs' was written by release '99.10.1', this is \S+"
         r" \(install that release or a newer one, or name other outputs\)",
         said(capsys, configured(tmp_path), status=2),
     )
     with pytest.raises(OutputError, match=r"release '99.10.1'"):
-        check_release(frame, "there")
-    # So is it before a run looks at the other outputs, whose columns may be others as well.
-    with pytest.raises(OutputError, match=r"release '99.10.1'"):
-        ledger.last_run(spark, Location(str(tmp_path / "out" / "runs")))
-    check_release(frame.where("release < '9'"), "there")
+        check_release(runs, "there")
+    check_release(runs.slice(0, len(RUNS)), "there")
 
 
-def test_in_a_notebook(spark: SparkSession) -> None:
-    """Frames in, frames out; no table is needed."""
-    from routing.schemas import RUNS as SCHEMA
+def test_another_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow
 
-    frame = frame_of(spark, RUNS, SCHEMA)
-    assert [row["run_id"] for row in rows_of(past_runs.list_runs(frame))] == [EMPTY, SLOW, FULL]
-    [row] = rows_of(past_runs.find_run(frame, EMPTY, "there"))
+    runs = arrow_of(RUNS, SCHEMA).drop_columns(["mode"])
+    runs = runs.set_column(
+        runs.schema.get_field_index("rows_read"), "rows_read", runs["rows_read"].cast(pyarrow.int32())
+    )
+    store_local(runs.append_column("day", pyarrow.nulls(len(runs), pyarrow.date32())), tmp_path / "out" / "runs")
+    assert said(capsys, configured(tmp_path), status=2) == (
+        "sbroute: output.runs: 'FOLDER/out/runs' holds a table of another schema, 3 differences: column mode is"
+        " missing, not string; column rows_read is int, not bigint; column day is unknown (name another location)"
+    )
+
+
+def test_what_release_0_1_0_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its table lacks columns, and its files are Spark's."""
+    shutil.copytree(STORED / "out" / "runs", tmp_path / "out" / "runs")
+    one = json.loads(said(capsys, configured(tmp_path), "fir", "--format", "json"))
+    assert (one["run_id"], one["release"], one["table_ids"], one["commit_identities"]) == (
+        "first",
+        "0.1.0",
+        None,
+        None,
+    )
+    assert one["started_at"].startswith("2026-")
+
+
+def test_in_a_notebook() -> None:
+    """A table in, rows out; no location is needed."""
+    runs = arrow_of(RUNS, SCHEMA)
+    listed = past_runs.list_runs(runs)
+    assert [row["run_id"] for row in listed] == [EMPTY, SLOW, FULL]
+    assert listed.to_arrow().column_names == LISTED_RUNS.names
+    found = past_runs.find_run(runs, EMPTY, "there")
+    assert found.to_arrow().column_names == ONE_RUN.names
     # A run of no time has no shares.
+    [row] = found
     assert row["slow_stages"] == [{"stage": "read", "seconds": 0.0, "share": None}]
+
+
+def test_no_run_yet() -> None:
+    runs = arrow_of([], SCHEMA)
+    assert list(past_runs.list_runs(runs)) == []
+    with pytest.raises(RunError, match=r"no run 'x' is recorded in 'there' \(no run is recorded there\)"):
+        past_runs.find_run(runs, "x", "there")
+
+
+def test_more_runs_begin_alike_than_are_looked_through() -> None:
+    runs = arrow_of([{**RUNS[0], "run_id": f"run {number}"} for number in range(1_500)], SCHEMA)
+    with pytest.raises(RunError, match=r"'run' is the beginning of 1500 runs: 'run 999'; 'run 998'; "):
+        past_runs.find_run(runs, "run", "there")

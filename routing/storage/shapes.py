@@ -1,0 +1,46 @@
+"""What columns a table has, as texts, and what keeps it from being of a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from routing.errors import OutputError
+from routing.schemas import Schema
+from routing.storage.columns import Table, is_frame
+from routing.storage.kinds import spark_name
+
+
+def shape_of(table: Table) -> dict[str, str]:
+    """The types of a table's columns, by Spark's names for them."""
+    if is_frame(table):
+        return {field.name: field.dataType.simpleString() for field in table.schema}
+    fields: Any = table.schema
+    return {field.name: spark_name(field.type) for field in fields}
+
+
+def check_shape(table: Table, key: str, location: str, schema: Schema) -> None:
+    """Refuse a table of another schema than that of output ``key``. Raises OutputError.
+
+    Columns that may be null may be missing, as in a table of an older release.
+    """
+    found = shape_of(table)
+    if lacks(found, schema) is None:
+        raise OutputError.other_schema(key, location, differences(found, schema))
+
+
+def lacks(found: Mapping[str, str], wanted: Schema) -> list[str] | None:
+    """The columns, all of which may be null, that keep one table from being of a schema; None where more does."""
+    missing = [field for field in wanted if field.nullable and field.name not in found]
+    rest = Schema(tuple(field for field in wanted if field not in missing))
+    return None if differences(found, rest) else [field.name for field in missing]
+
+
+def differences(found: Mapping[str, str], wanted: Schema) -> list[str]:
+    """What keeps a table of one schema from being one of another, a text each; empty where nothing does."""
+    faults = [
+        f"column {field.name} is {found.get(field.name, 'missing')}, not {field.kind}"
+        for field in wanted
+        if found.get(field.name) != str(field.kind)
+    ]
+    return faults + [f"column {name} is unknown" for name in found if name not in wanted.names]

@@ -1,0 +1,65 @@
+"""The table of runs as Spark writes it: read by Spark and by delta-rs, its rows are equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing.analysis import past_runs
+from routing.config import Location
+from routing.errors import OutputError
+from routing.schemas import RUNS as SCHEMA
+from routing.storage import ledger
+from routing.storage.local import Unfit, dataset_of, open_local
+from routing.storage.releases import check_release
+from routing.storage.shapes import shape_of
+from tests.frames import frame_of
+from tests.stored import store
+from tests.unit.test_runs_command import RUNS, recorded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_both_ways_give_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
+    edges = recorded(
+        "edges",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59.999999Z",
+        as_of="0001-01-01T00:00:00.000001Z",
+        now="9999-12-31T23:59:59Z",
+        input_versions={},
+        outcome_counts={"SENT": 2**62, "DELAYED": 0},
+        stage_seconds={"read": 0.1, "keys": 1e-300, "plan": 1e300},
+        table_ids={"runs": "an id"},
+    )
+    of_0_1_0 = frame_of(spark, RUNS, SCHEMA).drop("table_ids", "commit_identities")
+    folder = store(of_0_1_0, tmp_path / "runs")
+    added = frame_of(spark, [edges], SCHEMA).write.format("delta").mode("append")
+    added.option("mergeSchema", "true").save(str(folder))
+    opened = open_local(Location(str(folder)))
+    assert not isinstance(opened, Unfit)
+    here, there = dataset_of(opened), spark.read.format("delta").load(str(folder))
+    assert shape_of(here) == shape_of(there) == {field.name: str(field.kind) for field in SCHEMA}
+    for limit in (None, 2):
+        assert past_runs.list_runs(here, limit) == past_runs.list_runs(there, limit)
+    for row in [*RUNS, edges]:
+        assert past_runs.find_run(here, row["run_id"], "") == past_runs.find_run(there, row["run_id"], "")
+    [found] = past_runs.find_run(here, "edges", "")
+    assert (found["started_at"].year, found["as_of"].microsecond, found["finished_at"].year) == (1, 1, 9999)
+    assert [stage["seconds"] for stage in found["slow_stages"]] == [1e300, 0.1, 1e-300]
+    assert found["outcome_counts"] == edges["outcome_counts"]
+
+
+def test_a_newer_release_is_told_before_its_columns(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    frame = frame_of(spark, [*RUNS, {**RUNS[0], "release": "99.10.1"}], SCHEMA)
+    store(frame.withColumn("column_of_tomorrow", F.lit(1)), tmp_path / "runs")
+    with pytest.raises(OutputError, match=r"release '99.10.1'"):
+        check_release(frame, "there")
+    with pytest.raises(OutputError, match=r"release '99.10.1'"):
+        ledger.last_run(spark, Location(str(tmp_path / "runs")))
+    check_release(frame.where("release < '9'"), "there")
