@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from routing.errors import InputError
 from routing.rules import text
 from routing.schemas import INPUTS, KEYS, Kind
 from routing.storage.columns import Columns
@@ -22,6 +23,8 @@ _VERSIONED = ("instance_name", "database_name", "name")
 _INT_RANGE = range(-(2**31), 2**31)
 _EVER = (-(2**63), 2**63 - 1)
 _SHOWN = 100
+# As many faults are told; the others are counted.
+_TOLD = 20
 _MICROS = 1_000_000
 _DAY = 86_400
 # Python's calendar ends in year 9999; that of Spark repeats itself, as this one does, every 400 years.
@@ -45,6 +48,14 @@ def findings(tables: Mapping[str, Columns]) -> Iterator[Fault]:
             yield from _doubled_keys(key, columns)
     if "routes" in tables:
         yield from _version_faults(tables["routes"])
+
+
+def refuse_faults(tables: Mapping[str, Columns]) -> None:
+    """Stop where a row is at fault. Raises InputError, which tells the first by table, key and fault."""
+    found = sorted(findings(tables))
+    if found:
+        told = [f"{fault.table_name} ({fault.row_key}): {fault.fault}" for fault in found[:_TOLD]]
+        raise InputError.faulty_rows(told, len(found))
 
 
 def said(sentence: str, *values: str | None) -> str:

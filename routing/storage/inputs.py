@@ -17,19 +17,24 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
         from routing.storage.frames import collect, where_in
 
         return collect(where_in(conform(table, key), only or {}))
-    return read_arrow(table, key, _expression(table, only or {}))
+    return read_arrow(table, key, condition_of(table, only or {}))
 
 
-def _expression(table: Any, only: Only) -> Any:
-    """The condition for Arrow that each row has one of some values in each of some columns; None for none."""
+def condition_of(table: Any, only: Only) -> Any:
+    """The condition for Arrow that each row has one of some values in each of some columns; None for none.
+
+    Nothing is equal to null, as in SQL.
+    """
     import pyarrow
     import pyarrow.compute
 
-    condition = None
+    condition, names = None, spelled(table)
     for name, values in only.items():
-        field = spelled(table).get(name)
-        if field is not None:
-            wanted = pyarrow.array(list(values), table.schema.field(field).type)
-            one = pyarrow.compute.field(field).isin(wanted)
+        if name in names:
+            kind, column = table.schema.field(names[name]).type, pyarrow.compute.field(names[name])
+            kind = pyarrow.string() if pyarrow.types.is_string_view(kind) else kind
+            wanted = pyarrow.array([value for value in values if value is not None], kind)
+            # One value is sooner compared than looked up.
+            one = column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
             condition = one if condition is None else condition & one
     return condition
