@@ -1,19 +1,25 @@
-"""How results look on a terminal: rich tables from plain rows; the command line prints them."""
+"""How results look on a terminal: rich tables from plain rows; the command line prints them.
+
+rich is imported where a table is made, which plain text and JSON do without.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
 
 _STYLES = {"DELIVERED": "green", "SENT": "green", "FORWARDED": "green", "DELAYED": "yellow", "DROPPED": "red"}
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> Table:
     """A titled table; columns named in ``right`` are aligned to the right."""
+    from rich.table import Table
+    from rich.text import Text
+
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name in columns:
         made.add_column(name, justify="right" if name in right else "left", overflow="fold")
@@ -36,6 +42,9 @@ def printable(text: str) -> str:
 
 def run(row: Mapping[str, Any]) -> RenderableType:
     """A row of ``runs``: what was read, what became of it, how long the stages took."""
+    from rich.console import Group
+    from rich.text import Text
+
     total = row["rows_resolved"] or 1
 
     def shares(counts: Mapping[str, int]) -> list[tuple[Any, ...]]:

@@ -7,8 +7,9 @@ from datetime import datetime, timezone
 
 from routing import config
 from routing.analysis.explain.asked import Question, question
-from routing.commands.common import Console, Subparsers, add_config, load, moment, session
+from routing.commands.common import Console, Subparsers, add_config, load, moment, opener
 from routing.errors import EXIT_DONE
+from routing.storage.arrow import leave_pandas_out
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -48,12 +49,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     asked = _question(options) if config.is_uri(options.config) else None
     settings = load(options)
     asked = asked or _question(options)
-    spark = session(settings.spark, options)
+    leave_pandas_out()
     from routing.analysis.explain import printed
-    from routing.analysis.explain.explaining import explain
+    from routing.analysis.explain.explaining import explain, open_tables
 
     console.progress("reading")
-    done = explain(settings, asked, spark=spark)
+    tables = open_tables(settings, opener(settings, options, console))
+    done = explain(tables, asked, as_of=settings.resolve.as_of)
     [verdict], steps = done.verdict, done.steps.rows
     console.result(printed.as_json(verdict, steps) if options.format == "json" else printed.as_text(steps))
     return EXIT_DONE

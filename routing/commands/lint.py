@@ -10,11 +10,13 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from routing import config
-from routing.commands.common import Console, Subparsers, load, moment, session
+from routing.commands.common import Console, Subparsers, load, moment, opener
 from routing.errors import EXIT_DONE, EXIT_FOUND
+from routing.schemas import INPUTS
+from routing.storage.arrow import leave_pandas_out
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from routing.analysis.lint.linting import Lint
     from routing.runs.pipeline import Resolution
@@ -69,16 +71,18 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.analysis.lint.options import settings as lint_settings
 
     asked = lint_settings(settings.lint, settings.file)
-    spark = session(settings.spark, options)
+    leave_pandas_out()
     from routing.analysis.lint.linting import lint
+    from routing.analysis.lint.reading import READ
 
+    opening = opener(settings, options, console)
+    tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with_messages = options.messages or options.fail_under is not None
-    frames = _frames(spark, settings, with_messages=with_messages)
-    resolution = _resolution(spark, settings, frames) if with_messages else None
+    resolution = _resolution(opening.spark, settings) if with_messages else None
     console.progress("linting")
     try:
         done = lint(
-            frames,
+            tables,
             now=now,
             expiring_within_days=asked.expiring_within_days,
             suppress=asked.suppress,
@@ -101,22 +105,15 @@ def _now(options: argparse.Namespace) -> datetime:
     return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 
-def _frames(spark: SparkSession, settings: config.Config, *, with_messages: bool) -> dict[str, DataFrame]:
-    """Every input that is needed and that the configuration names, each at its newest version."""
-    from routing.analysis.lint.reading import READ
+def _resolution(spark: SparkSession, settings: config.Config) -> Resolution:
+    """The messages resolved, all inputs read by Spark."""
+    from routing.runs import pipeline
     from routing.storage import tables
 
-    wanted = (*READ, "messages") if with_messages else READ
-    named = {key: where for key, where in settings.tables.items() if key in wanted}
-    return {key: snapshot.read(spark) for key, snapshot in tables.snapshots(spark, named).items()}
-
-
-def _resolution(spark: SparkSession, settings: config.Config, frames: Mapping[str, DataFrame]) -> Resolution:
-    from routing.runs import pipeline
-
+    given = {key: where for key, where in settings.tables.items() if key in INPUTS}
     return pipeline.resolve(
         spark,
-        frames,
+        {key: snapshot.read(spark) for key, snapshot in tables.snapshots(spark, given).items()},
         as_of=settings.resolve.as_of,
         dialog_hash=settings.resolve.dialog_hash,
         broadcast_limit=settings.resolve.broadcast_limit,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from routing.schemas import AnyKind, ArrayOf, Kind, MapOf, Schema
@@ -10,6 +13,29 @@ from routing.storage.kinds import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+class _NoPandas(MetaPathFinder):
+    """Finds pandas to be missing."""
+
+    def find_spec(self, fullname: str, *_: Any) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
+def leave_pandas_out() -> None:
+    """Import Arrow's datasets without pandas, which they would import where it is installed: half a second.
+
+    For a command, whose process is its own: pyarrow then looks for pandas once it is asked for a frame of it.
+    """
+    if "pandas" in sys.modules or "pyspark" in sys.modules or find_spec("pyarrow") is None:
+        return
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        import pyarrow.dataset  # noqa: F401
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> pyarrow.Table:

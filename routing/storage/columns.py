@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Table = Union["DataFrame", "pyarrow.Table", "pyarrow.dataset.Dataset"]
 """A table: a DataFrame of a classic session or of Spark Connect, an Arrow table, or files that Arrow reads."""
 Only = Mapping[str, Collection[Any]]
+FILE = "__filename"
+"""Arrow's name for a column that any dataset has: the file that a row is from."""
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
 
@@ -68,48 +70,84 @@ def spelled(table: Any) -> dict[str, str]:
     return {name.lower(): name for name in table.schema.names}
 
 
-def check_arrow(table: Any, key: str) -> None:
-    """Whether an Arrow table has the columns of input table ``key``, of accepted types. Raises InputError."""
-    kinds = _kinds_of(table)
+def shape_of(table: Any, key: str) -> dict[str, str]:
+    """The declared columns that an Arrow table of an input has, each with its name there. Raises InputError."""
+    shape = _find_columns(table, INPUTS[key])
     faults = []
     for field in INPUTS[key]:
-        if field.name not in kinds:
+        if field.name not in shape:
             faults += [] if field.nullable else [f"required column {field.name} is missing"]
-        elif not arrow.is_accepted(kinds[field.name], field.kind):
-            faults.append(f"column {field.name} is {kinds[field.name]}, not {field.kind}")
+            continue
+        kind = table.schema.field(shape[field.name]).type
+        if not arrow.is_accepted(kind, field.kind):
+            faults.append(f"column {field.name} is {kind}, not {field.kind}")
     if faults:
         raise InputError.wrong_columns(key, faults)
+    return shape
 
 
-def read_arrow(table: Any, schema: Schema, condition: Any = None) -> Columns:
+def _find_columns(table: Any, schema: Schema) -> dict[str, str]:
+    """The columns of a schema that an Arrow table has, with their names there; not those of nothing but null."""
+    import pyarrow
+
+    names = spelled(table)
+    there = {name: names[name] for name in schema.names if name in names}
+    return {n: name for n, name in there.items() if not pyarrow.types.is_null(table.schema.field(name).type)}
+
+
+def read_arrow(table: Any, key: str, condition: Any = None) -> Columns:
+    """The rows of an input table of Arrow for which a condition holds. Raises InputError."""
+    shape_of(table, key)
+    return take_columns(table, INPUTS[key], condition)
+
+
+def take_columns(table: Any, schema: Schema, condition: Any = None) -> Columns:
     """The rows of an Arrow table for which a condition holds, in the columns of a schema.
 
-    Columns that the table lacks are null; those it has are of a type that is taken.
+    Columns that the table lacks are null; those that it has are of a type that is taken.
     """
-    names, there = spelled(table), _kinds_of(table)
-    rows = select_arrow(table, [names[name] for name in schema.names if name in there], condition)
+    shape = _find_columns(table, schema)
+    rows = as_dataset(table).to_table(columns=list(shape.values()), filter=condition)
     return Columns(
         {
-            f.name: arrow.values_of(rows[names[f.name]], f.kind) if f.name in there else [None] * rows.num_rows
+            f.name: arrow.values_of(rows[shape[f.name]], f.kind) if f.name in shape else [None] * rows.num_rows
             for f in schema
         }
     )
 
 
-def _kinds_of(table: Any) -> dict[str, Any]:
-    """The types of an Arrow table's columns by name in lower case, but for those that hold nothing but null."""
-    import pyarrow
-
-    kinds = {name: table.schema.field(spelling).type for name, spelling in spelled(table).items()}
-    return {name: kind for name, kind in kinds.items() if not pyarrow.types.is_null(kind)}
-
-
-def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
-    """Some columns of a table of Arrow, and the rows for which a condition holds."""
+def as_dataset(table: Any) -> pyarrow.dataset.Dataset:
+    """A table of Arrow as a dataset; views of texts, which Arrow's functions do not take, are texts in it."""
     import pyarrow.dataset
 
-    rows = table if hasattr(table, "to_table") else pyarrow.dataset.dataset(table)
-    return rows.to_table(columns=list(names), filter=condition)
+    if hasattr(table, "to_table"):
+        return table
+    fields = [
+        field.with_type(pyarrow.string()) if pyarrow.types.is_string_view(field.type) else field
+        for field in table.schema
+    ]
+    return pyarrow.dataset.dataset(table.cast(pyarrow.schema(fields)))
+
+
+def in_files(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
+    """The rows of some of a dataset's files; one that is in memory as it is."""
+    import pyarrow.dataset
+
+    if not hasattr(rows, "files"):
+        return rows
+    files = [fragment for fragment in rows.get_fragments() if fragment.path in names]
+    return pyarrow.dataset.FileSystemDataset(files, rows.schema, rows.format, rows.filesystem)
+
+
+def with_few(table: Any, condition: Any) -> pyarrow.dataset.Dataset:
+    """What has to be read of a table of Arrow for the few rows for which a condition holds.
+
+    Arrow reads every column of all files that may have such rows. So the condition's own columns are read first,
+    and then only the files that do have some.
+    """
+    rows = as_dataset(table)
+    found = rows.to_table(columns=[FILE], filter=condition)[FILE].unique().to_pylist()
+    return in_files(rows, found)
 
 
 def instances_of(tables: Mapping[str, Columns]) -> dict[str, Instance]:

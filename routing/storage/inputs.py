@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from routing.schemas import INPUTS, Kind, Schema
-from routing.storage.columns import (
-    Columns,
-    Only,
-    Table,
-    check_arrow,
-    is_frame,
-    read_arrow,
-    select_arrow,
-    spelled,
-)
+from routing.schemas import Kind, Schema
+from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, read_arrow, spelled, take_columns
 from routing.storage.times import moment_of
 
 
@@ -29,8 +20,7 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
         from routing.storage.frames import collect, where_in
 
         return collect(where_in(conform(table, key), only or {}))
-    check_arrow(table, key)
-    return read_arrow(table, INPUTS[key], _expression(table, only or {}))
+    return read_arrow(table, key, condition_of(table, only or {}))
 
 
 def greatest(
@@ -51,11 +41,10 @@ def greatest(
         found = rows_of(frame if limit is None else frame.limit(limit))
         return [{name: row.get(name) for name in schema.names} for row in found]
     there = spelled(table)
-    stored = select_arrow(
-        table, [there[name] for name in schema.names if name in there], _expression(table, only or {})
-    )
+    wanted = [there[name] for name in schema.names if name in there]
+    stored = as_dataset(table).to_table(columns=wanted, filter=condition_of(table, only or {}))
     stored = stored.sort_by([(there[name], "descending") for name in by]).slice(0, limit)
-    return list(_timed(read_arrow(stored, schema), schema))
+    return list(_timed(take_columns(stored, schema), schema))
 
 
 def _timed(columns: Columns, schema: Schema) -> Iterator[dict[str, Any]]:
@@ -65,16 +54,21 @@ def _timed(columns: Columns, schema: Schema) -> Iterator[dict[str, Any]]:
         yield row | {name: None if row[name] is None else moment_of(row[name]) for name in times}
 
 
-def _expression(table: Any, only: Only) -> Any:
-    """The condition for Arrow that each row has one of some values in each of some columns; None for none."""
+def condition_of(table: Any, only: Only) -> Any:
+    """The condition for Arrow that each row has one of some values in each of some columns; None for none.
+
+    Nothing is equal to null, as in SQL.
+    """
     import pyarrow
     import pyarrow.compute
 
-    condition = None
+    condition, names = None, spelled(table)
     for name, values in only.items():
-        field = spelled(table).get(name)
-        if field is not None:
-            wanted = pyarrow.array(list(values), table.schema.field(field).type)
-            one = pyarrow.compute.field(field).isin(wanted)
+        if name in names:
+            kind, column = table.schema.field(names[name]).type, pyarrow.compute.field(names[name])
+            kind = pyarrow.string() if pyarrow.types.is_string_view(kind) else kind
+            wanted = pyarrow.array([value for value in values if value is not None], kind)
+            # One value is sooner compared than looked up.
+            one = column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
             condition = one if condition is None else condition & one
     return condition

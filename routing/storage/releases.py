@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 
 from routing.errors import OutputError
-from routing.storage.columns import Table, is_frame, select_arrow
+from routing.storage.columns import Table, as_dataset, is_frame
 
 _FORM = re.compile(
     r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?:[._-]?(dev|a|alpha|b|beta|c|rc|pre|preview|snapshot)[0-9]{0,9})*"
@@ -33,7 +33,7 @@ def check_release(runs: Table, location: str) -> None:
         if "release" in runs.columns:
             refuse_newer((str(row["release"]) for row in runs.select("release").distinct().collect()), location)
     elif "release" in runs.schema.names:
-        found = select_arrow(runs, ["release"])["release"].unique()
+        found = as_dataset(runs).to_table(columns=["release"])["release"].unique()
         refuse_newer((str(release) for release in found.to_pylist()), location)
 
 

@@ -8,22 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from routing.analysis.explain import lines
 from routing.analysis.explain.asked import DESCRIBED_ID, Described, Question, QuestionError, Stored
 from routing.analysis.explain.judging import Asked, judge_question
-from routing.analysis.explain.known import Known, Row
+from routing.analysis.explain.known import Known, Row, concerning
 from routing.analysis.explain.path import path
-from routing.analysis.explain.reading import Source, frames_of
+from routing.analysis.explain.reading import Source
 from routing.analysis.explain.verdicts import verdict_row
 from routing.config import Config
-from routing.schemas import EXPLAINED_STEPS, MESSAGES, RESOLVED_ROUTES
+from routing.schemas import EXPLAINED_STEPS, INPUTS, MESSAGES, RESOLVED_ROUTES
 from routing.sessions import session
 from routing.storage.columns import Columns, Table
+from routing.storage.opening import Opener
 from routing.storage.rows import Rows
 from routing.storage.times import micros_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -46,23 +49,30 @@ def explain(
 ) -> Explanation:
     """Explain one message: the verdict of `resolve`, and the path to it.
 
-    ``tables`` are those of `resolve`, as DataFrames or Arrow tables, or a configuration: then each table that it
-    names is read at its newest version, by ``spark`` or the session that is there or is started for it. Of each
-    table only the rows of the message's instance are read; rows of DataFrames are checked, those of Arrow tables
-    are taken to be valid. ``as_of`` is the one decision time of a run that has one (a configuration brings its
-    own); the question's own time wins, and a described message always has one. Raises QuestionError where no such
-    message, instance or database is there or the message would be rejected, InputError where a table breaks its
-    contract.
+    ``tables`` are those of `resolve`, as DataFrames, Arrow tables or datasets, or a configuration: then each table
+    that it names is opened at its newest version as `Opener` does it, by ``spark`` where a session is needed, or
+    one that is started for it. Of each table only the rows of the message's instance are read, and checked.
+    ``as_of`` is the one decision time of a run that has one (a configuration brings its own); the question's own
+    time wins, and a described message always has one. Raises QuestionError where no such message, instance or
+    database is there or the message would be rejected, InputError where a table breaks its contract.
     """
     if isinstance(tables, Config):
-        as_of = as_of or tables.resolve.as_of
-        tables = frames_of(spark or session.start(tables.spark), tables)
+        settings, as_of = tables, as_of or tables.resolve.as_of
+        opener = (
+            Opener.of_session(spark) if spark else Opener(lambda: session.start(settings.spark), settings.spark)
+        )
+        tables = open_tables(settings, opener)
     source = Source.of(tables)
     asked = _find_stored(source, question, as_of) if isinstance(question, Stored) else _describe(question)
     near = source.near(asked.row)
     if isinstance(question, Described):
         _check_names(source, near, question)
-    return answer(asked, Known.of_columns(near, source.chunks(asked.as_of)))
+    return answer(asked, Known.of_columns(concerning(near, asked.row), source.chunks(asked.as_of)))
+
+
+def open_tables(settings: Config, opener: Opener) -> dict[str, Table]:
+    """Every input that a configuration names, each at its newest version. Raises InputError."""
+    return opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
 
 
 def answer(asked: Asked, known: Known) -> Explanation:

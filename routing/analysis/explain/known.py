@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.rules import text
-from routing.rules.estate import Instance
+from routing.rules.estate import ARRIVALS, Instance
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import Request, Requests
 from routing.rules.resolving import NO_DIALOG, Dialog, Message
 from routing.storage.columns import Columns, instances_of
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 Row = Mapping[str, Any]
 """A row of messages; times are microseconds since 1970."""
@@ -68,6 +69,21 @@ def _dialog_of(row: Row) -> Dialog:
     return Dialog(text.broker_id(far), text.broker_id(acknowledged), row["acknowledged_at"], row["lifetime"])
 
 
+def concerning(tables: Mapping[str, Columns], row: Row) -> dict[str, Columns]:
+    """The columns of an instance without the routes and services that a message can have nothing to do with.
+
+    Routes are told where the message may search, and decide other messages for its service wherever they name it,
+    any service, or the one that is asked for routes.
+    """
+    service, searched = row["to_service_name"], (row["database_name"] or ARRIVALS, ARRIVALS)
+    named = (service, None, "", BROKER_CONFIGURATION_SERVICE)
+    routes, services = tables["routes"], tables["services"]
+    told = enumerate(routes.rows("database_name", "remote_service_name"))
+    near = [place for place, (database, name) in told if database in searched or name in named]
+    held = [place for place, name in enumerate(services.values["name"]) if name == service]
+    return {**tables, "routes": routes.take(near), "services": services.take(held)}
+
+
 @dataclass(frozen=True)
 class Known:
     """What a message is judged by; ``others`` is asked only where a request may be pending (section 5)."""
@@ -79,7 +95,7 @@ class Known:
 
     @classmethod
     def of_columns(cls, tables: Mapping[str, Columns], chunks: Chunks) -> Known:
-        """What columns of the configuration, dialogs and route_requests say; rows are taken to be valid."""
+        """What columns of the configuration, dialogs and route_requests say, in rows without a fault."""
         on_record = defaultdict(list)
         if "route_requests" in tables:
             for row in tables["route_requests"].dicts():

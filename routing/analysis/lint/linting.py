@@ -44,13 +44,14 @@ def lint(
     """Faults and hazards of a configuration at one moment.
 
     ``tables`` maps routes, databases, services, instances and, where there are any, dialogs and route_requests to
-    DataFrames or Arrow tables (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC where it has
-    no zone. ``resolved`` are rows of ``resolved_routes``, either way: with them routes that no message used
-    (SBR028) and dialogs whose pick changed (SBR039) are found, and coverage is known. Raises InputError where a
-    table or column is missing.
+    DataFrames, Arrow tables or datasets (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC
+    where it has no zone. ``resolved`` are rows of ``resolved_routes``, as any of these: with them routes that no
+    message used (SBR028) and dialogs whose pick changed (SBR039) are found, and coverage is known. Raises
+    InputError where a table or column is missing.
     """
-    columns = reading.columns(tables)
-    estate = estate_of(columns, micros_of(now), expiring_within_days)
+    moment = micros_of(now)
+    columns = reading.columns(tables, moment)
+    estate = estate_of(columns, moment, expiring_within_days)
     used = None if resolved is None else used_routes(resolved)
     changed = [] if resolved is None else changed_picks(resolved)
     every = registry.all_found(registry.Evidence(estate, answers_of(estate), used, changed))

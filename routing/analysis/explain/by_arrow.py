@@ -1,0 +1,74 @@
+"""What grows with the traffic, read of Arrow's tables and files: in few passes, each over few columns.
+
+Times are compared once they are read: what Delta's log says of a file's times is in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from routing.storage.columns import FILE, Columns, Only, as_dataset, in_files, read_arrow, shape_of, with_few
+from routing.storage.inputs import condition_of
+
+_TIMES = ("observed_at", "enqueue_time")
+
+
+def messages_of(messages: Any, only: Only) -> Columns:
+    """The few messages that have one of some values in each of some columns."""
+    condition = condition_of(messages, only)
+    return read_arrow(with_few(messages, condition), "messages", condition)
+
+
+def dialogs_of(dialogs: Any, conversations: Collection[str], only: Only) -> Columns:
+    """The dialogs of conversations, given by their folded ids, that have one of the values of ``only``."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    rows = as_dataset(dialogs)
+    folded = pc.ascii_lower(pc.field(shape_of(rows, "dialogs")["conversation_id"]))
+    wanted = folded.isin(pyarrow.array(sorted(conversations), pyarrow.string()))
+    condition = wanted & condition_of(rows, only)
+    return read_arrow(with_few(rows, condition), "dialogs", condition)
+
+
+def in_parts(messages: Any, only: Only, as_of: int | None, sizes: Iterator[int]) -> Iterator[Columns]:
+    """Messages in parts by (t, message_id); those without any time are left out.
+
+    A part has as many rows as ``sizes`` says, and those that have the last one's t (its id, where t is one for
+    all). The places of all are read first, the rest of a message with its part.
+    """
+    import pyarrow.compute as pc
+
+    rows, condition, shape = as_dataset(messages), condition_of(messages, only), shape_of(messages, "messages")
+    by = [shape[name] for name in (_TIMES if as_of is None else ("message_id",)) if name in shape]
+    found = rows.to_table(columns=[*by, FILE], filter=condition)
+    places = _places(found, by)
+    ordered = pc.drop_null(pc.take(places, pc.sort_indices(places)))
+    begin = 0
+    while begin < len(ordered):
+        first = ordered[begin]
+        last = ordered[min(begin + next(sizes), len(ordered)) - 1]
+        files = found[FILE].filter(_between(places, first, last)).unique().to_pylist()
+        part = in_files(rows, files).to_table(columns=list(shape.values()), filter=condition)
+        yield read_arrow(part.filter(_between(_places(part, by), first, last)), "messages")
+        begin = pc.sum(pc.less_equal(ordered, last)).as_py()
+
+
+def _places(rows: Any, by: list[str]) -> Any:
+    """The times of messages as microseconds, or their ids."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    def number(column: Any) -> Any:
+        is_time = pyarrow.types.is_timestamp(column.type)
+        times = column.cast(pyarrow.timestamp("us", column.type.tz), safe=False) if is_time else column
+        return times.cast(pyarrow.int64()) if is_time else times
+
+    return pc.coalesce(*(number(rows[name]) for name in by))
+
+
+def _between(places: Any, first: Any, last: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.and_(pc.greater_equal(places, first), pc.less_equal(places, last))

@@ -1,0 +1,77 @@
+"""What grows with the traffic, read of DataFrames in their declared columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from routing.analysis.explain.known import Row
+from routing.schemas import Field, Kind, Schema
+from routing.storage import frames
+from routing.storage.columns import Columns, Only
+from routing.storage.joining import small_side
+
+_SHOWN_INSTANCES = 20
+# The order in which messages ask, and what else of them decides: rows equal in all of it are decided alike.
+_TEXTS = ("message_id", "database_name", "conversation_id", "to_broker_instance")
+
+
+def messages_of(messages: DataFrame, only: Only) -> Columns:
+    """The messages that have one of some values in each of some columns, of some instances at most."""
+    # Ordered and cut, each partition gives its first rows, in one job.
+    found = frames.where_in(messages, only).orderBy("instance_name").limit(_SHOWN_INSTANCES)
+    return frames.collect(found)
+
+
+def dialogs_of(dialogs: DataFrame, conversations: Collection[str], only: Only) -> Columns:
+    """The dialogs of conversations, given by their folded ids, that have one of the values of ``only``."""
+    mine, folded = frames.where_in(dialogs, only), F.lower("conversation_id")
+    if len(conversations) < 2:
+        return frames.collect(mine.where(folded.isin(list(conversations))))
+    shape = Schema((Field("wanted", Kind.STRING),))
+    wanted = frames.frame_of(dialogs.sparkSession, [{"wanted": found} for found in sorted(conversations)], shape)
+    # As many as a part has messages.
+    return frames.collect(mine.join(small_side(wanted), folded == F.col("wanted"), how="left_semi"))
+
+
+def in_parts(messages: DataFrame, only: Only, as_of: int | None, sizes: Iterator[int]) -> Iterator[Columns]:
+    """Messages in parts by (t, message_id), of as many rows as ``sizes`` says; without any time, left out.
+
+    Of rows at the end of a part that are equal in all that decides, some may be left out.
+    """
+    placed = frames.where_in(messages, only).withColumn("_place", _place(as_of)).where("_place.t IS NOT NULL")
+    rest = placed
+    while True:
+        size = next(sizes)
+        part = frames.collect(rest.orderBy("_place").limit(size).drop("_place"))
+        yield part
+        if len(part) < size:
+            return
+        last = max(_place_of(row, as_of) for row in part.dicts())
+        rest = placed.where(F.col("_place") > _literal(last))
+
+
+def _place(as_of: int | None) -> Column:
+    """The place of a message among those that ask: t, its id, and what else it is decided by."""
+    t = F.unix_micros(F.coalesce("observed_at", "enqueue_time")) if as_of is None else F.lit(as_of).cast("long")
+    texts = [F.coalesce(name, F.lit("")).alias(name) for name in _TEXTS]
+    return F.struct(t.alias("t"), *texts, F.coalesce(F.col("is_initiator").cast("int"), F.lit(0)).alias("role"))
+
+
+def _place_of(row: Row, as_of: int | None) -> tuple[Any, ...]:
+    """The same of a row; texts are compared by their code points here and there."""
+    seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
+    return (
+        seen if as_of is None else as_of,
+        *(row[name] or "" for name in _TEXTS),
+        int(bool(row["is_initiator"])),
+    )
+
+
+def _literal(place: tuple[Any, ...]) -> Column:
+    t, *texts, role = place
+    named = [F.lit(text).alias(name) for name, text in zip(_TEXTS, texts, strict=True)]
+    return F.struct(F.lit(t).cast("long").alias("t"), *named, F.lit(role).alias("role"))

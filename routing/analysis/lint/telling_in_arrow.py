@@ -1,0 +1,101 @@
+"""Rows of dialogs and route requests that a finding can be about, found by Arrow in few passes over few columns.
+
+What rows have in common is counted first; then those that matter are read, which are mostly none.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+from routing.schemas import INPUTS, Kind
+from routing.storage.columns import Columns, as_dataset, read_arrow, shape_of, with_few
+from routing.terms import BLANKS, ZERO_GUID
+
+_ID, _END, _FAR, _ACKNOWLEDGED = "conversation_id", "is_initiator", "far_broker_instance", "acknowledged_at"
+_GROUP = ("instance_name", "database_name", "far_service", "conversation_group_id")
+_BOUND = (_FAR, "acknowledged_broker_instance", _ACKNOWLEDGED)
+
+
+def read(table: Any, key: str, now: int) -> Columns:
+    """Rows that lack a value, or may share their key; of dialogs those of torn groups too. Raises InputError.
+
+    ``now`` is in microseconds. More rows than these may be left: `faults` and `traffic` decide.
+    """
+    import pyarrow.compute as pc
+
+    shape, rows = shape_of(table, key), as_dataset(table)
+    condition = _lacks(key, shape)
+    if key == "dialogs":
+        condition |= pc.ascii_lower(pc.field(shape[_ID])).isin(_doubled_ids(rows, shape))
+        if set(_GROUP) <= set(shape):
+            condition |= pc.field(shape[_GROUP[-1]]).isin(_torn_groups(rows, shape, now))
+    return read_arrow(with_few(rows, condition), key, condition)
+
+
+def _lacks(key: str, shape: Mapping[str, str]) -> Any:
+    """Whether a row lacks a required value."""
+    import pyarrow.compute as pc
+
+    required = [field for field in INPUTS[key] if not field.nullable]
+    missing = [pc.field(shape[field.name]).is_null() for field in required]
+    empty = [pc.field(shape[field.name]) == "" for field in required if field.kind == Kind.STRING]
+    return reduce(operator.or_, [*missing, *empty])
+
+
+def _doubled_ids(rows: Any, shape: Mapping[str, str]) -> Any:
+    """The folded ids of conversations one end of which stands in several rows."""
+    import pyarrow.compute as pc
+
+    ends = {_ID: pc.ascii_lower(pc.field(shape[_ID])), _END: pc.field(shape[_END])}
+    return _several(rows.to_table(columns=ends), ends)[_ID].drop_null().unique()
+
+
+def _torn_groups(rows: Any, shape: Mapping[str, str], now: int) -> Any:
+    """The ids of conversation groups whose dialogs to one service are bound to different broker ids."""
+    import pyarrow.compute as pc
+
+    names = {name: pc.field(shape[name]) for name in (*_GROUP, _END, *_BOUND) if name in shape}
+    told = [names[name] != "" for name in ("far_service", "conversation_group_id")]
+    found = rows.to_table(columns=names, filter=told[0] & told[1])
+    found = found.filter(found[_END])
+    bound = found.select(_GROUP).append_column("bound", _bound(found, now)).filter(pc.field("bound").is_valid())
+    distinct = bound.group_by(bound.column_names).aggregate([])
+    return _several(distinct, _GROUP)[_GROUP[-1]].unique()
+
+
+def _several(rows: Any, names: Any) -> Any:
+    """What several rows have in columns."""
+    import pyarrow.compute as pc
+
+    counted = rows.group_by(list(names)).aggregate([([], "count_all")])
+    return counted.filter(pc.field("count_all") > 1)
+
+
+def _bound(dialogs: Any, now: int) -> Any:
+    """The broker id that each dialog is bound to, as `traffic.torn_groups` has it."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    far, broker, at = (
+        dialogs[name] if name in dialogs.column_names else pyarrow.nulls(len(dialogs), pyarrow.string())
+        for name in _BOUND
+    )
+    if pyarrow.types.is_timestamp(at.type):
+        at = at.cast(pyarrow.timestamp("us", at.type.tz), safe=False)
+    was = pc.less_equal(at.cast(pyarrow.int64()), now)
+    return pc.coalesce(pc.if_else(was, broker_ids(broker), None), broker_ids(far))
+
+
+def broker_ids(texts: Any) -> Any:
+    """Texts as `rules.text.broker_id` reads them."""
+    import pyarrow.compute as pc
+
+    bare = pc.utf8_trim(texts, characters=BLANKS)
+    in_braces = pc.and_(pc.starts_with(bare, "{"), pc.ends_with(bare, "}"))
+    inner = pc.utf8_trim(pc.utf8_slice_codeunits(bare, 1, -1), characters=BLANKS)
+    found = pc.ascii_lower(pc.if_else(in_braces, inner, bare))
+    is_none = pc.or_(pc.equal(found, ""), pc.equal(found, ZERO_GUID))
+    return pc.if_else(is_none, None, found)
