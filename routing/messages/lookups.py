@@ -66,13 +66,9 @@ class Lookups:
         """
         names = {*services, None, "", BROKER_CONFIGURATION_SERVICE}
         settings = self.checked.settings
-        holding = _naming(settings["services"], "name", names)
-        routes = _naming(settings["routes"], "remote_service_name", names)
+        holding = settings["services"].naming("name", names)
+        routes = settings["routes"].naming("remote_service_name", names)
         return furnish(self.checked.instances, services_of(holding), routes_of(routes))
-
-
-def _naming(rows: Columns, column: str, names: set[Any]) -> Columns:
-    return rows.take([place for place, name in enumerate(rows.values[column]) if name in names])
 
 
 def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:

@@ -42,6 +42,10 @@ class Columns:
         """The rows whose value in a column is true, or a number that is not zero."""
         return self.take([place for place, value in enumerate(self.values[name]) if value])
 
+    def naming(self, name: str, wanted: Collection[Any]) -> Columns:
+        """The rows whose value in a column is one of some."""
+        return self.take([place for place, value in enumerate(self.values[name]) if value in wanted])
+
     def take(self, places: Sequence[int]) -> Columns:
         """The rows in these places."""
         return Columns({name: [values[place] for place in places] for name, values in self.values.items()})

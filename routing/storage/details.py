@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from routing.config import Location
 from routing.storage import statements
+from routing.storage.local import find_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,12 @@ class Detail:
     root: str
     table_id: str
     column_mapping: str
+
+
+def find_table_id(spark: SparkSession, location: Location) -> str:
+    """The id of the table that stands there, of a local one without asking Spark."""
+    found = find_id(location)
+    return detail(spark, location).table_id if found is None else found
 
 
 def detail(spark: SparkSession, location: Location) -> Detail:

@@ -11,18 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from routing import schemas
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError, first_sentence
+from routing.schemas import Schema
 from routing.storage import commits, details, frames, statements, tables
+from routing.storage.inputs import greatest
+from routing.storage.opening import Opener
 from routing.storage.protocol import Commit, LastRun, Mark
-from routing.storage.releases import check_release, refuse_newer
-from routing.storage.times import moment_of
+from routing.storage.releases import refuse_newer
+from routing.storage.shapes import check_shape, shape_of
 
 # In a session that takes the setting it marks the commit of a statement that has no options of its own.
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+# What is read of all runs, and of the last one.
+_LISTED = Schema(tuple(field for field in schemas.RUNS if field.name in ("run_id", "finished_at", "release")))
+_OF_LAST = ("run_id", "mode", "finished_at", "input_versions", "output_versions", "outcome_counts", "settings")
+_LAST = Schema(tuple(f for f in schemas.RUNS if f.name in (*_OF_LAST, "table_ids", "commit_identities")))
 
 
 @dataclass
@@ -63,7 +69,7 @@ class DeltaTables:
         """The table's own id, which stays with it wherever it is moved; None where there is no table."""
         if self.newest(key) is None:
             return None
-        return details.detail(self.spark, self.config.output[key]).table_id
+        return details.find_table_id(self.spark, self.config.output[key])
 
     def identity(self, key: str, version: int) -> str | None:
         """What tells this commit from any other of that number."""
@@ -132,45 +138,28 @@ def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> 
     Raises OutputError where a newer release has written these tables, or ``runs`` is another kind of table,
     InputError where ``run_id``, which is to be the next, counts already.
     """
-    version = tables.current_version(spark, runs)
-    if version is None:
+    opened = Opener.of_session(spark).find("output.runs", runs)
+    if opened is None:
         return None
-    table = tables.Snapshot(runs, version).read(spark)
-    if tables.lacks(table.schema, schemas.RUNS) is None:
-        # A newer release may have other columns.
-        check_release(table, str(runs))
-        tables.check_output(spark, "runs", runs, schemas.RUNS)
-    return _last_of(tables.with_columns_of(table, schemas.RUNS), version, str(runs), run_id)
-
-
-def _last_of(table: DataFrame, version: int, runs: str, run_id: str | None) -> LastRun | None:
-    wanted = ["run_id", "mode", "input_versions", "output_versions", "outcome_counts", "settings"]
-    wanted += ["table_ids", "commit_identities"]
-    last = F.struct(*wanted, F.unix_micros("finished_at").alias("finished"))
-    told = table.agg(
-        F.max_by(last, F.struct("finished_at", "run_id")).alias("last"),
-        F.collect_set("release").alias("releases"),
-        F.bool_or(F.col("run_id") == F.lit(run_id)).alias("is_known"),
-    ).collect()[0]
-    refuse_newer(told["releases"], runs)
-    if told["is_known"]:
+    is_a_table_of_runs = set(_LISTED.names) <= set(shape_of(opened.rows))
+    listed = greatest(opened.rows, _LISTED, ("finished_at", "run_id")) if is_a_table_of_runs else []
+    # A newer release may have other columns.
+    refuse_newer((str(row["release"]) for row in listed), str(runs))
+    check_shape(opened.rows, "runs", str(runs), schemas.RUNS)
+    if any(row["run_id"] == run_id for row in listed):
         raise InputError(f"run {run_id!r} is recorded already in {runs}", "give the next run an id of its own")
-    if told["last"] is None:
+    if not listed:
         return None
-    found = told["last"].asDict(recursive=True)
-    settings = json.loads(found.pop("settings"))
+    [row] = greatest(opened.rows, _LAST, ("finished_at",), limit=1, only={"run_id": [listed[0]["run_id"]]})
+    settings = json.loads(row.pop("settings"))
     return LastRun(
-        finished_at=moment_of(found.pop("finished")),
-        runs=settings["output"]["runs"],
-        messages=settings["tables"]["messages"],
-        read_at=version,
-        **found,
+        runs=settings["output"]["runs"], messages=settings["tables"]["messages"], read_at=opened.version, **row
     )
 
 
 def identities_of(spark: SparkSession, inputs: Mapping[str, tables.Snapshot]) -> dict[str, dict[str, str]]:
     """What a row of ``runs`` says of inputs besides their versions: table_ids and commit_identities, by key."""
-    ids = {key: details.detail(spark, found.location).table_id for key, found in inputs.items()}
+    ids = {key: details.find_table_id(spark, found.location) for key, found in inputs.items()}
     told = {key: commits.identity(spark, found.location, found.version) for key, found in inputs.items()}
     return {
         "table_ids": ids,

@@ -37,7 +37,7 @@ def find_log(location: Location) -> Path | None:
 
 def open_local(location: Location, version: int | None = None) -> DeltaTable | Unfit:
     """A table with a log on this disk, at a version or the newest, or why delta-rs does not read it rightly."""
-    if find_spec("deltalake") is None or find_spec("pyarrow") is None:
+    if not _is_installed():
         return Unfit("deltalake is not installed")
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
@@ -51,9 +51,30 @@ def open_local(location: Location, version: int | None = None) -> DeltaTable | U
     return table if reader == _READER else Unfit(f"its reader version is {reader}")
 
 
-def dataset_of(table: DeltaTable) -> pyarrow.dataset.Dataset:
+def find_id(location: Location) -> str | None:
+    """The id of a table with a log on this disk, which is another one for a table made anew; None: ask Spark."""
+    if find_log(location) is None or not _is_installed():
+        return None
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return str(DeltaTable(location.text, without_files=True).metadata().id)
+    except DeltaError:
+        return None
+
+
+def _is_installed() -> bool:
+    return find_spec("deltalake") is not None and find_spec("pyarrow") is not None
+
+
+def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
     """The rows of an open table, read when they are asked for; times of Spark's files are microseconds."""
     from pyarrow.dataset import ParquetReadOptions
+    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
     options: Any = ParquetReadOptions(coerce_int96_timestamp_unit="us")
-    return table.to_pyarrow_dataset(parquet_read_options=options)
+    # By the file system that delta-rs brings, written in Python, every third process aborts as it ends
+    # (delta-rs issue 2184).
+    files = SubTreeFileSystem(folder, LocalFileSystem())
+    return table.to_pyarrow_dataset(filesystem=files, parquet_read_options=options)

@@ -99,7 +99,7 @@ class Opener:
         if self._spark is not None and session.is_connect(self._spark):
             return Unfit("the session is one of Spark Connect")
         found = open_local(location, version)
-        return found if isinstance(found, Unfit) else Opened(dataset_of(found), found.version())
+        return found if isinstance(found, Unfit) else Opened(dataset_of(location.text, found), found.version())
 
     def _is_this_disk(self, location: Location) -> bool:
         """Whether a path without a scheme can only be one of this disk: nothing names another file system."""

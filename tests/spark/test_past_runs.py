@@ -41,7 +41,7 @@ def test_both_ways_give_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
     added.option("mergeSchema", "true").save(str(folder))
     opened = open_local(Location(str(folder)))
     assert not isinstance(opened, Unfit)
-    here, there = dataset_of(opened), spark.read.format("delta").load(str(folder))
+    here, there = dataset_of(str(folder), opened), spark.read.format("delta").load(str(folder))
     assert shape_of(here) == shape_of(there) == {field.name: str(field.kind) for field in SCHEMA}
     for limit in (None, 2):
         assert past_runs.list_runs(here, limit) == past_runs.list_runs(there, limit)
