@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
+from typing import Any
 
 from routing.errors import InternalError
-from routing.storage.frames import all_of
+from routing.runs.work import Work
 from routing.terms import Outcome, Reason, Word
 
 
@@ -25,31 +24,31 @@ class Written:
     reasons: Mapping[str, int] = field(default_factory=dict)
 
 
-def count_rows(versions: Mapping[str, int], resolved: DataFrame, rejected: DataFrame | None, read: int) -> Written:
+def count_rows(work: Work, versions: Mapping[str, int], written: Iterable[str], read: int) -> Written:
     """The counts of a run, which must agree. Raises StorageError, InternalError.
 
-    ``resolved`` and ``rejected`` are the run's rows as they are stored, None where none were written: to read two
-    narrow columns takes a fraction of the time that counting the rows on their way takes.
+    ``written`` are the outputs that it wrote to. What is stored is counted: to read two narrow columns takes a
+    fraction of the time that counting the rows on their way takes.
     """
-    grouped = resolved.groupBy("outcome", "reason").agg(F.count(F.lit(1)).alias("rows"))
-    groups, set_aside = all_of(
-        resolved.sparkSession, grouped.collect, lambda: 0 if rejected is None else rejected.count()
-    )
+    groups = work.count_written("resolved_routes", versions["resolved_routes"], "outcome", "reason")
+    rejected: Counter[tuple[Any, ...]] = Counter()
+    if "rejected_messages" in written:
+        rejected = work.count_written("rejected_messages", versions["rejected_messages"], "run_id")
     done = Written(
         versions,
         read,
-        sum(group["rows"] for group in groups),
-        set_aside,
-        _sums(groups, "outcome", Outcome),
-        _sums(groups, "reason", Reason),
+        groups.total(),
+        rejected.total(),
+        _sums(groups, 0, Outcome),
+        _sums(groups, 1, Reason),
     )
     decided = sum(done.outcomes.values()), sum(done.reasons.values())
-    if done.resolved + set_aside != read or decided != (done.resolved, done.resolved):
-        raise InternalError.counts(read, min(decided), set_aside)
+    if done.resolved + done.rejected != read or decided != (done.resolved, done.resolved):
+        raise InternalError.counts(read, min(decided), done.rejected)
     return done
 
 
-def _sums(groups: list[Row], column: str, words: Iterable[Word]) -> dict[str, int]:
-    """Rows by the words of a column; a value that is none of them counts nowhere."""
-    sums = {str(word): sum(group["rows"] for group in groups if group[column] == str(word)) for word in words}
+def _sums(groups: Counter[tuple[Any, ...]], place: int, words: Iterable[Word]) -> dict[str, int]:
+    """Rows by the words in a place of their groups; a value that is none of them counts nowhere."""
+    sums = {str(word): sum(rows for group, rows in groups.items() if group[place] == str(word)) for word in words}
     return {word: rows for word, rows in sums.items() if rows}

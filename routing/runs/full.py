@@ -16,8 +16,9 @@ def run_full(work: Work) -> Written:
         inputs, messages = validate.read(work.open_tables()), work.read_messages()
     with clock.stage("validate"):
         checked = validate.check(inputs)
-    with clock.stage("keys"):
+    with clock.stage("lookups"):
         lookups = look_into(work.spark, checked, work.keeper)
+    with clock.stage("keys"):
         keys = count_keys(messages, lookups, work.options, work.notes)
     with clock.stage("plan"):
         job = compile_job(keys, work.options, work.keeper)
@@ -25,16 +26,12 @@ def run_full(work: Work) -> Written:
     if job.may_ask:
         with clock.stage("requests"):
             found = openers.find_openers(job)
-    versions = {}
-    with clock.stage("new_route_requests"):
-        versions["new_route_requests"], _ = work.replace(
-            "new_route_requests", openers.new_route_requests(job, found)
-        )
-    with clock.stage("rejected_messages"):
-        versions["rejected_messages"], rejected = work.replace("rejected_messages", results.rejected_messages(job))
-    with clock.stage("resolved_routes"):
-        versions["resolved_routes"], resolved = work.replace(
-            "resolved_routes", results.resolved_routes(job, found)
-        )
+    with clock.stage("write"):
+        outputs = {
+            "new_route_requests": openers.new_route_requests(job, found),
+            "rejected_messages": results.rejected_messages(job),
+            "resolved_routes": results.resolved_routes(job, found),
+        }
+        versions = work.write(outputs, adds=False)
     with clock.stage("counts"):
-        return count_rows(versions, resolved, rejected, keys.rows_read)
+        return count_rows(work, versions, outputs, keys.rows_read)

@@ -26,14 +26,15 @@ def run_incremental(work: Work, now: datetime) -> Written:
     clock, last = work.clock, work.start.last
     if last is not None:
         ledger.check_succession(work.config, last)
-    is_first, put = last is None, work.replace if last is None else work.add
+    is_first = last is None
     versions = {} if last is None else {key: work.start.versions[key] for key in last.output_versions}
     stored = increment.Stored(work.config, last, dict(versions))
     with clock.stage("read"):
         inputs = validate.read(work.open_tables())
     with clock.stage("validate"):
         checked = validate.check(inputs)
-    lookups = look_into(work.spark, checked, work.keeper)
+    with clock.stage("lookups"):
+        lookups = look_into(work.spark, checked, work.keeper)
     step = increment.read(lookups, work.inputs["messages"], stored, now, clock, work.keeper)
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
@@ -46,25 +47,23 @@ def run_incremental(work: Work, now: datetime) -> Written:
     if job.may_ask:
         with clock.stage("requests"):
             found = openers.find_openers(job)
-    rejected = None
-    if found is not None or is_first:
-        with clock.stage("new_route_requests"):
-            rows = increment.not_on_record(openers.new_route_requests(job, found), step, job.broadcasts)
-            versions["new_route_requests"], _ = put("new_route_requests", rows)
-    if keys.rows_rejected or step.duplicate_count or is_first:
-        with clock.stage("rejected_messages"):
-            rows = increment.combine_rejected(
-                results.rejected_messages(job), step, work.options.run_id, job.broadcasts
+    with clock.stage("write"):
+        outputs = {"resolved_routes": results.resolved_routes(job, found, attempt=F.col("attempt"))}
+        if found is not None or is_first:
+            rows = openers.new_route_requests(job, found)
+            outputs["new_route_requests"] = increment.not_on_record(rows, step, job.broadcasts)
+        if keys.rows_rejected or step.duplicate_count or is_first:
+            rows = results.rejected_messages(job)
+            outputs["rejected_messages"] = increment.combine_rejected(
+                rows, step, work.options.run_id, job.broadcasts
             )
-            versions["rejected_messages"], rejected = put("rejected_messages", rows)
-    with clock.stage("resolved_routes"):
-        rows = results.resolved_routes(job, found, attempt=F.col("attempt"))
-        versions["resolved_routes"], resolved = put("resolved_routes", rows)
+        versions |= work.write(outputs, adds=not is_first)
     with clock.stage("counts"):
-        done = count_rows(versions, resolved, rejected, keys.rows_read + step.duplicate_count)
+        done = count_rows(work, versions, outputs, keys.rows_read + step.duplicate_count)
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
+            resolved = work.written("resolved_routes", versions["resolved_routes"])
             rows = increment.still_pending(step, resolved, work.options.run_id, delayed, job.broadcasts)
-            versions["pending_messages"], _ = work.replace("pending_messages", rows)
+            versions |= work.write({"pending_messages": rows}, adds=False)
     return done

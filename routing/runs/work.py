@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -11,9 +13,10 @@ from pyspark.sql import functions as F
 from routing.config import Config
 from routing.messages.job import Options
 from routing.runs.stages import Stages
-from routing.storage import protocol, tables
+from routing.storage import frames, protocol, tables
 from routing.storage.columns import Table
 from routing.storage.conform import conform
+from routing.storage.inputs import count_by
 from routing.storage.keeping import Keeper
 from routing.storage.ledger import DeltaTables
 from routing.storage.opening import Opener
@@ -56,15 +59,23 @@ class Work:
         """What was asked for."""
         return self.outputs.config
 
-    def replace(self, key: str, rows: DataFrame) -> tuple[int, DataFrame]:
-        """Put rows in the place of a table's; returns its version, and the rows as they are stored."""
-        version = protocol.commit(self.outputs, self.start, key, rows, adds=False)
-        return version, self._read(key, version)
+    def write(self, outputs: Mapping[str, DataFrame], *, adds: bool) -> dict[str, int]:
+        """Commit rows to tables, to what stands there or in its place; the versions by key.
 
-    def add(self, key: str, rows: DataFrame) -> tuple[int, DataFrame]:
-        """Add rows to a table; returns its version, and the rows of this run as they are stored."""
-        version = protocol.commit(self.outputs, self.start, key, rows, adds=True)
-        return version, self._read(key, version).where(F.col("run_id") == self.options.run_id)
+        All at once: none depends on another, and no run counts before its row in ``runs``.
+        """
 
-    def _read(self, key: str, version: int) -> DataFrame:
-        return tables.Snapshot(self.config.output[key], version).read(self.spark)
+        def commit(key: str) -> int:
+            return protocol.commit(self.outputs, self.start, key, outputs[key], adds=adds)
+
+        return dict(zip(outputs, frames.at_once(self.spark, commit, list(outputs)), strict=True))
+
+    def written(self, key: str, version: int) -> DataFrame:
+        """The rows of this run as they are stored in an output, which may hold others' too."""
+        stored = tables.Snapshot(self.config.output[key], version).read(self.spark)
+        return stored.where(F.col("run_id") == self.options.run_id)
+
+    def count_written(self, key: str, version: int, *names: str) -> Counter[tuple[Any, ...]]:
+        """How many rows of this run are stored in an output, by the values of some columns."""
+        stored = Opener.of_session(self.spark).open_at(key, self.config.output[key], version)
+        return count_by(stored, names, {"run_id": [self.options.run_id]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -52,6 +53,27 @@ def _timed(columns: Columns, schema: Schema) -> Iterator[dict[str, Any]]:
     times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
     for row in columns.dicts():
         yield row | {name: None if row[name] is None else moment_of(row[name]) for name in times}
+
+
+def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Counter[tuple[Any, ...]]:
+    """How many rows of a table have each combination of values in some columns; the rows stay where they are."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    if is_frame(table):
+        from pyspark.sql import functions as F
+
+        from routing.storage.frames import where_in
+
+        for row in where_in(table, only or {}).groupBy(*names).agg(F.count(F.lit(1))).collect():
+            counts[tuple(row[:-1])] += row[-1]
+        return counts
+    import pyarrow
+
+    rows = as_dataset(table).scanner(columns=list(names), filter=condition_of(table, only or {}))
+    for batch in rows.to_batches():
+        grouped = pyarrow.table(batch).group_by(list(names)).aggregate([([], "count_all")])
+        for group in zip(*(grouped[name].to_pylist() for name in (*names, "count_all")), strict=True):
+            counts[group[:-1]] += group[-1]
+    return counts
 
 
 def condition_of(table: Any, only: Only) -> Any:
