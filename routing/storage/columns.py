@@ -50,6 +50,12 @@ class Columns:
         return (dict(zip(names, row, strict=True)) for row in self.rows(*names))
 
 
+def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> Columns:
+    """Rows of Arrow in the columns of a schema: those of ``names``, each with its name there; others are null."""
+    there = {f.name: arrow.values_of(rows[names[f.name]], f.kind) for f in schema if f.name in names}
+    return Columns({name: there.get(name) or [None] * rows.num_rows for name in schema.names})
+
+
 def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
     """Whether each wanted input table is given that must be. Raises InputError."""
     given = set(tables)
@@ -68,40 +74,23 @@ def spelled(table: Any) -> dict[str, str]:
     return {name.lower(): name for name in table.schema.names}
 
 
-def check_arrow(table: Any, key: str) -> None:
-    """Whether an Arrow table has the columns of input table ``key``, of accepted types. Raises InputError."""
-    kinds = _kinds_of(table)
+def read_arrow(table: Any, key: str, condition: Any = None) -> Columns:
+    """The rows of an input table of Arrow for which a condition holds. Raises InputError."""
+    import pyarrow
+
+    schema, names = INPUTS[key], spelled(table)
+    kinds = {n: table.schema.field(names[n]).type for n in schema.names if n in names}
+    there = {name for name, kind in kinds.items() if not pyarrow.types.is_null(kind)}
     faults = []
-    for field in INPUTS[key]:
-        if field.name not in kinds:
+    for field in schema:
+        if field.name not in there:
             faults += [] if field.nullable else [f"required column {field.name} is missing"]
         elif not arrow.is_accepted(kinds[field.name], field.kind):
             faults.append(f"column {field.name} is {kinds[field.name]}, not {field.kind}")
     if faults:
         raise InputError.wrong_columns(key, faults)
-
-
-def read_arrow(table: Any, schema: Schema, condition: Any = None) -> Columns:
-    """The rows of an Arrow table for which a condition holds, in the columns of a schema.
-
-    Columns that the table lacks are null; those it has are of a type that is taken.
-    """
-    names, there = spelled(table), _kinds_of(table)
-    rows = select_arrow(table, [names[name] for name in schema.names if name in there], condition)
-    return Columns(
-        {
-            f.name: arrow.values_of(rows[names[f.name]], f.kind) if f.name in there else [None] * rows.num_rows
-            for f in schema
-        }
-    )
-
-
-def _kinds_of(table: Any) -> dict[str, Any]:
-    """The types of an Arrow table's columns by name in lower case, but for those that hold nothing but null."""
-    import pyarrow
-
-    kinds = {name: table.schema.field(spelling).type for name, spelling in spelled(table).items()}
-    return {name: kind for name, kind in kinds.items() if not pyarrow.types.is_null(kind)}
+    shape = {name: names[name] for name in schema.names if name in there}
+    return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
 
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
