@@ -1,1 +1,1 @@
-"""Questions asked of a configuration and its messages; each room answers one with DataFrames."""
+"""Questions asked of a configuration and its messages; each room answers one with rows."""

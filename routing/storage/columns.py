@@ -56,6 +56,12 @@ class Columns:
         return (dict(zip(names, row, strict=True)) for row in self.rows(*names))
 
 
+def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> Columns:
+    """Rows of Arrow in the columns of a schema: those of ``names``, each with its name there; others are null."""
+    there = {f.name: arrow.values_of(rows[names[f.name]], f.kind) for f in schema if f.name in names}
+    return Columns({name: there.get(name) or [None] * rows.num_rows for name in schema.names})
+
+
 def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
     """Whether each wanted input table is given that must be. Raises InputError."""
     given = set(tables)
@@ -76,48 +82,31 @@ def spelled(table: Any) -> dict[str, str]:
 
 def shape_of(table: Any, key: str) -> dict[str, str]:
     """The declared columns that an Arrow table of an input has, each with its name there. Raises InputError."""
-    shape = _find_columns(table, INPUTS[key])
-    faults = []
+    import pyarrow
+
+    names, faults, shape = spelled(table), [], {}
     for field in INPUTS[key]:
-        if field.name not in shape:
+        kind = table.schema.field(names[field.name]).type if field.name in names else pyarrow.null()
+        if pyarrow.types.is_null(kind):
             faults += [] if field.nullable else [f"required column {field.name} is missing"]
-            continue
-        kind = table.schema.field(shape[field.name]).type
-        if not arrow.is_accepted(kind, field.kind):
+        elif arrow.is_accepted(kind, field.kind):
+            shape[field.name] = names[field.name]
+        else:
             faults.append(f"column {field.name} is {kind}, not {field.kind}")
     if faults:
         raise InputError.wrong_columns(key, faults)
     return shape
 
 
-def _find_columns(table: Any, schema: Schema) -> dict[str, str]:
-    """The columns of a schema that an Arrow table has, with their names there; not those of nothing but null."""
-    import pyarrow
-
-    names = spelled(table)
-    there = {name: names[name] for name in schema.names if name in names}
-    return {n: name for n, name in there.items() if not pyarrow.types.is_null(table.schema.field(name).type)}
-
-
 def read_arrow(table: Any, key: str, condition: Any = None) -> Columns:
     """The rows of an input table of Arrow for which a condition holds. Raises InputError."""
-    shape_of(table, key)
-    return take_columns(table, INPUTS[key], condition)
+    shape = shape_of(table, key)
+    return columns_in(select_arrow(table, list(shape.values()), condition), INPUTS[key], shape)
 
 
-def take_columns(table: Any, schema: Schema, condition: Any = None) -> Columns:
-    """The rows of an Arrow table for which a condition holds, in the columns of a schema.
-
-    Columns that the table lacks are null; those that it has are of a type that is taken.
-    """
-    shape = _find_columns(table, schema)
-    rows = as_dataset(table).to_table(columns=list(shape.values()), filter=condition)
-    return Columns(
-        {
-            f.name: arrow.values_of(rows[shape[f.name]], f.kind) if f.name in shape else [None] * rows.num_rows
-            for f in schema
-        }
-    )
+def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
+    """Some columns of a table of Arrow, and the rows for which a condition holds."""
+    return as_dataset(table).to_table(columns=list(names), filter=condition)
 
 
 def as_dataset(table: Any) -> pyarrow.dataset.Dataset:

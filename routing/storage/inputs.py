@@ -1,14 +1,12 @@
-"""Tables as plain Python, whatever they are given as: DataFrames, Arrow tables or datasets."""
+"""Input tables as columns of plain Python, whatever they are given as: DataFrames, Arrow tables or datasets."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from routing.schemas import Kind, Schema
-from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, read_arrow, spelled, take_columns
-from routing.storage.times import moment_of
+from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, read_arrow, spelled
 
 
 def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
@@ -22,37 +20,6 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
 
         return collect(where_in(conform(table, key), only or {}))
     return read_arrow(table, key, condition_of(table, only or {}))
-
-
-def greatest(
-    table: Table, schema: Schema, by: Sequence[str], limit: int | None = None, only: Only | None = None
-) -> list[dict[str, Any]]:
-    """The rows of a table that has a schema, those first that are the greatest by some of its columns.
-
-    Columns that the table lacks are null; times are aware, in UTC. Most rows stay as they are stored: only as many
-    as are asked for become objects of Python.
-    """
-    if is_frame(table):
-        from pyspark.sql import functions as F
-
-        from routing.storage.frames import rows_of, where_in
-
-        frame = where_in(table.select(*(name for name in schema.names if name in table.columns)), only or {})
-        frame = frame.orderBy(*(F.desc(name) for name in by))
-        found = rows_of(frame if limit is None else frame.limit(limit))
-        return [{name: row.get(name) for name in schema.names} for row in found]
-    there = spelled(table)
-    wanted = [there[name] for name in schema.names if name in there]
-    stored = as_dataset(table).to_table(columns=wanted, filter=condition_of(table, only or {}))
-    stored = stored.sort_by([(there[name], "descending") for name in by]).slice(0, limit)
-    return list(_timed(take_columns(stored, schema), schema))
-
-
-def _timed(columns: Columns, schema: Schema) -> Iterator[dict[str, Any]]:
-    """The rows of columns, times as aware ones."""
-    times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
-    for row in columns.dicts():
-        yield row | {name: None if row[name] is None else moment_of(row[name]) for name in times}
 
 
 def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Counter[tuple[Any, ...]]:

@@ -17,11 +17,11 @@ from routing.config import Config, Location
 from routing.errors import InputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.storage import commits, details, frames, statements, tables
-from routing.storage.inputs import greatest
 from routing.storage.opening import Opener
 from routing.storage.protocol import Commit, LastRun, Mark
 from routing.storage.releases import refuse_newer
-from routing.storage.shapes import check_shape, shape_of
+from routing.storage.shapes import check_shape, types_of
+from routing.storage.stored import stored_rows
 
 # In a session that takes the setting it marks the commit of a statement that has no options of its own.
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -141,8 +141,8 @@ def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> 
     opened = Opener.of_session(spark).find("output.runs", runs)
     if opened is None:
         return None
-    is_a_table_of_runs = set(_LISTED.names) <= set(shape_of(opened.rows))
-    listed = greatest(opened.rows, _LISTED, ("finished_at", "run_id")) if is_a_table_of_runs else []
+    is_a_table_of_runs = set(_LISTED.names) <= set(types_of(opened.rows))
+    listed = stored_rows(opened.rows, _LISTED, last_by=("finished_at", "run_id")) if is_a_table_of_runs else []
     # A newer release may have other columns.
     refuse_newer((str(row["release"]) for row in listed), str(runs))
     check_shape(opened.rows, "runs", str(runs), schemas.RUNS)
@@ -150,7 +150,8 @@ def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> 
         raise InputError(f"run {run_id!r} is recorded already in {runs}", "give the next run an id of its own")
     if not listed:
         return None
-    [row] = greatest(opened.rows, _LAST, ("finished_at",), limit=1, only={"run_id": [listed[0]["run_id"]]})
+    found = {"run_id": [listed[0]["run_id"]]}
+    [row] = stored_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=found)
     settings = json.loads(row.pop("settings"))
     return LastRun(
         runs=settings["output"]["runs"], messages=settings["tables"]["messages"], read_at=opened.version, **row

@@ -11,7 +11,7 @@ from routing.storage.columns import Table, is_frame
 from routing.storage.kinds import spark_name
 
 
-def shape_of(table: Table) -> dict[str, str]:
+def types_of(table: Table) -> dict[str, str]:
     """The types of a table's columns, by Spark's names for them."""
     if is_frame(table):
         return {field.name: field.dataType.simpleString() for field in table.schema}
@@ -24,7 +24,7 @@ def check_shape(table: Table, key: str, location: str, schema: Schema) -> None:
 
     Columns that may be null may be missing, as in a table of an older release.
     """
-    found = shape_of(table)
+    found = types_of(table)
     if lacks(found, schema) is None:
         raise OutputError.other_schema(key, location, differences(found, schema))
 

@@ -14,7 +14,7 @@ from routing.schemas import RUNS as SCHEMA
 from routing.storage import ledger
 from routing.storage.local import Unfit, dataset_of, open_local
 from routing.storage.releases import check_release
-from routing.storage.shapes import shape_of
+from routing.storage.shapes import types_of
 from tests.frames import frame_of
 from tests.stored import store
 from tests.unit.test_runs_command import RUNS, recorded
@@ -42,7 +42,7 @@ def test_both_ways_give_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
     opened = open_local(Location(str(folder)))
     assert not isinstance(opened, Unfit)
     here, there = dataset_of(str(folder), opened), spark.read.format("delta").load(str(folder))
-    assert shape_of(here) == shape_of(there) == {field.name: str(field.kind) for field in SCHEMA}
+    assert types_of(here) == types_of(there) == {field.name: str(field.kind) for field in SCHEMA}
     for limit in (None, 2):
         assert past_runs.list_runs(here, limit) == past_runs.list_runs(there, limit)
     for row in [*RUNS, edges]:

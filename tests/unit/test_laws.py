@@ -166,6 +166,48 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
     assert source.count("F.pandas_udf(") + source.count("F.arrow_udf(") == 1
 
 
+# The rooms that carry messages, or what is stored, by Spark. All others import it where a session is at hand.
+_OF_SPARK_IN_STORAGE = ("appended", "conform", "frames", "joining", "keeping", "ledger", "tables")
+_OF_SPARK = ("messages/*.py", "runs/*.py", *(f"storage/{name}.py" for name in _OF_SPARK_IN_STORAGE))
+
+
+def _imported_at_once(node: ast.AST) -> set[str]:
+    """The packages that a file imports whenever it is imported itself."""
+    if isinstance(node, ast.Import):
+        return {alias.name.partition(".")[0] for alias in node.names}
+    if isinstance(node, ast.ImportFrom):
+        return {(node.module or "").partition(".")[0]}
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return set()
+    is_for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    children = node.orelse if isinstance(node, ast.If) and is_for_types else ast.iter_child_nodes(node)
+    return {package for child in children for package in _imported_at_once(child)}
+
+
+def test_few_rooms_import_spark_whenever_they_are_imported() -> None:
+    rooms = [path for path in _rooms() if not any(path.relative_to(HOUSE).match(room) for room in _OF_SPARK)]
+    assert len(rooms) > 60
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in rooms}
+    assert [
+        str(path) for path, tree in trees.items() if _imported_at_once(tree) & {"pyspark", "delta", "py4j"}
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import pyspark.sql", {"pyspark"}),
+        ("from pyspark.sql import functions as F", {"pyspark"}),
+        ("class A:\n    import pyspark", {"pyspark"}),
+        ("try:\n    import delta\nexcept ImportError:\n    import json", {"delta", "json"}),
+        ("if TYPE_CHECKING:\n    import pyspark\nelse:\n    import yaml", {"yaml"}),
+        ("def f():\n    import pyspark", set()),
+    ],
+)
+def test_what_is_imported_at_once(source: str, found: set[str]) -> None:
+    assert _imported_at_once(ast.parse(source)) == found
+
+
 @pytest.mark.parametrize(
     ("what", "breach"),
     [

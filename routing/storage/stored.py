@@ -1,0 +1,56 @@
+"""Rows of a table as it is stored, whatever it is opened as: DataFrames, Arrow tables or datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from routing.schemas import Kind, Schema
+from routing.storage.columns import Columns, Only, Table, columns_in, is_frame, select_arrow, spelled
+from routing.storage.inputs import condition_of
+from routing.storage.times import moment_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def stored_rows(
+    table: Table,
+    schema: Schema,
+    *,
+    last_by: Sequence[str] = (),
+    limit: int | None = None,
+    only: Only | None = None,
+) -> list[dict[str, Any]]:
+    """The rows of a table in the columns of a schema, of which those that it lacks are null; times are aware, UTC.
+
+    With ``last_by``, the greatest by these columns come first. Only as many as ``limit`` become objects of Python.
+    """
+    if is_frame(table):
+        return _stored_in_frame(table, schema, last_by, limit, only or {})
+    names = {name: there for name, there in spelled(table).items() if name in schema.names}
+    rows = select_arrow(table, list(names.values()), condition_of(table, only or {}))
+    if last_by:
+        rows = rows.sort_by([(names[name], "descending") for name in last_by])
+    return list(_timed(columns_in(rows.slice(0, limit), schema, names), schema))
+
+
+def _stored_in_frame(
+    frame: DataFrame, schema: Schema, last_by: Sequence[str], limit: int | None, only: Only
+) -> list[dict[str, Any]]:
+    from pyspark.sql import functions as F
+
+    from routing.storage.frames import rows_of, where_in
+
+    found = where_in(frame.select(*(name for name in schema.names if name in frame.columns)), only)
+    if last_by:
+        found = found.orderBy(*(F.desc(name) for name in last_by))
+    rows = rows_of(found if limit is None else found.limit(limit))
+    return [{name: row.get(name) for name in schema.names} for row in rows]
+
+
+def _timed(columns: Columns, schema: Schema) -> Iterator[dict[str, Any]]:
+    """The rows of columns, times as aware ones."""
+    times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
+    for row in columns.dicts():
+        yield row | {name: None if row[name] is None else moment_of(row[name]) for name in times}

@@ -1,0 +1,188 @@
+"""What needs no Spark works where there is none: pyspark, Delta's own package and pandas cannot be imported here.
+
+The tables are local ones, as delta-rs makes them.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import routing
+from routing.schemas import INPUTS
+from routing.schemas import RUNS as RUNS_SCHEMA
+from tests.frames import arrow_of
+from tests.stored import config_text, small_estate, store_local
+from tests.unit.test_runs_command import FULL, RUNS
+
+COMMANDS = ("demo", "import", "resolve", "runs", "explain", "lint")
+_WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in {absent} else super().find_spec(name, path, target)
+
+sys.meta_path[:] = [Without if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+_NO_SPARK = _WITHOUT.format(absent=("pyspark", "py4j", "delta", "pandas"))
+_NO_DELTALAKE = _WITHOUT.format(absent=("pyspark", "py4j", "delta", "deltalake"))
+_MAIN = "from routing.cli import main; sys.exit(main(sys.argv[1:]))"
+_PLATFORM = ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION", "HADOOP_CONF_DIR")
+_INSTALL = "the Python package pyspark is missing (pip install 'service-broker-routing[local]')"
+
+
+def python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program of Python run by this interpreter in a process of its own."""
+    kept = {key: value for key, value in os.environ.items() if key not in _PLATFORM}
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**kept, "PYTHONPATH": str(Path(routing.__file__).parents[1]), "COLUMNS": "200", "NO_COLOR": "1"},
+    )
+
+
+def told(*arguments: str, status: int = 0, machine: str = _NO_SPARK) -> str:
+    """What one command says where there is no Spark: its results, or the one sentence of an error."""
+    done = python(machine + _MAIN, *arguments)
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small estate with some runs; its configuration is beside it, and nothing is to be changed."""
+    return made(tmp_path_factory.mktemp("estate"))
+
+
+def made(folder: Path) -> Path:
+    for key, rows in small_estate().items():
+        store_local(arrow_of(rows, INPUTS[key]), folder / key)
+    store_local(arrow_of(RUNS, RUNS_SCHEMA), folder / "out" / "runs")
+    file = folder / "job.yaml"
+    file.write_text(config_text(folder, folder / "out", imports=folder / "imports"), encoding="utf-8")
+    return file
+
+
+def stored(table: Path) -> list[dict[str, Any]]:
+    """The rows of a table."""
+    from deltalake import DeltaTable
+
+    rows: list[dict[str, Any]] = DeltaTable(table).to_pyarrow_dataset().to_table().to_pylist()
+    return rows
+
+
+def with_deletion_vectors(table: Path) -> None:
+    """Have a table say that it may have deletion vectors, as a later commit of Spark's does."""
+    log = table / "_delta_log"
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    version = len(list(log.glob("*.json")))
+    (log / f"{version:020d}.json").write_text(json.dumps({"protocol": protocol}) + "\n", encoding="utf-8")
+
+
+def test_imports_bring_no_spark() -> None:
+    program = "import sys, routing, routing.cli; sys.exit('pyspark' in sys.modules)"
+    assert python(program).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help(command: str) -> None:
+    assert told(*command.split(), "--help").startswith(f"usage: sbroute {command}".rstrip())
+
+
+def test_runs(estate: Path) -> None:
+    listed = json.loads(told("runs", "--config", str(estate), "--format", "json"))
+    assert [row["rows_read"] for row in listed["runs"]] == [0, 2_000, 2_000]
+    assert f"run_id         {FULL}" in told("runs", FULL[:6], "--config", str(estate))
+
+
+def test_explain_of_a_stored_message(estate: Path) -> None:
+    one = ["explain", "--config", str(estate), "--message-id", "m3"]
+    verdict = json.loads(told(*one, "--format", "json"))["verdict"]
+    assert (verdict["outcome"], verdict["route_name"]) == ("SENT", "Far")
+    assert "Far" in told(*one)
+
+
+def test_explain_of_a_described_message(estate: Path) -> None:
+    described = ["--instance", "hub", "--database", "Sales", "--service", "//stock"]
+    assert "DELIVERED" in told("explain", "--config", str(estate), *described, "--at", "2026-01-05T12:00:00Z")
+
+
+def test_lint(estate: Path) -> None:
+    now = ["--now", "2026-01-05T12:00:00Z"]
+    found = json.loads(told("lint", "--config", str(estate), *now, "--format", "json"))["findings"]
+    assert sorted({row["code"] for row in found}) == ["SBR003", "SBR019", "SBR024"]
+    assert "sbroute lint --explain CODE tells more" in told("lint", "--config", str(estate), *now)
+    assert told("lint", "--explain", "SBR001").startswith("# SBR001")
+
+
+def test_import_of_a_script(tmp_path: Path) -> None:
+    file, script = made(tmp_path), tmp_path / "routes.sql"
+    script.write_text(
+        "USE Sales;\nGO\nCREATE ROUTE New WITH SERVICE_NAME = N'//new', ADDRESS = N'TCP://new.example:4022';\n",
+        encoding="utf-8",
+    )
+    told("import", "tsql", str(script), "--config", str(file), "--instance", "hub")
+    routes = {row["name"]: row for row in stored(tmp_path / "routes")}
+    assert set(routes) == {"Stock", "Store", "Far", "Ask", "New"}
+    assert (routes["New"]["remote_service_name"], routes["New"]["address"]) == ("//new", "TCP://new.example:4022")
+
+
+def test_import_of_an_export(tmp_path: Path) -> None:
+    """What the export does not list is closed."""
+    folder = tmp_path / "export"
+    folder.mkdir()
+    columns = {"instance_name": "hub", "exported_at": "2026-01-05T12:00:00Z", "database_name": "Sales"}
+    row = {**columns, "name": "New", "remote_service_name": "//new", "address": "LOCAL"}
+    with (folder / "sys.routes.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    config = made(tmp_path)
+    told("import", "catalog", str(folder), "--config", str(config))
+    assert [found["name"] for found in stored(tmp_path / "routes") if found["valid_to"] is None] == ["New"]
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("output.runs", "runs"),
+        ("tables.routes", "lint"),
+        ("tables.routes", "explain --instance hub --database Sales --service //stock"),
+    ],
+)
+def test_a_table_that_only_spark_reads_rightly(key: str, line: str, tmp_path: Path) -> None:
+    file = made(tmp_path)
+    with_deletion_vectors(tmp_path / ("out/runs" if key == "output.runs" else "routes"))
+    assert told(*line.split(), "--config", str(file), status=2) == (
+        f"sbroute: {key} is read by Spark (its reader version is 3), and {_INSTALL}\n"
+    )
+
+
+def test_a_table_that_is_not_on_this_disk(estate: Path) -> None:
+    assert told("runs", "--config", str(estate), "--set", "output.runs=s3://bucket/runs", status=2) == (
+        f"sbroute: output.runs is read by Spark (it is not on this machine's disk), and {_INSTALL}\n"
+    )
+
+
+def test_neither_spark_nor_deltalake(estate: Path) -> None:
+    assert told("runs", "--config", str(estate), status=2, machine=_NO_DELTALAKE) == (
+        f"sbroute: output.runs is read by Spark (deltalake is not installed), and {_INSTALL}\n"
+    )
+
+
+def test_what_carries_messages_says_what_is_missing(estate: Path) -> None:
+    assert told("resolve", "--config", str(estate), status=2) == f"sbroute: {_INSTALL}\n"
