@@ -1,4 +1,4 @@
-"""`explain` of DataFrames, and of files that Spark wrote: what it says of Arrow tables (tests/unit), as resolve."""
+"""`explain` of DataFrames, and of files that Spark wrote, is that of Arrow tables (tests/unit), and as resolve."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing.analysis.explain.verdicts import RUN_ID
 from routing.errors import InputError
 from tests.crowded import BROKEN, QUESTIONS, WRONG, crowded
 from tests.frames import arrow, frame_of, frames, rows_of
-from tests.stored import STORE, config_of, conversation, message, small_estate, store_estate
+from tests.stored import config_of, conversation, message, save_estate, small_estate, store_estate
 from tests.unit.explained_rows import columns_of_rows
 
 if TYPE_CHECKING:
@@ -47,17 +47,11 @@ def test_one_message_as_resolve_decides_it(spark: SparkSession, tables: dict[str
 
 def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_path: Path) -> None:
     """Its times are of another form; those of all years are what they were."""
-    settings = config_of(store_estate(spark, crowded(), tmp_path / "in"), tmp_path)
+    tables = crowded()
+    timed = {key: tables.pop(key) for key in ("routes", "messages")}
+    settings = config_of(save_estate(tables, store_estate(spark, timed, tmp_path / "in")), tmp_path)
     for question in QUESTIONS:
         assert explain(settings, question, spark=spark) == explain(arrow(crowded()), question), question
-
-
-def test_a_configuration_is_read_as_it_says(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
-    settings = config_of(stored, tmp_path, "resolve.as_of=2026-01-05T12:30:00Z")
-    for answer in (explain(settings, Stored("m2"), spark=spark), explain(settings, Stored("m2"))):
-        assert [row["finding"] for row in answer.steps if row["item"] == "TIME"] == ["AS_OF"]
-        [verdict] = answer.verdict
-        assert verdict["broker_instance"] == STORE
 
 
 def test_what_cannot_be_answered(tables: dict[str, DataFrame]) -> None:

@@ -23,7 +23,7 @@ from routing.storage.opening import Opener
 from tests.crowded import BROKEN, NOON, QUESTIONS, WRONG, crowded
 from tests.frames import arrow, arrow_of
 from tests.golden_texts import assert_golden
-from tests.stored import STORE, config_of, conversation, message, save_estate, small_estate
+from tests.stored import STORE, config_of, conversation, message, route, save_estate, small_estate
 from tests.unit.explained_rows import columns_of_rows
 
 Given = Mapping[str, Any]
@@ -141,6 +141,33 @@ def test_faults_that_concern_the_message_stop_it(tables: Given, saved: Path, tmp
     bad = bad.append_column("is_initiator", bad["message_id"])
     with pytest.raises(InputError, match="table messages has 1 column fault: column is_initiator is string"):
         explain({**tables, "messages": bad}, Stored("m1"))
+
+
+BACK, ASK = "tcp://hub:4022", "SQL/ServiceBroker/BrokerConfiguration"
+
+
+@pytest.mark.parametrize(
+    ("routes", "step"),
+    [
+        ([], 4),
+        ([route("Back", None, BACK)], 7),
+        ([route("Back", "", BACK)], 7),
+        ([route("Back", "//nowhere", BACK)], 7),
+        ([route("Back", "//elsewhere", BACK)], 4),
+        ([route("Back", None, BACK), route("Ask", ASK, "LOCAL")], 4),
+    ],
+    ids=["no route", "for any service", "for empty text", "for this service", "for another", "that asks itself"],
+)
+def test_the_routes_of_another_database_decide_who_asked_before(routes: list[Any], step: int) -> None:
+    """A message of Sales that comes back asks where this one, which arrived, would ask."""
+    tables = small_estate()
+    tables["instances"] = [{"instance_name": "hub", "addresses": [BACK]}]
+    tables["databases"].append({"instance_name": "hub", "name": "msdb", "service_broker_guid": "m"})
+    tables["routes"] = [route("Ask", ASK, "LOCAL", database_name="msdb"), *routes]
+    later = message(9, "//nowhere", database_name=None, enqueue_time="2026-01-05T12:00:01Z")
+    tables["messages"] = [message(1, "//nowhere"), later]
+    [verdict] = explain(arrow(tables), Stored("m9")).verdict
+    assert verdict["matching_step"] == step
 
 
 def test_nothing_is_equal_to_null() -> None:
