@@ -88,14 +88,15 @@ def shape_of(table: Any, key: str) -> dict[str, str]:
     return shape
 
 
-def read_arrow(table: Any, key: str, condition: Any = None) -> Columns:
-    """The rows of an input table of Arrow for which a condition holds. Raises InputError."""
-    shape = shape_of(table, key)
+def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[str] | None = None) -> Columns:
+    """The rows of an Arrow table of an input for which a condition holds; the named columns. Raises InputError."""
+    fields = [field for field in INPUTS[key] if names is None or field.name in names]
+    shape = {name: spelt for name, spelt in shape_of(table, key).items() if names is None or name in names}
     rows = as_dataset(table).to_table(columns=list(shape.values()), filter=condition)
     return Columns(
         {
             f.name: arrow.values_of(rows[shape[f.name]], f.kind) if f.name in shape else [None] * rows.num_rows
-            for f in INPUTS[key]
+            for f in fields
         }
     )
 
