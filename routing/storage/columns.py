@@ -98,10 +98,11 @@ def shape_of(table: Any, key: str) -> dict[str, str]:
     return shape
 
 
-def read_arrow(table: Any, key: str, condition: Any = None) -> Columns:
-    """The rows of an input table of Arrow for which a condition holds. Raises InputError."""
-    shape = shape_of(table, key)
-    return columns_in(select_arrow(table, list(shape.values()), condition), INPUTS[key], shape)
+def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[str] | None = None) -> Columns:
+    """The rows of an Arrow table of an input for which a condition holds; the named columns. Raises InputError."""
+    schema = Schema(tuple(field for field in INPUTS[key] if names is None or field.name in names))
+    shape = {name: there for name, there in shape_of(table, key).items() if name in schema.names}
+    return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
 
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:

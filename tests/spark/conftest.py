@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Modules of many small queries about a few rows: Spark interprets these, for the code that it would generate and
 # compile for each takes longer than all that it does. What resolves messages is tested as it runs, generated.
 OF_FEW_ROWS = (
-    *("test_bad_input", "test_demo", "test_explain", "test_explain_command"),
+    *("test_bad_input", "test_demo", "test_explain"),
     *(
         "test_faults",
         "test_import",

@@ -35,9 +35,10 @@ class KnownRows:
         self.columns = {key: columns_of_rows(tables.get(key) or [], schema) for key, schema in INPUTS.items()}
         self.rows = list(self.columns["messages"].dicts())
         self.asked = 0
-        self.known = Known.of_columns(self.columns, self._chunks)
+        self.known = Known.of_columns(self.columns, self.chunks)
 
-    def _chunks(self, instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
+    def chunks(self, instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
+        """The messages of an instance for a service, in one chunk."""
         self.asked += 1
         mine = [row for row in self.rows if (row["instance_name"], row["to_service_name"]) == (instance, service)]
         messages = Columns({name: [row[name] for row in mine] for name in INPUTS["messages"].names})

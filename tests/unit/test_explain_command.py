@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -71,8 +70,8 @@ WRONG = {
 def test_a_wrong_question_is_one_sentence(
     config_file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A session would fail the test: nothing here may start one.
-    monkeypatch.setattr(explain, "session", None)
+    # Opening a table would fail the test: no question here gets that far.
+    monkeypatch.setattr(explain, "opener", None)
     told = []
     for name, line in WRONG.items():
         assert cli.main(["explain", "--config", config_file, *line.split()]) == 2, name
@@ -102,11 +101,3 @@ def test_what_the_options_ask() -> None:
     assert question(**arrived) == Described("hub", None, "S", at, is_target=True)
     bound = {**sent, "broker_instance": "b", "conversation_id": "c"}
     assert question(**bound) == Described("hub", "Sales", "S", NOW, "b", "c")
-
-
-def test_importing_the_question_starts_no_spark() -> None:
-    import subprocess
-
-    code = "import sys, routing.commands.explain; print('pyspark' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "False"

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from routing.analysis.explain.asked import QuestionError
+from routing.analysis.explain.explaining import answer
+from routing.analysis.explain.judging import Asked
+from routing.analysis.explain.known import Known, concerning
 from routing.analysis.explain.verdicts import RUN_ID
 from tests.reference.estates import random_estate
 from tests.reference.resolver import resolve
@@ -101,3 +104,21 @@ def test_every_kind_of_decision_is_among_them(answers: Answers) -> None:
     assert {step for step, rerouted in kinds if rerouted} >= {0, 1, 2, 5, 7}
     items = {row["item"] for path in paths for row in path}
     assert items >= {"ID", "OWN_ADDRESS", "DATABASE", "REQUEST"}
+
+
+def test_what_concerns_a_message_is_enough() -> None:
+    """Without the other routes and services of its instance everything that is told of it is the same."""
+    rng = random.Random(SEED)
+    left_out = 0
+    for number in range(10):
+        rows = KnownRows(random_estate(rng, MESSAGES, f"e{number}/"))
+        for row in rows.rows:
+            near = concerning(rows.columns, row)
+            left_out += len(rows.columns["routes"]) - len(near["routes"])
+            asked = Asked(row, is_described=False)
+            try:
+                expected = answer(asked, rows.known)
+            except QuestionError:
+                continue
+            assert answer(asked, Known.of_columns(near, rows.chunks)) == expected
+    assert left_out > 0

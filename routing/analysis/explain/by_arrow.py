@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from routing.schemas import DIALOGS
 from routing.storage.columns import FILE, Columns, Only, as_dataset, in_files, read_arrow, shape_of, with_few
 from routing.storage.inputs import condition_of
 
+# Not what only groups of dialogs have: reading is what takes the time.
+_OF_A_DIALOG = [name for name in DIALOGS.names if name not in ("conversation_group_id", "far_service")]
 _TIMES = ("observed_at", "enqueue_time")
 
 
@@ -29,7 +32,7 @@ def dialogs_of(dialogs: Any, conversations: Collection[str], only: Only) -> Colu
     folded = pc.ascii_lower(pc.field(shape_of(rows, "dialogs")["conversation_id"]))
     wanted = folded.isin(pyarrow.array(sorted(conversations), pyarrow.string()))
     condition = wanted & condition_of(rows, only)
-    return read_arrow(with_few(rows, condition), "dialogs", condition)
+    return read_arrow(with_few(rows, condition), "dialogs", condition, _OF_A_DIALOG)
 
 
 def in_parts(messages: Any, only: Only, as_of: int | None, sizes: Iterator[int]) -> Iterator[Columns]:

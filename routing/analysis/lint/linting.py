@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -51,16 +53,29 @@ def lint(
     """
     moment = micros_of(now)
     columns = reading.columns(tables, moment)
-    estate = estate_of(columns, moment, expiring_within_days)
     used = None if resolved is None else used_routes(resolved)
     changed = [] if resolved is None else changed_picks(resolved)
-    every = registry.all_found(registry.Evidence(estate, answers_of(estate), used, changed))
+    with _no_search_for_cycles():
+        estate = estate_of(columns, moment, expiring_within_days)
+        every = registry.all_found(registry.Evidence(estate, answers_of(estate), used, changed))
     suppressed = {one for one in every if any(_covers(part, one) for part in suppress)}
     return Lint(
         findings=_rows(every - suppressed),
         suppressed=_rows(suppressed),
         coverage=None if used is None else Rows(ROUTE_COVERAGE, tuple(traffic.coverage(columns["routes"], used))),
     )
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Keep Python from looking for cycles among so many objects: there are none, and it takes 40 % of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _covers(one: Suppression, finding: Found) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.storage.columns import Table, is_frame
-from routing.storage.frames import collect
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:
@@ -52,6 +51,8 @@ def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
     if is_frame(resolved):
         from pyspark.sql import functions as F
 
+        from routing.storage.frames import collect
+
         names = F.transform("alternative_routes", lambda route: route["route_name"])
         distinct = resolved.withColumn("alternative_routes", names).select(*_ROUTES).distinct()
         return collect(distinct).rows(*_ROUTES)
@@ -68,6 +69,8 @@ def changed_picks(resolved: Table) -> list[Changed]:
 
 def _changes_in_spark(resolved: DataFrame) -> Iterable[tuple[Any, ...]]:
     from pyspark.sql import functions as F
+
+    from routing.storage.frames import collect
 
     changed = (
         resolved.where(F.col("matching_step") == int(MatchingStep.BALANCED))

@@ -1,21 +1,22 @@
-"""`sbroute explain` over stored tables: what it prints, and what it refuses."""
+"""`sbroute explain` over tables that delta-rs reads: what it prints, what it refuses, what it does without."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from routing import cli
 from tests.golden_texts import assert_golden
-from tests.stored import config_text
+from tests.stored import config_text, save_estate, small_estate
+from tests.without import EVERYTHING, without
 
 
-@pytest.fixture
-def config_file(stored: Path, tmp_path: Path) -> str:
-    file = tmp_path / "job.yaml"
-    file.write_text(config_text(stored, tmp_path / "out"), encoding="utf-8")
+@pytest.fixture(scope="module")
+def config_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("job")
+    file = folder / "job.yaml"
+    file.write_text(config_text(save_estate(small_estate(), folder / "in"), folder / "out"), encoding="utf-8")
     return str(file)
 
 
@@ -24,12 +25,10 @@ def told(config_file: str, line: str, capsys: pytest.CaptureFixture[str]) -> str
     return capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("spark")
 def test_a_stored_message_as_text(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden("explain_table.txt", told(config_file, "--message-id m2", capsys))
 
 
-@pytest.mark.usefixtures("spark")
 def test_a_described_message_as_json(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     line = "--instance hub --database Sales --service //stock --at 2026-01-05T12:00:00Z --format json"
     out = told(config_file, line, capsys)
@@ -42,7 +41,13 @@ def test_a_described_message_as_json(config_file: str, capsys: pytest.CaptureFix
     assert all(step["text"] for step in document["steps"])
 
 
-@pytest.mark.usefixtures("spark")
 def test_what_cannot_be_answered_is_one_sentence(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "--config", config_file, "--message-id", "m77"]) == 2
     assert capsys.readouterr() == ("", "sbroute: no message 'm77' is stored (ids are compared exactly)\n")
+
+
+def test_neither_spark_nor_pandas_nor_rich_is_needed(config_file: str) -> None:
+    """Where they are missing, as on a machine with the extra `light`, the answer is the same."""
+    done = without(EVERYTHING, "explain", "--config", config_file, "--message-id", "m2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_golden("explain_table.txt", done.stdout)

@@ -1,0 +1,233 @@
+"""What `explain` reads: tables of Arrow, in any of their forms, and files say the same.
+
+tests/spark/test_explain.py holds DataFrames to the same answers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.explain.asked import Described, QuestionError, Stored
+from routing.analysis.explain.explaining import explain
+from routing.analysis.explain.reading import Source
+from routing.errors import InputError
+from routing.schemas import INPUTS, MESSAGES
+from routing.storage.opening import Opener
+from tests.crowded import BROKEN, NOON, QUESTIONS, WRONG, crowded
+from tests.frames import arrow, arrow_of
+from tests.golden_texts import assert_golden
+from tests.stored import STORE, config_of, conversation, message, route, save_estate, small_estate
+from tests.unit.explained_rows import columns_of_rows
+
+Given = Mapping[str, Any]
+
+
+def no_session() -> Any:
+    raise AssertionError("Spark is started")
+
+
+@pytest.fixture(scope="module")
+def tables() -> Given:
+    return arrow(crowded())
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same tables as files; not to be changed."""
+    return save_estate(crowded(), tmp_path_factory.mktemp("saved"))
+
+
+def opened(folder: Path, tmp_path: Path) -> Given:
+    """Tables of a folder as datasets."""
+    return Opener(no_session).open(config_of(folder, tmp_path).tables)
+
+
+def with_types(tables: Given, change: Callable[[Any], Any]) -> Given:
+    """The tables with the type of each column changed."""
+    import pyarrow
+
+    def changed(table: Any) -> Any:
+        return table.cast(pyarrow.schema([field.with_type(change(field.type)) for field in table.schema]))
+
+    return {key: changed(table) for key, table in tables.items()}
+
+
+def in_another_form(form: str, tables: Given) -> Given:
+    """The same rows in columns of other types or names, or without what is null anyway."""
+    import pyarrow
+
+    is_text, is_time = pyarrow.types.is_string, pyarrow.types.is_timestamp
+    if form == "large texts":
+        return with_types(tables, lambda kind: pyarrow.large_string() if is_text(kind) else kind)
+    if form == "views of texts":
+        return with_types(tables, lambda kind: pyarrow.string_view() if is_text(kind) else kind)
+    if form == "times without a zone":
+        return with_types(tables, lambda kind: pyarrow.timestamp("us") if is_time(kind) else kind)
+    if form == "names in capitals":
+        return {
+            key: table.rename_columns([n.upper() for n in table.column_names]) for key, table in tables.items()
+        }
+    assert form == "no empty columns"
+    kept = {key: [n for n in t.column_names if t[n].null_count < len(t)] for key, t in tables.items()}
+    return {key: table.select(kept[key]) for key, table in tables.items()}
+
+
+FORMS = ("large texts", "views of texts", "times without a zone", "names in capitals", "no empty columns")
+
+
+@pytest.mark.parametrize("form", ["files", *FORMS])
+def test_the_answer_is_the_same_in_every_form(form: str, tables: Given, saved: Path, tmp_path: Path) -> None:
+    given = opened(saved, tmp_path) if form == "files" else in_another_form(form, tables)
+    for question in QUESTIONS:
+        assert explain(given, question) == explain(tables, question), question
+
+
+def test_what_others_asked_and_the_first_moment_there_is(tables: Given) -> None:
+    # m9 finds that m4 has asked.
+    told = [row for row in explain(tables, Stored("m9")).steps if row["item"] == "REQUEST"]
+    assert [(row["finding"], row["name"]) for row in told] == [("OPEN", "m4")]
+    early = explain(tables, Stored("early")).steps
+    assert [row["at"].year for row in early if row["at"] is not None] == [1, 1]
+
+
+def test_the_last_moment_there_is(tables: Given) -> None:
+    answer = explain(tables, Stored("late"))
+    [verdict] = answer.verdict
+    assert (verdict["route_name"], verdict["decided_at"]) == ("Old", verdict["enqueue_time"])
+    assert verdict["decided_at"] == datetime(9999, 12, 31, 23, 59, 59, 999999, timezone.utc)
+    assert [(row["name"], row["at"].year) for row in answer.steps if row["reasons"]] == [("New", 9999)]
+
+
+def test_a_described_message_uses_the_dialog_and_the_time(tables: Given) -> None:
+    question = Described("hub", "Sales", "//stock", NOON, conversation_id=conversation(2))
+    [verdict] = explain(tables, question).verdict
+    assert (verdict["broker_instance"], verdict["matching_step"], verdict["decided_at"]) == (STORE, 1, NOON)
+
+
+def test_a_configuration_is_read_as_it_says(saved: Path, tmp_path: Path) -> None:
+    answer = explain(config_of(saved, tmp_path, "resolve.as_of=2026-01-05T12:30:00Z"), Stored("m2"))
+    assert [row["finding"] for row in answer.steps if row["item"] == "TIME"] == ["AS_OF"]
+    [verdict] = answer.verdict
+    assert verdict["broker_instance"] == STORE
+
+
+def test_what_cannot_be_answered(tables: Given, saved: Path, tmp_path: Path) -> None:
+    for given in (tables, opened(saved, tmp_path)):
+        texts = []
+        for name, question in WRONG.items():
+            with pytest.raises(QuestionError) as caught:
+                explain(given, question)
+            assert caught.value.exit_code == 2
+            texts.append(f"{name}: sbroute: {caught.value}\n")
+        assert_golden("explain_refused.txt", "".join(texts))
+
+
+def test_faults_that_concern_the_message_stop_it(tables: Given, saved: Path, tmp_path: Path) -> None:
+    for given in (tables, opened(saved, tmp_path)):
+        with pytest.raises(InputError) as caught:
+            explain(given, Stored("m4", BROKEN))
+        text = str(caught.value)
+        assert text.startswith("the input tables have 3 faulty rows: routes (broken, Sales, , NULL):")
+    with pytest.raises(InputError, match="input tables are missing: routes "):
+        explain({key: tables[key] for key in ("databases", "services", "instances", "messages")}, Stored("m1"))
+    bad = tables["messages"].drop_columns("is_initiator")
+    bad = bad.append_column("is_initiator", bad["message_id"])
+    with pytest.raises(InputError, match="table messages has 1 column fault: column is_initiator is string"):
+        explain({**tables, "messages": bad}, Stored("m1"))
+
+
+BACK, ASK = "tcp://hub:4022", "SQL/ServiceBroker/BrokerConfiguration"
+
+
+@pytest.mark.parametrize(
+    ("routes", "step"),
+    [
+        ([], 4),
+        ([route("Back", None, BACK)], 7),
+        ([route("Back", "", BACK)], 7),
+        ([route("Back", "//nowhere", BACK)], 7),
+        ([route("Back", "//elsewhere", BACK)], 4),
+        ([route("Back", None, BACK), route("Ask", ASK, "LOCAL")], 4),
+    ],
+    ids=["no route", "for any service", "for empty text", "for this service", "for another", "that asks itself"],
+)
+def test_the_routes_of_another_database_decide_who_asked_before(routes: list[Any], step: int) -> None:
+    """A message of Sales that comes back asks where this one, which arrived, would ask."""
+    tables = small_estate()
+    tables["instances"] = [{"instance_name": "hub", "addresses": [BACK]}]
+    tables["databases"].append({"instance_name": "hub", "name": "msdb", "service_broker_guid": "m"})
+    tables["routes"] = [route("Ask", ASK, "LOCAL", database_name="msdb"), *routes]
+    later = message(9, "//nowhere", database_name=None, enqueue_time="2026-01-05T12:00:01Z")
+    tables["messages"] = [message(1, "//nowhere"), later]
+    [verdict] = explain(arrow(tables), Stored("m9")).verdict
+    assert verdict["matching_step"] == step
+
+
+def test_nothing_is_equal_to_null() -> None:
+    """A message without an instance has nothing to do with rows that lack theirs, but is no message."""
+    nowhere = small_estate()
+    nowhere["messages"].append(message(9, "//far", instance_name=None))
+    nowhere["routes"].append({**nowhere["routes"][0], "instance_name": None})
+    with pytest.raises(QuestionError, match="the message cannot be judged: MISSING_INSTANCE_NAME"):
+        explain(arrow(nowhere), Stored("m9"))
+
+
+@pytest.mark.parametrize("as_of", [None, 0])
+@pytest.mark.parametrize("form", ["table", "files"])
+def test_other_messages_come_in_their_order_whatever_their_parts(
+    as_of: int | None, form: str, tmp_path: Path
+) -> None:
+    """Rows of equal times and ids among them, rows without a time, and as many parts as it takes."""
+    rng = random.Random(7)
+    rows = [
+        message(
+            n % 9,
+            rng.choice(["//nowhere", "//nowhere", "//far"]),
+            enqueue_time=rng.choice([None, *(f"2026-01-05T12:00:0{second}Z" for second in range(4))]),
+            observed_at=rng.choice([None, None, "2026-01-05T12:00:02Z"]),
+            database_name=rng.choice(["Sales", "Stock", None]),
+        )
+        for n in range(90)
+    ]
+    saved = save_estate({**small_estate(), "messages": rows}, tmp_path)
+    given = {**arrow(small_estate()), "messages": arrow_of(rows, MESSAGES)}
+    source = Source(given if form == "table" else opened(saved, tmp_path), first_part=7)
+    parts = list(source.chunks(as_of)("hub", "//nowhere"))
+    assert len(parts) > 1
+    assert len(parts[0]["messages"]) >= 7
+
+    def place(row: Mapping[str, Any]) -> Any:
+        seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
+        return row["message_id"] if as_of is not None else seen
+
+    spans = [sorted({place(row) for row in part["messages"].dicts()}) for part in parts]
+    assert all(one[-1] < other[0] for one, other in pairwise(spans))
+    mine = [row for row in columns_of_rows(rows, MESSAGES).dicts() if row["to_service_name"] == "//nowhere"]
+    found = [row for part in parts for row in part["messages"].dicts()]
+    assert sorted(map(repr, found)) == sorted(repr(row) for row in mine if place(row) is not None)
+    dialogs = {found for part in parts for found in part["dialogs"].values["conversation_id"]}
+    assert dialogs == {conversation(2)}
+
+
+def test_names_are_found_in_files_by_what_the_log_says_of_them(tmp_path: Path) -> None:
+    """Delta's log holds the beginning of the least and the greatest name of a file, and no more."""
+    from tests.hostile import NAMES
+
+    estate = small_estate()
+    names = [*NAMES, "\U0010ffff" * 80, "\x7f" * 80, "\uffff" * 80, f"{'x' * 31}\U0010ffff\U0010ffff"]
+    estate["messages"] = [message(1, name, message_id=f"{name} id") for name in names]
+    given = opened(save_estate(estate, tmp_path), tmp_path)
+    for name in names:
+        [verdict] = explain(given, Stored(f"{name} id")).verdict
+        assert verdict["to_service_name"] == name
+
+
+def test_every_input_is_crowded() -> None:
+    assert set(INPUTS) == {*crowded()}
