@@ -17,10 +17,10 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
         from routing.storage.frames import collect, where_in
 
         return collect(where_in(conform(table, key), only or {}))
-    return read_arrow(table, key, _expression(table, only or {}))
+    return read_arrow(table, key, condition_for(table, only or {}))
 
 
-def _expression(table: Any, only: Only) -> Any:
+def condition_for(table: Any, only: Only) -> Any:
     """The condition for Arrow that each row has one of some values in each of some columns; None for none."""
     import pyarrow
     import pyarrow.compute
