@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from routing import Config
     from routing.config import Location
     from routing.importing.result import Imported
+    from routing.importing.storing import Stored
     from routing.schemas import Schema
     from routing.storage.opening import Opener
 
@@ -174,3 +175,18 @@ def make_table(location: Location, rows: list[dict[str, Any]], schema: Schema, *
     for name, text in columns.items():
         table = table.append_column(name, pyarrow.array([text] * len(rows)))
     write_deltalake(location.text, table)
+
+
+def opened(folder: Path, *keys: str) -> Stored:
+    """The tables of these keys in a folder, for an import without Spark."""
+
+    from routing.importing.storing import open_stored
+
+    return open_stored(no_spark(), config_in(folder), keys)
+
+
+def place(folder: Path, key: str) -> Location:
+    """Where `config_in` has a table."""
+    from routing.config import Location
+
+    return Location(str(folder / "data" / key))
