@@ -107,7 +107,7 @@ def config_in(folder: Path, *overrides: str) -> Config:
     import routing
 
     lines = ["tables:", *(f"  {key}: data/{key}" for key in KEYS), "output:"]
-    lines += [f"  {key}: out/{key}" for key in OUTPUTS]
+    lines += [f"  {key}: out/{key}" for key in (*OUTPUTS, "pending_messages")]
     return routing.load_config(str(folder / "config.yaml"), overrides, text="\n".join(lines))
 
 

@@ -6,21 +6,28 @@ What an import changes is decided by plain Python; tests/unit/importing has it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.frames import frame_of, rows_of
+from tests.hostile import NAMES
 from tests.imports import (
+    DATABASES,
     FIRST_VIEWS,
     KNOWN_DIALOGS,
     LATER_VIEWS,
     MONDAY,
+    NOW,
+    QUEUE,
     SCRIPT,
     THEIR_ROUTE,
     TUESDAY,
+    WEDNESDAY,
     config_in,
+    dialog,
     exports,
     import_script,
     import_views,
@@ -30,11 +37,13 @@ from tests.imports import (
     no_spark,
     rows_at,
 )
+from tests.stored import store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing import Config
+    from routing.config import Location
     from routing.storage.opening import Opener
 
 pytest.importorskip("deltalake")
@@ -118,7 +127,141 @@ def test_both_ways_in_turn(exported: Path, tmp_path: Path, spark_alone: Callable
     """What Spark begins deltalake goes on with, and the reverse: rows, counts and schemas are the same."""
     wanted = in_turn(config_in(tmp_path / "deltalake"), exported, no_spark(), no_spark(), no_spark())
     assert [len(tables["routes"]) for tables, _ in wanted] == [4, 5, 7]
-    assert in_turn(config_in(tmp_path / "sds"), exported, spark_alone(), no_spark(), spark_alone()) == wanted
-    assert in_turn(config_in(tmp_path / "dsd"), exported, no_spark(), spark_alone(), no_spark()) == wanted
-    made = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "sds", "dsd")]
+    assert in_turn(config_in(tmp_path / "first"), exported, spark_alone(), no_spark(), no_spark()) == wanted
+    assert in_turn(config_in(tmp_path / "second"), exported, no_spark(), spark_alone(), no_spark()) == wanted
+    made = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "first", "second")]
     assert made[0] == made[1] == made[2]
+
+
+def table_with(
+    spark: SparkSession, where: Location, rows: list[dict[str, Any]], key: str, *properties: str
+) -> None:
+    """A table that Spark makes with these properties."""
+    from routing.schemas import INPUTS
+    from routing.storage import statements
+
+    statements.create_table(spark, where, INPUTS[key])
+    if properties:
+        pairs = dict(text.split("=") for text in properties)
+        statements.set_properties(spark, where, pairs)
+    store(frame_of(spark, rows, INPUTS[key]), Path(where.text), mode="append")
+
+
+def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: Path) -> None:
+    """Deletion vectors and column mapping go by Spark; times of Spark's files and any names are kept by both."""
+    from routing.schemas import DIALOGS, MESSAGES, SERVICES
+    from routing.schemas import ROUTES as ROUTES_SCHEMA
+    from routing.storage.opening import Opener
+
+    def whole(row: dict[str, Any], schema: Any) -> dict[str, Any]:
+        return {**dict.fromkeys(schema.names), **row}
+
+    config = config_in(tmp_path)
+    where = locations_of(config)
+    times = {"valid_from": FIRST_TIME, "valid_to": LAST_TIME, "lifetime": FIRST_TIME}
+    named = [{"name": name, "remote_service_name": name} for name in NAMES]
+    theirs = [whole({**THEIR_ROUTE, **times, **names}, ROUTES_SCHEMA) for names in named]
+    deleted = {"instance_name": "HUB", "database_name": "Shop", "name": "ToStock", "address": "TCP://deleted"}
+    table_with(spark, where["routes"], [*theirs, deleted], "routes", "delta.enableDeletionVectors=true")
+    spark.sql(f"DELETE FROM delta.`{where['routes'].text}` WHERE name = 'ToStock'")
+    services = [{"instance_name": "OTHER", "database_name": "Shop", "name": name} for name in NAMES]
+    table_with(spark, where["services"], services, "services", "delta.columnMapping.mode=name")
+    ends = [
+        whole(
+            {**KNOWN_DIALOGS[3], "database_name": name, "lifetime": LAST_TIME, "acknowledged_at": FIRST_TIME},
+            DIALOGS,
+        )
+        for name in NAMES
+    ]
+    mine = whole({**KNOWN_DIALOGS[0], "acknowledged_at": LAST_TIME}, DIALOGS)
+    table_with(spark, where["dialogs"], [*ends, mine], "dialogs")
+    message = {
+        "message_id": f"{dialog(1)}:I:0",
+        "conversation_id": dialog(1),
+        "is_initiator": True,
+        "enqueue_time": FIRST_TIME,
+        "observed_at": LAST_TIME,
+        "instance_name": "HUB",
+        "to_service_name": "as it was",
+    }
+    table_with(spark, where["messages"], [message], "messages")
+    told: list[str] = []
+    done = import_views(Opener(lambda: spark, tell=told.append), config, [str(exported / "first")])
+    ways = {line.partition(": ")[0]: line for line in told if "written by" in line}
+    by_spark = {key.partition(".")[2] for key, line in ways.items() if "written by Spark" in line}
+    # Once there is a session, it makes the tables that are missing.
+    assert by_spark == {"routes", "services", "databases", "instances", "observed_routing", "imports"}
+    assert "written by deltalake" in ways["tables.dialogs"]
+    assert "written by deltalake" in ways["tables.messages"]
+    assert done.written["routes"] == {"added": 3}
+    assert done.written["dialogs"] == {"added": 2, "changed": 1}
+    assert done.written["messages"] == {"added": 1, "unchanged": 1}
+
+    def rows(key: str, others: str) -> list[str]:
+        found = rows_of(spark.read.format("delta").load(where[key].text).where(others))
+        return sorted(repr(sorted(row.items())) for row in found)
+
+    def texts(rows: list[dict[str, Any]]) -> list[str]:
+        return sorted(repr(sorted(row.items())) for row in rows)
+
+    assert rows("routes", "instance_name = 'OTHER'") == texts(theirs)
+    assert rows("services", "instance_name = 'OTHER'") == texts(services)
+    assert rows("dialogs", "database_name <> 'Shop'") == texts(ends)
+    assert rows("messages", "to_service_name = 'as it was'") == texts([whole(message, MESSAGES)])
+    assert rows("services", "instance_name = 'HUB'") == texts(
+        [whole({"instance_name": "HUB", "database_name": "Shop", "name": "//shop"}, SERVICES)]
+    )
+    kept = spark.read.format("delta").load(where["dialogs"].text).where("database_name = 'Shop'")
+    acknowledged = {row["conversation_id"]: row["acknowledged_at"] for row in rows_of(kept)}
+    assert acknowledged == {dialog(1): None, dialog(2): LAST_TIME, dialog(3): None}
+    found = spark.read.format("delta").load(where["routes"].text).where("name = 'ToStock'")
+    assert [row["address"] for row in rows_of(found)] == ["TCP://stock:4022"]
+
+
+def test_runs_between_imports(spark: SparkSession, tmp_path: Path, spark_alone: Callable[[], Opener]) -> None:
+    """Messages that deltalake appends are new to an incremental run, and so are those of a MERGE after them."""
+    import routing
+
+    config = config_in(tmp_path, "resolve.mode=incremental")
+
+    def bring(opener: Opener, name: str, at: datetime, messages: int) -> int:
+        lines = [f"{dialog(1)},//stock,NULL,2026-01-05 11:00:0{number},{number}," for number in range(messages)]
+        queue = "\n".join([QUEUE.splitlines()[0], *lines])
+        views = {**FIRST_VIEWS, "transmission_queue": queue}
+        return import_views(opener, config, exports(tmp_path / name, at, **views)).written["messages"]["added"]
+
+    counts = []
+    for number, opener in enumerate((no_spark(), no_spark(), spark_alone(), no_spark()), start=1):
+        at = MONDAY + timedelta(hours=number)
+        added = bring(opener, f"export {number}", at, 2 * number)
+        row = routing.run(spark, config, run_id=f"run {number}", now=NOW).row
+        counts.append((added, row["rows_read"], row["rows_resolved"], row["rows_rejected"]))
+    assert counts == [(2, 2, 2, 0)] * 4
+    found = rows_of(spark.read.format("delta").load(str(config.output["resolved_routes"])))
+    assert sorted((row["message_id"], row["outcome"], row["run_id"]) for row in found) == [
+        (f"{dialog(1)}:I:{number}", "SENT", f"run {number // 2 + 1}") for number in range(8)
+    ]
+
+
+def test_two_imports_at_once_by_spark(
+    exported: Path, tmp_path: Path, spark_alone: Callable[[], Opener], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no lock file, an import by Spark sees that one by deltalake has written since it read."""
+    from routing.errors import StorageError
+    from routing.storage import locking
+
+    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    config = config_in(tmp_path)
+    older = exports(tmp_path / "older", MONDAY, databases=DATABASES)
+    newer = exports(tmp_path / "newer", TUESDAY, databases=DATABASES.replace(",5,", ",7,"))
+    import_views(no_spark(), config, older)
+
+    def bring_newer(moment: str) -> None:
+        if moment == "writing the tables":
+            import_views(no_spark(), config, newer)
+
+    latest = exports(tmp_path / "latest", WEDNESDAY, databases=DATABASES.replace(",5,", ",8,"))
+    with pytest.raises(StorageError, match=r"somebody else has written to tables\.databases") as late:
+        import_views(spark_alone(), config, latest, progress=bring_newer)
+    assert late.value.exit_code == 3
+    assert {row["database_id"] for row in rows_at(config.tables["databases"])} == {6, 7}
