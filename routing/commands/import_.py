@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from routing.commands.common import Console, Subparsers, add_config, load, moment, session
+from routing.commands.common import Console, Subparsers, add_config, load, moment, opener
 from routing.errors import EXIT_DONE, ContractError, EnvironmentFault, InputError, quoted
 
 if TYPE_CHECKING:
@@ -122,13 +122,12 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
             raise InputError(f"--address {quoted(address)} is not tcp://HOST[:PORT]")
     stand_ins = StandIns(options.instance, options.database, _time(options.exported_at, "--exported-at"))
     settings = load(options)
-    # Before Spark starts: a file that cannot be read is told at once.
+    # Before a table is opened: a file that cannot be read is told at once.
     export = read_export(options.sources, stand_ins, options.view)
-    spark = session(settings.spark, options)
     from routing.importing.from_catalog import import_export
 
     return import_export(
-        spark,
+        opener(settings, options, console),
         settings,
         export,
         now=datetime.now(timezone.utc),
@@ -154,11 +153,10 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
     for script in scripts if at is None else ():
         when = script.scripted_at.isoformat(timespec="seconds")
         console.note(f"{script.file}: its time is taken to be {when}, the file's own (--scripted-at)")
-    spark = session(settings.spark, options)
     from routing.importing.from_tsql import import_scripts
 
     return import_scripts(
-        spark,
+        opener(settings, options, console),
         settings,
         scripts,
         instance=options.instance,

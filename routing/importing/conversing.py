@@ -1,84 +1,48 @@
-"""Dialogs and messages as Spark brings them into the tables: they may be many, so no row is collected."""
+"""Dialogs as an export has them × as they are stored → the rows that change; pure Python."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
-from routing.importing.storing import ON, SCHEMAS
-from routing.storage import tables
-from routing.storage.joining import small_side
-
-_KIND = "_kind"
-_ACKNOWLEDGED = ("acknowledged_at", "acknowledged_broker_instance")
+from routing.importing.covered import Row, Unit
+from routing.importing.history import Changes
+from routing.importing.keyed import ON, key_of
+from routing.rules.text import fold
 
 
-def dialog_changes(exported: DataFrame, stored: DataFrame, covered: DataFrame) -> DataFrame:
-    """The dialogs to put or remove, one row a key, with ``_kind`` (added, changed, removed) and the flag.
+def dialog_changes(exported: Iterable[Row], stored: Iterable[Row], covered: Collection[Unit]) -> Changes:
+    """What makes the covered databases hold the exported dialogs and no other; ids are compared without case.
 
-    ``covered`` has the exported instance_name and database_name. An acknowledgement whose time is stored
-    stays, and the exported broker id is then its id; else that id holds as of the export.
+    An acknowledgement whose time is stored stays, and the exported broker id is then its id; else that id holds as
+    of the export.
     """
-    columns = SCHEMAS["dialogs"].names
-    same_end = [
-        F.lower(F.col(f"n.{name}")).eqNullSafe(F.lower(F.col(f"o.{name}")))
-        if name == "conversation_id"
-        else F.col(f"n.{name}").eqNullSafe(F.col(f"o.{name}"))
-        for name in ON["dialogs"]
-    ]
-    in_covered = stored.join(small_side(covered), ["instance_name", "database_name"], "left_semi")
-    paired = exported.alias("n").join(in_covered.alias("o"), same_end, "full_outer")
-    is_old, is_new = F.col("o.conversation_id").isNotNull(), F.col("n.conversation_id").isNotNull()
-    found = paired.select(
-        *(F.when(is_new, _value(name)).otherwise(F.col(f"o.{name}")).alias(name) for name in columns),
-        F.when(~is_new, "removed")
-        .when(~is_old, "added")
-        .when(_differs([name for name in columns if name not in ON["dialogs"]]), "changed")
-        .alias(_KIND),
-        (~is_new).alias(tables.REMOVE),
-    )
-    return found.where(F.col(_KIND).isNotNull())
+    standing = {key_of("dialogs", row): row for row in stored}
+    changes = Changes()
+    for row in exported:
+        old = standing.pop(key_of("dialogs", row), None)
+        new = row if old is None else _keep_acknowledgement(row, old)
+        if old is not None and all(old[name] == new[name] for name in new if name not in ON["dialogs"]):
+            changes.counts["unchanged"] += 1
+            continue
+        changes.put.append(new)
+        changes.counts["added" if old is None else "changed"] += 1
+    for row in standing.values():
+        if (row["instance_name"], row["database_name"]) in covered:
+            changes.remove.append(row)
+            changes.counts["removed"] += 1
+    return changes
 
 
-def _value(name: str) -> Column:
-    """A column of a dialog that was exported, whether or not it is stored."""
-    old, new = F.col(f"o.{name}"), F.col(f"n.{name}")
-    is_acknowledged = F.col("o.acknowledged_at").isNotNull()
-    far = F.col("n.far_broker_instance")
-    is_its_id = F.coalesce(
-        F.lower(far) == F.lower(F.col("o.acknowledged_broker_instance")),
-        F.col("o.acknowledged_broker_instance").isNull(),
-    )
-    if name == "acknowledged_at":
-        return old
-    if name == "acknowledged_broker_instance":
-        return F.when(is_acknowledged, F.coalesce(old, far))
-    if name == "far_broker_instance":
-        return F.when(is_acknowledged & is_its_id, old).otherwise(new)
-    return new
-
-
-def _differs(names: Sequence[str]) -> Column:
-    condition = F.lit(False)
-    for name in names:
-        condition = condition | ~_value(name).eqNullSafe(F.col(f"o.{name}"))
-    return condition
-
-
-def unknown_rows(exported: DataFrame, stored: DataFrame, key: str) -> DataFrame:
-    """The exported rows whose key the table does not hold."""
-    names = list(ON[key])
-    return exported.join(stored.select(*names), names, "left_anti").select(*SCHEMAS[key].names)
-
-
-def kinds(changes: DataFrame) -> Counter[str]:
-    """How many rows are added, changed and removed."""
-    return Counter({row[_KIND]: row["count"] for row in changes.groupBy(_KIND).count().collect()})
-
-
-def without_kind(changes: DataFrame) -> DataFrame:
-    """The same rows, as they are merged."""
-    return changes.drop(_KIND)
+def _keep_acknowledgement(row: Row, old: Row) -> Row:
+    """An exported dialog with what is stored of its acknowledgement."""
+    if old["acknowledged_at"] is None:
+        return row
+    far, by = row["far_broker_instance"], old["acknowledged_broker_instance"]
+    # Whom BEGIN DIALOG named is no longer in the export once somebody has acknowledged.
+    is_its_id = by is None or (far is not None and fold(far) == fold(by))
+    return {
+        **row,
+        "far_broker_instance": old["far_broker_instance"] if is_its_id else far,
+        "acknowledged_at": old["acknowledged_at"],
+        "acknowledged_broker_instance": far if by is None else by,
+    }

@@ -1,4 +1,4 @@
-"""Exports of catalog views into the tables: read → covered part → changes → one MERGE a table → imports."""
+"""Exports of catalog views into the tables: read → covered part → changes → one commit a table → imports."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-
 from routing.config import Config
-from routing.importing import conversing, order, storing
+from routing.importing import order, storing
 from routing.importing.catalog import Export, covered_by
+from routing.importing.conversing import dialog_changes
 from routing.importing.covered import Covered, Row
 from routing.importing.history import Changes, instance_rows, present_changes, route_changes
+from routing.importing.keyed import ON, key_of
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling
-from routing.schemas import INPUTS, Schema
-from routing.storage import frames, tables
+from routing.storage.opening import Opener
 from routing.terms import MSDB
 
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")
@@ -27,7 +25,7 @@ _NOT_SAID = "an acknowledgement or BEGIN DIALOG, which the export does not tell:
 
 
 def import_export(
-    spark: SparkSession,
+    opener: Opener,
     config: Config,
     export: Export,
     *,
@@ -44,7 +42,7 @@ def import_export(
     keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
-        store = storing.stored(spark, config, keys)
+        store = storing.open_stored(opener, config, keys)
         return _brought(store, export, now, addresses, dry_run, progress)
 
 
@@ -59,7 +57,7 @@ def _brought(
     databases, known = store.rows("databases"), store.rows("instances")
     spelling = Spelling.of_tables(known, databases)
     covered = covered_by(export, spelling, addresses)
-    imports = store.rows("imports", covered.instances)
+    imports = store.rows("imports", {"instance_name": covered.instances})
     order.refuse_older(imports, covered.units)
     _cover_dropped(covered, databases)
     first = order.without_routes(imports, covered.instances)
@@ -105,14 +103,14 @@ def _changes(
     first: set[str],
 ) -> dict[str, Changes]:
     """What changes in the small tables, in the order in which they are written."""
-    units, rows, names = covered.units, covered.rows, covered.instances
+    units, rows, names = covered.units, covered.rows, {"instance_name": covered.instances}
 
     def present(key: str, stored: Sequence[Row], wanted: Sequence[Row]) -> Changes:
         def is_covered(row: Row) -> bool:
             unit = (row["instance_name"], row.get("database_name"))
             return unit in units.get(key, {}) and not covered.is_doubtful(key, row)
 
-        return present_changes(stored, wanted, storing.ON[key], is_covered)
+        return present_changes(stored, wanted, ON[key], is_covered)
 
     instances = instance_rows(known, rows.get("instances", ()))
     changes = {
@@ -148,22 +146,20 @@ def _say_what_is_missing(covered: Covered, databases: Sequence[Row]) -> None:
 
 
 def _bring_dialogs(store: storing.Stored, covered: Covered, done: Imported) -> None:
-    rows = covered.rows.get("dialogs", [])
-    units = covered.units["conversation_endpoints"]
-    exported = frames.frame_of(store.spark, rows, storing.flagged_schema("dialogs")).drop(tables.REMOVE)
-    names = [{"instance_name": instance, "database_name": name} for instance, name in units]
-    covering = frames.frame_of(store.spark, names, Schema(INPUTS["services"].fields[:2]))
-    changes = conversing.dialog_changes(exported, store.frame("dialogs"), covering)
-    counts = conversing.kinds(changes)
-    counts["unchanged"] = len(rows) - counts["added"] - counts["changed"]
-    doubtful = bool(covered.doubts.get("conversation_endpoints"))
-    if doubtful:
+    rows, units = covered.rows.get("dialogs", []), covered.units["conversation_endpoints"]
+    # Nobody else's dialogs are read, which may be many.
+    only = {
+        "instance_name": {instance for instance, _ in units},
+        "database_name": {database for _, database in units if database is not None},
+    }
+    changes = dialog_changes(rows, store.rows("dialogs", only), units)
+    if covered.doubts.get("conversation_endpoints"):
         # A row that could not be read may be any of them.
-        changes = changes.where(~F.col(tables.REMOVE))
-        del counts["removed"]
-    if not done.is_dry_run and any(counts[kind] for kind in ("added", "changed", "removed")):
-        storing.merge(store, "dialogs", conversing.without_kind(changes), folded=("conversation_id",))
-    done.tell("dialogs", counts)
+        changes.remove.clear()
+        del changes.counts["removed"]
+    if not done.is_dry_run:
+        storing.put(store, "dialogs", changes)
+    done.tell("dialogs", changes.counts)
     named = sum(row["far_broker_instance"] is not None for row in rows)
     if named:
         done.notes.append(f"far_broker_instance of {named} dialogs is from {_NOT_SAID}")
@@ -172,9 +168,8 @@ def _bring_dialogs(store: storing.Stored, covered: Covered, done: Imported) -> N
 def _bring_messages(store: storing.Stored, covered: Covered, done: Imported) -> None:
     for key in ("messages", "observed_routing"):
         rows = covered.rows.get(key, [])
-        schema = storing.SCHEMAS[key]
-        unknown = conversing.unknown_rows(frames.frame_of(store.spark, rows, schema), store.frame(key), key)
-        added = unknown.count() if rows else 0
-        if added and not done.is_dry_run:
-            storing.merge(store, key, unknown, insert_only=True)
-        done.tell(key, Counter(added=added, unchanged=len(rows) - added))
+        there = store.keys(key, rows)
+        new = [row for row in rows if key_of(key, row) not in there]
+        if not done.is_dry_run:
+            storing.add(store, key, new)
+        done.tell(key, Counter(added=len(new), unchanged=len(rows) - len(new)))

@@ -7,8 +7,6 @@ from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from routing.config import Config
 from routing.importing import order, storing
 from routing.importing.covered import Unit
@@ -17,12 +15,13 @@ from routing.importing.result import Imported
 from routing.importing.scripted import OF_A_DATABASE, applied, changes_of, state_of
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import Script
+from routing.storage.opening import Opener
 
 _KEYS = ("databases", "services", "instances", "routes", "imports")
 
 
 def import_scripts(
-    spark: SparkSession,
+    opener: Opener,
     config: Config,
     scripts: Sequence[Script],
     *,
@@ -40,7 +39,7 @@ def import_scripts(
     """
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
-        store = storing.stored(spark, config, _KEYS)
+        store = storing.open_stored(opener, config, _KEYS)
         return _brought(store, scripts, instance, now, snapshot, dry_run, progress)
 
 
@@ -56,7 +55,7 @@ def _brought(
     databases, instances = store.rows("databases"), store.rows("instances")
     spelling = Spelling.of_tables(instances, databases)
     name = spelling.instance(instance)
-    own = {key: store.rows(key, [name]) for key in ("routes", "services", "imports")}
+    own = {key: store.rows(key, {"instance_name": [name]}) for key in ("routes", "services", "imports")}
     own["databases"] = [row for row in databases if row["instance_name"] == name]
     own["instances"] = [row for row in instances if row["instance_name"] == name]
     done = Imported(dry_run)

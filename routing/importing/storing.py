@@ -1,63 +1,66 @@
-"""The tables of an import: checked, read into plain rows, and brought up to date, one MERGE each."""
+"""The tables of an import: opened and checked, read into plain rows, and brought up to date, one commit each."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import Any
 
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError
 from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
-from routing.schemas import INPUTS, KEPT, KEYS, Field, Kind, Schema
-from routing.storage import frames, tables
+from routing.importing.keyed import SCHEMAS
+from routing.importing.stored_rows import find_faults, find_keys, find_missing, read_rows
+from routing.importing.writing import LocalWriter, SparkWriter, Writer
+from routing.storage.columns import Only
 from routing.storage.commits import is_local
+from routing.storage.local import Unfit
 from routing.storage.locking import only_run
-
-SCHEMAS = {**INPUTS, **KEPT}
-ON = {
-    **KEYS,
-    "messages": ("instance_name", "message_id"),
-    "observed_routing": ("instance_name", "message_id", "observed_at", "source"),
-    "imports": ("instance_name", "database_name", "view_or_file"),
-}
+from routing.storage.opening import Opened, Opener
 
 
 @dataclass(frozen=True)
 class Stored:
     """The tables that an import writes, each at one version or not yet there."""
 
-    spark: SparkSession
+    opener: Opener
     locations: Mapping[str, Location]
-    snapshots: Mapping[str, tables.Snapshot]
+    opened: Mapping[str, Opened]
     # The versions that this import knows of, its own commits included; None: no table.
     versions: dict[str, int | None]
+    writers: dict[str, Writer] = field(default_factory=dict)
 
-    def frame(self, key: str) -> DataFrame:
-        """A table as it stands; columns that it lacks are null."""
-        schema = SCHEMAS[key]
-        if key not in self.snapshots:
-            return frames.frame_of(self.spark, [], schema)
-        return tables.with_columns_of(self.snapshots[key].read(self.spark), schema)
-
-    def rows(self, key: str, instances: Sequence[str] | None = None) -> list[Row]:
-        """A table's rows of these instances as plain Python, times aware and UTC."""
-        if key not in self.snapshots or instances == []:
+    def rows(self, key: str, only: Only | None = None) -> list[Row]:
+        """A table's rows as `read_rows` has them."""
+        if key not in self.opened or any(not values for values in (only or {}).values()):
             return []
-        frame = self.frame(key)
-        if instances is not None:
-            frame = frame.where(F.col("instance_name").isin(list(instances)))
-        return frames.rows_of(frame)
+        return read_rows(self.opened[key].rows, SCHEMAS[key], only)
+
+    def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
+        """Which of the keys of these rows stand in a table."""
+        return find_keys(self.opened[key].rows, key, rows) if key in self.opened else set()
+
+    def writer(self, key: str) -> Writer:
+        """What writes a table, chosen at the first write."""
+        if key not in self.writers:
+            self.writers[key] = self._choose_writer(key)
+        return self.writers[key]
+
+    def _choose_writer(self, key: str) -> Writer:
+        location, told = self.locations[key], f"tables.{key}"
+        found = self.opener.open_to_write(location, self.versions[key])
+        if isinstance(found, Unfit):
+            return SparkWriter(key, location, self.opener.start_for(told, "written", found))
+        self.opener.tell(f"{told}: written by deltalake")
+        return LocalWriter(key, location, found)
 
 
-def stored(spark: SparkSession, config: Config, keys: Sequence[str]) -> Stored:
+def open_stored(opener: Opener, config: Config, keys: Sequence[str]) -> Stored:
     """The tables of these configuration keys, checked before anything is written.
 
     Raises ConfigError for keys that are missing, InputError where something else stands at a location.
@@ -67,18 +70,18 @@ def stored(spark: SparkSession, config: Config, keys: Sequence[str]) -> Stored:
     if missing:
         raise missing_keys(config.file, missing)
     locations = {key: named[key] for key in keys}
-    snapshots = {}
+    opened = {}
     for key, location in locations.items():
-        version = tables.current_version(spark, location)
-        if version is not None:
-            snapshots[key] = tables.Snapshot(location, version)
-            faults = tables.cannot_hold(snapshots[key].read(spark).schema, SCHEMAS[key])
+        found = opener.find(f"tables.{key}", location)
+        if found is not None:
+            opened[key] = found
+            faults = list(find_faults(found.rows, SCHEMAS[key]))
             if faults:
                 raise InputError.wrong_columns(key, faults)
         elif _holds_files(location):
             raise not_a_table(key, str(location))
-    versions = {key: snapshots[key].version if key in snapshots else None for key in locations}
-    return Stored(spark, locations, snapshots, versions)
+    versions = {key: opened[key].version if key in opened else None for key in locations}
+    return Stored(opener, locations, opened, versions)
 
 
 def _holds_files(location: Location) -> bool:
@@ -97,7 +100,7 @@ def only_import(config: Config, now: datetime) -> Iterator[None]:
     """
     imports = config.kept.get("imports")
     if imports is None:
-        # `stored` says what is missing.
+        # `open_stored` says what is missing.
         yield
         return
     with only_run(imports, f"import of {now.isoformat(timespec='seconds')}"):
@@ -106,43 +109,44 @@ def only_import(config: Config, now: datetime) -> Iterator[None]:
 
 def make_ready(store: Stored) -> None:
     """Make the tables that are missing, and add the columns that others lack. Raises StorageError."""
-    for key, location in store.locations.items():
-        schema = SCHEMAS[key]
-        there = set(store.snapshots[key].read(store.spark).columns) if key in store.snapshots else set()
-        if not there.issuperset(schema.names):
-            with _commit(store, key):
-                tables.create_if_missing(store.spark, key, location, schema)
+    for key in store.locations:
+        if key not in store.opened:
+            with _commit(store, key) as writer:
+                writer.make()
+        elif find_missing(store.opened[key].rows, SCHEMAS[key]):
+            with _commit(store, key) as writer:
+                writer.add_columns()
 
 
 def put(store: Stored, key: str, changes: Changes) -> None:
-    """Bring the changed rows into a table, if there are any."""
+    """Bring the changed rows into a table, if there are any. Raises StorageError."""
     if changes:
-        flagged = [{**row, tables.REMOVE: False} for row in changes.put]
-        flagged += [{**row, tables.REMOVE: True} for row in changes.remove]
-        merge(store, key, frames.frame_of(store.spark, flagged, flagged_schema(key)))
+        with _commit(store, key) as writer:
+            writer.put(changes)
 
 
-def merge(
-    store: Stored, key: str, rows: DataFrame, *, folded: Collection[str] = (), insert_only: bool = False
-) -> None:
-    """Bring rows into a table by its key (`tables.merge`). Raises StorageError, where others have written too."""
-    with _commit(store, key):
-        tables.merge(rows, key, store.locations[key], ON[key], folded=folded, insert_only=insert_only)
+def add(store: Stored, key: str, rows: Sequence[Row]) -> None:
+    """Add rows, of which no key stands in the table, if there are any. Raises StorageError."""
+    if rows:
+        with _commit(store, key) as writer:
+            writer.add(rows)
 
 
 @contextmanager
-def _commit(store: Stored, key: str) -> Iterator[None]:
+def _commit(store: Stored, key: str) -> Iterator[Writer]:
     """Make one commit to a table that nobody else has written to since it was read. Raises StorageError."""
-    location, known = store.locations[key], store.versions[key]
-    if tables.current_version(store.spark, location) != known:
-        raise StorageError.imported_meanwhile(key, str(location))
-    yield
-    version = tables.current_version(store.spark, location)
-    if version not in (known, 0 if known is None else known + 1):
-        raise StorageError.imported_meanwhile(key, str(location))
+    writer, before = store.writer(key), store.versions[key]
+    overtaken = StorageError.imported_meanwhile(key, str(store.locations[key]))
+    if writer.newest() != before:
+        raise overtaken
+    try:
+        yield writer
+    except StorageError as error:
+        # Delta refuses a commit beside another's, if it comes to that.
+        if writer.newest() != before:
+            raise overtaken from error
+        raise
+    version = writer.newest()
+    if version not in (before, 0 if before is None else before + 1):
+        raise overtaken
     store.versions[key] = version
-
-
-def flagged_schema(key: str) -> Schema:
-    """A table's columns, all of which may be null, and the flag of rows to be removed."""
-    return Schema((*SCHEMAS[key].optional(), Field(tables.REMOVE, Kind.BOOLEAN)))

@@ -118,7 +118,8 @@ def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
     """A table's rows in the columns of a schema; those that the table lacks are null."""
     from pyspark.sql import functions as F
 
-    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in rows.columns}
+    there = {name.lower() for name in rows.columns}
+    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in there}
     return rows.select(*(nulls.get(name, F.col(statements.quoted(name))).alias(name) for name in schema.names))
 
 
@@ -171,7 +172,7 @@ def create_if_missing(spark: SparkSession, key: str, location: Location, schema:
         if version is None:
             statements.create_table(spark, location, schema)
             return
-        found = {field.name for field in Snapshot(location, version).read(spark).schema}
+        found = {field.name.lower() for field in Snapshot(location, version).read(spark).schema}
         missing = [field for field in schema if field.name not in found]
         if missing:
             statements.add_columns(spark, location, missing)
@@ -206,7 +207,7 @@ def merge(
 
 def cannot_hold(found: StructType, wanted: Schema) -> list[str]:
     """The columns of a table that rows of the wanted schema cannot be written to, a text each."""
-    types = {field.name: field.dataType for field in found}
+    types = {field.name.lower(): field.dataType for field in found}
     return [
         f"column {field.name} is {types[field.name].simpleString()}, not {field.kind}"
         for field in wanted

@@ -1,365 +1,267 @@
-"""Imports into Delta tables: one estate through several imports, each looked at when it is done.
+"""Imports by Spark, and by Spark and deltalake in turn: the tables are the same as without Spark.
 
-What changes is decided by plain Python (tests/unit/importing); here it is written and read back.
+What an import changes is decided by plain Python; tests/unit/importing has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timezone
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.frames import frame_of, rows_of
-from tests.stored import OUTPUTS, store
+from tests.hostile import NAMES
+from tests.imports import (
+    DATABASES,
+    FIRST_VIEWS,
+    KNOWN_DIALOGS,
+    LATER_VIEWS,
+    MONDAY,
+    NOW,
+    QUEUE,
+    SCRIPT,
+    THEIR_ROUTE,
+    TUESDAY,
+    WEDNESDAY,
+    config_in,
+    dialog,
+    exports,
+    import_script,
+    import_views,
+    locations_of,
+    make_table,
+    newest,
+    no_spark,
+    rows_at,
+)
+from tests.stored import store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing import Config
     from routing.config import Location
-    from routing.importing.result import Imported
+    from routing.storage.opening import Opener
 
-UTC = timezone.utc
-NOW = datetime(2026, 2, 1, tzinfo=UTC)
-MONDAY, TUESDAY, WEDNESDAY = (datetime(2026, 1, day, 12, tzinfo=UTC) for day in (5, 6, 7))
-SHOP_ID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
-KEYS = ("routes", "databases", "services", "instances", "messages", "dialogs", "observed_routing", "imports")
-HEAD = "instance_name,database_name,exported_at"
-OUT_LINES = [f"  {key}: out/{key}" for key in OUTPUTS]
-
-
-def dialog(number: int) -> str:
-    return f"cccccccc-0000-0000-0000-00000000000{number}"
-
-
-def exports(folder: Path, at: datetime, **views: str) -> list[str]:
-    """A folder of exports; in each text the first line names the view's own columns."""
-    folder.mkdir(parents=True)
-    for view, text in views.items():
-        of_instance = view in ("databases", "service_broker_endpoints")
-        head, *lines = text.strip().split("\n")
-        added = "instance_name,exported_at" if of_instance else HEAD
-        values = f"HUB,{at.isoformat()}" if of_instance else f"HUB,shop,{at.isoformat()}"
-        body = "".join(f"{line},{values}\n" for line in lines)
-        (folder / f"{view}.csv").write_text(f"{head},{added}\n{body}", encoding="utf-8")
-    return [str(folder)]
-
-
-DATABASES = f"""name,database_id,service_broker_guid,is_broker_enabled
-Shop,5,{SHOP_ID.upper()},1
-Offline,6,00000000-0000-0000-0000-000000000000,0
-"""
-ROUTES = """name,remote_service_name,broker_instance,lifetime,address,mirror_address
-AutoCreatedLocal,NULL,NULL,NULL,LOCAL,NULL
-ToStock,//stock,NULL,2030-01-01 00:00:00.1234567,TCP://stock:4022,NULL
-Doomed,//doomed,NULL,NULL,TCP://doomed:4022,NULL
-"""
-ENDPOINTS = "endpoint_id,is_message_forwarding_enabled,machine_name,port\n65536,1,HUBBOX,4022\n"
-CONVERSATIONS = f"""conversation_handle,conversation_id,is_initiator,far_service,far_broker_instance
-{dialog(1)},{dialog(1).upper()},1,//stock,NULL
-{dialog(2)},{dialog(2).upper()},1,//stock,Id-2
-{dialog(3)},{dialog(3).upper()},1,//stock,Id-3
-"""
-QUEUE = f"""conversation_handle,to_service_name,to_broker_instance,enqueue_time,message_sequence_number,\
-transmission_status
-{dialog(1)},//stock,NULL,2026-01-05 11:00:00.5,0,The target service name could not be found.
-{dialog(1)},//stock,NULL,2026-01-05 11:00:01,1,
-"""
-SCRIPT = """USE shop
-GO
-ALTER ROUTE ToStock WITH ADDRESS = 'TCP://elsewhere:4022'
-CREATE ROUTE Billing WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://billing:4022', LIFETIME = 3600
-DROP ROUTE Nonsense
-ALTER DATABASE Shop SET DISABLE_BROKER
-"""
-
-
-def newest(locations: Mapping[str, Location]) -> dict[str, int | None]:
-    """The newest version of each table by its log, None where there is none; a query each would take minutes."""
-    commits = {key: sorted(Path(where.text, "_delta_log").glob("*.json")) for key, where in locations.items()}
-    return {key: int(files[-1].stem) if files else None for key, files in commits.items()}
-
-
-class Step(NamedTuple):
-    """What an import said, the tables' versions afterwards, and what they held where it was looked at."""
-
-    done: Imported
-    versions: dict[str, int | None]
-    tables: dict[str, list[dict[str, Any]]]
+pytest.importorskip("deltalake")
+pytestmark = pytest.mark.classic
+Tables = dict[str, list[str]]
+FIRST_TIME = datetime(1, 1, 1, tzinfo=timezone.utc)
+LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
-    import routing
-
-    folder = tmp_path_factory.mktemp("imported")
-    lines = ["tables:", *(f"  {key}: data/{key}" for key in KEYS), "output:"]
-    lines += OUT_LINES
-    return routing.load_config(str(folder / "config.yaml"), text="\n".join(lines))
-
-
-@pytest.fixture(scope="module")
-def steps(spark: SparkSession, config: Config, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Step]:
-    """One import after another; each test looks at one of them."""
-    from pyspark.sql.types import StringType, StructField, StructType
-
-    from routing.importing.catalog import StandIns, read_export
-    from routing.importing.from_catalog import import_export
-    from routing.importing.from_tsql import import_scripts
-    from routing.importing.scripts import read_scripts
-    from routing.schemas import DIALOGS
-    from routing.schemas import ROUTES as ROUTES_SCHEMA
-    from routing.storage import tables
-    from routing.storage.kinds import spark_schema
-
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders of exports, Monday's and Tuesday's."""
     folder = tmp_path_factory.mktemp("exports")
-    locations = {**config.tables, **config.kept}
-    steps: dict[str, Step] = {}
-    # What another import knows: when two dialogs were acknowledged, and by whom one of them.
-    acknowledged = {"instance_name": "HUB", "database_name": "Shop", "is_initiator": True}
-    acknowledged["acknowledged_at"] = MONDAY
-    known = [
-        {**acknowledged, "conversation_id": dialog(2).upper(), "acknowledged_broker_instance": "id-2"},
-        {**acknowledged, "conversation_id": dialog(3)},
-        {**acknowledged, "conversation_id": dialog(4)},
-        {**acknowledged, "conversation_id": dialog(4), "database_name": "Other"},
-    ]
-    store(frame_of(spark, known, DIALOGS), Path(str(locations["dialogs"])))
-    # Somebody's table without history and with a column of their own, of an instance that is never imported.
-    theirs = StructType([*spark_schema(ROUTES_SCHEMA).fields[:8], StructField("note", StringType())])
-    other = {
-        "instance_name": "OTHER",
-        "database_name": "Shop",
-        "name": "theirs",
-        "address": "LOCAL",
-        "note": "keep",
-    }
-    store(frame_of(spark, [other], theirs), Path(str(locations["routes"])))
-
-    def look(name: str, done: Imported, *keys: str) -> None:
-        found = newest(locations)
-        snapshots = {key: tables.Snapshot(locations[key], found[key] or 0) for key in keys}
-        steps[name] = Step(done, found, {key: rows_of(there.read(spark)) for key, there in snapshots.items()})
-
-    def catalog(name: str, at: datetime, views: dict[str, str], *keys: str, dry_run: bool = False) -> None:
-        read = read_export(exports(folder / name, at, **views), StandIns())
-        look(name, import_export(spark, config, read, now=NOW, dry_run=dry_run), *keys)
-
-    first = {
-        "databases": DATABASES,
-        "services": "name\n//shop\n",
-        "routes": ROUTES,
-        "service_broker_endpoints": ENDPOINTS,
-        "conversation_endpoints": CONVERSATIONS,
-        "transmission_queue": QUEUE,
-    }
-    catalog("dry run", MONDAY, first, dry_run=True)
-    catalog("first", MONDAY, first, *KEYS)
-    catalog("again", MONDAY, first)
-    later = "".join(line for line in ROUTES.splitlines(keepends=True) if "Doomed" not in line)
-    later = later.replace("TCP://stock", "TCP://new")
-    talk = {"transmission_queue": QUEUE, "conversation_endpoints": CONVERSATIONS}
-    catalog("later", TUESDAY, {"routes": later, **talk}, "routes", "messages", "observed_routing")
-    file = folder / "change.sql"
-    file.write_text(SCRIPT, encoding="utf-8")
-    for name in ("script", "script again"):
-        scripts = read_scripts([str(file)], instance="HUB", scripted_at=WEDNESDAY)
-        seen = ("routes", "databases") if name == "script" else ()
-        look(name, import_scripts(spark, config, scripts, instance="HUB", now=NOW), *seen)
-    return steps
+    exports(folder / "first", MONDAY, **FIRST_VIEWS)
+    exports(folder / "later", TUESDAY, **LATER_VIEWS)
+    return folder
 
 
-def versions(step: Step) -> set[tuple[Any, ...]]:
-    columns = ("name", "address", "valid_from", "valid_to")
-    return {tuple(row[name] for name in columns) for row in routes(step)}
+@pytest.fixture(autouse=True)
+def _no_session_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have deltalake make tables although this process has a session, which may name another disk."""
+    monkeypatch.setattr("routing.sessions.session.is_given", lambda: False)
 
 
-def routes(step: Step) -> list[dict[str, Any]]:
-    """Those of the imported instance."""
-    return [row for row in step.tables["routes"] if row["instance_name"] == "HUB"]
+@pytest.fixture
+def spark_alone(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Opener]:
+    """What opens tables by this session alone, as where deltalake is not installed."""
+    from routing.storage import local
+    from routing.storage.opening import Opener
+
+    class Alone(Opener):
+        def find(self, *given: Any) -> Any:
+            with monkeypatch.context() as patch:
+                patch.setattr(local, "find_spec", lambda name: None)
+                return super().find(*given)
+
+        def open_to_write(self, *given: Any) -> Any:
+            with monkeypatch.context() as patch:
+                patch.setattr(local, "find_spec", lambda name: None)
+                return super().open_to_write(*given)
+
+    return lambda: Alone.of_session(spark)
 
 
-STOCK_EXPIRES = datetime(2030, 1, 1, microsecond=123456, tzinfo=UTC)
-FIRST = {
-    ("AutoCreatedLocal", "LOCAL", None, None),
-    ("ToStock", "TCP://stock:4022", None, None),
-    ("Doomed", "TCP://doomed:4022", None, None),
-}
-LATER = {
-    ("AutoCreatedLocal", "LOCAL", None, None),
-    ("ToStock", "TCP://stock:4022", None, TUESDAY),
-    ("ToStock", "TCP://new:4022", TUESDAY, None),
-    ("Doomed", "TCP://doomed:4022", None, TUESDAY),
-}
+def held(config: Config) -> Tables:
+    """Every row of every table, each as text, in order."""
+    tables = {key: rows_at(where) for key, where in locations_of(config).items()}
+    return {key: sorted(repr(sorted(row.items())) for row in rows) for key, rows in tables.items()}
 
 
-def test_a_dry_run_writes_nothing_and_says_the_same(steps: dict[str, Step]) -> None:
-    tried, done = steps["dry run"], steps["first"]
-    there = {key for key, version in tried.versions.items() if version is not None}
-    assert (there, tried.versions["dialogs"], tried.versions["routes"]) == ({"dialogs", "routes"}, 0, 0)
-    assert tried.done.written == done.done.written
-    assert tried.done.rows_read == done.done.rows_read
-    # The first names its file.
-    assert tried.done.notes[1:] == done.done.notes[1:]
+def schemas(config: Config) -> dict[str, str]:
+    from deltalake import DeltaTable
+
+    return {key: DeltaTable(where.text).schema().to_json() for key, where in locations_of(config).items()}
 
 
-def test_the_first_import(steps: dict[str, Step]) -> None:
-    tables = steps["first"].tables
-    assert versions(steps["first"]) == FIRST
-    assert {row["lifetime"] for row in routes(steps["first"])} == {None, STOCK_EXPIRES}
-    assert {(row["instance_name"], row["database_name"]) for row in routes(steps["first"])} == {("HUB", "Shop")}
-    assert [
-        (row["name"], row["service_broker_guid"]) for row in tables["databases"] if row["is_broker_enabled"]
-    ] == [("Shop", SHOP_ID)]
-    assert tables["services"] == [{"instance_name": "HUB", "database_name": "Shop", "name": "//shop"}]
-    assert tables["instances"] == [
-        {"instance_name": "HUB", "is_message_forwarding_enabled": True, "addresses": ["tcp://HUBBOX:4022"]}
-    ]
-    assert sorted(row["message_id"] for row in tables["messages"]) == [f"{dialog(1)}:I:0", f"{dialog(1)}:I:1"]
-    assert {row["enqueue_time"] for row in tables["messages"]} == {
-        datetime(2026, 1, 5, 11, 0, 0, 500000, tzinfo=UTC),
-        datetime(2026, 1, 5, 11, 0, 1, tzinfo=UTC),
-    }
-    assert {row["error_number"] for row in tables["observed_routing"]} == {9793, None}
-    assert {(row["view_or_file"], row["database_name"], row["exported_at"]) for row in tables["imports"]} == {
-        ("databases", None, MONDAY),
-        ("service_broker_endpoints", None, MONDAY),
-        *(
-            (view, "Shop", MONDAY)
-            for view in ("routes", "services", "conversation_endpoints", "transmission_queue")
-        ),
-    }
-    assert {row["imported_at"] for row in tables["imports"]} == {NOW}
+def in_turn(config: Config, exported: Path, *openers: Opener) -> list[tuple[Tables, object]]:
+    """Two exports and a script, each by its opener; what the tables hold and what the import said each time."""
+    from routing.schemas import DIALOGS, Schema
+    from routing.schemas import ROUTES as ROUTES_SCHEMA
+
+    locations = locations_of(config)
+    make_table(locations["dialogs"], KNOWN_DIALOGS, DIALOGS)
+    make_table(locations["routes"], [THEIR_ROUTE], Schema(ROUTES_SCHEMA.fields[:8]), note="keep")
+    first, later, last = openers
+    seen: list[tuple[Tables, object]] = []
+    done = import_views(first, config, [str(exported / "first")])
+    seen.append((held(config), done.as_json()))
+    done = import_views(later, config, [str(exported / "later")])
+    seen.append((held(config), done.as_json()))
+    done = import_script(last, config, exported / "change.sql", SCRIPT)
+    seen.append((held(config), done.as_json()))
+    # Nothing is left to be done, whoever looks.
+    before = newest(config)
+    import_script(first, config, exported / "change.sql", SCRIPT)
+    assert newest(config) == before
+    return seen
 
 
-def test_the_same_import_twice_changes_nothing(steps: dict[str, Step]) -> None:
-    assert steps["again"].versions == steps["first"].versions
-    counts = steps["again"].done.written.values()
-    assert {kind for kinds in counts for kind, count in kinds.items() if count} == {"unchanged"}
+def test_both_ways_in_turn(exported: Path, tmp_path: Path, spark_alone: Callable[[], Opener]) -> None:
+    """What Spark begins deltalake goes on with, and the reverse: rows, counts and schemas are the same."""
+    wanted = in_turn(config_in(tmp_path / "deltalake"), exported, no_spark(), no_spark(), no_spark())
+    assert [len(tables["routes"]) for tables, _ in wanted] == [4, 5, 7]
+    assert in_turn(config_in(tmp_path / "first"), exported, spark_alone(), no_spark(), no_spark()) == wanted
+    assert in_turn(config_in(tmp_path / "second"), exported, no_spark(), spark_alone(), no_spark()) == wanted
+    made = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "first", "second")]
+    assert made[0] == made[1] == made[2]
 
 
-def test_a_snapshot_is_a_new_version(steps: dict[str, Step]) -> None:
-    assert versions(steps["later"]) == LATER
-    assert steps["later"].done.written["routes"] == {"unchanged": 1, "changed": 1, "closed": 1}
-    # What this export does not cover stays.
-    for key in ("databases", "services", "instances", "dialogs"):
-        assert steps["later"].versions[key] == steps["first"].versions[key]
-
-
-def test_messages_are_left_alone_and_observed_once_more(steps: dict[str, Step]) -> None:
-    tables = steps["later"].tables
-    assert {row["observed_at"] for row in tables["messages"]} == {MONDAY}
-    assert [row["observed_at"] for row in tables["observed_routing"]].count(TUESDAY) == 2
-    assert len(tables["observed_routing"]) == 4
-
-
-def test_a_script_is_a_change(steps: dict[str, Step]) -> None:
-    step = steps["script"]
-    assert versions(step) == {
-        *(LATER - {("ToStock", "TCP://new:4022", TUESDAY, None)}),
-        ("ToStock", "TCP://new:4022", TUESDAY, WEDNESDAY),
-        ("ToStock", "TCP://elsewhere:4022", WEDNESDAY, None),
-        ("Billing", "TCP://billing:4022", WEDNESDAY, None),
-    }
-    (billing,) = (row for row in step.tables["routes"] if row["name"] == "Billing")
-    assert billing["lifetime"] == datetime(2026, 1, 7, 13, tzinfo=UTC)
-    assert {(row["name"], row["is_broker_enabled"]) for row in step.tables["databases"]} == {
-        ("Shop", False),
-        ("Offline", False),
-    }
-    assert step.done.rows_read == {"change.sql": (4, 1, 0)}
-    assert [text.partition(", ")[2] for text in step.done.rejected] == [
-        "line 5: DROP ROUTE 'Nonsense': the database 'Shop' has no such route (SQL Server's error 15151)"
-    ]
-    assert step.versions["services"] == steps["first"].versions["services"]
-
-
-def test_the_same_script_twice_changes_nothing(steps: dict[str, Step]) -> None:
-    assert steps["script again"].versions == steps["script"].versions
-    assert [note.partition(": ")[2] for note in steps["script again"].done.notes] == [
-        "it was imported before; nothing of it is done again"
-    ]
-
-
-def test_what_is_older_is_refused_and_nothing_is_written(
-    spark: SparkSession, config: Config, steps: dict[str, Step], tmp_path: Path
+def table_with(
+    spark: SparkSession, where: Location, rows: list[dict[str, Any]], key: str, *properties: str
 ) -> None:
-    from routing.errors import InputError
-    from routing.importing.catalog import StandIns, read_export
-    from routing.importing.from_catalog import import_export
+    """A table that Spark makes with these properties."""
+    from routing.schemas import INPUTS
+    from routing.storage import statements
 
-    before = newest(config.tables)
-    # The script of Wednesday speaks of the same routes.
-    read = read_export(exports(tmp_path / "old", TUESDAY, routes=ROUTES, services="name\n//new\n"), StandIns())
-    with pytest.raises(InputError, match="older than what was imported before, 2 parts") as caught:
-        import_export(spark, config, read, now=NOW)
-    assert caught.value.exit_code == 2
-    assert before == newest(config.tables)
-    assert None not in before.values()
+    statements.create_table(spark, where, INPUTS[key])
+    if properties:
+        pairs = dict(text.split("=") for text in properties)
+        statements.set_properties(spark, where, pairs)
+    store(frame_of(spark, rows, INPUTS[key]), Path(where.text), mode="append")
 
 
-def test_an_acknowledgement_whose_time_is_known_stays(steps: dict[str, Step]) -> None:
-    columns = ("database_name", "far_broker_instance", "acknowledged_at", "acknowledged_broker_instance")
-    found = {
-        (row["conversation_id"], row["database_name"]): tuple(row[name] for name in columns[1:])
-        for row in steps["first"].tables["dialogs"]
-        if row["acknowledged_at"] is not None
+def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: Path) -> None:
+    """Deletion vectors and column mapping go by Spark; times of Spark's files and any names are kept by both."""
+    from routing.schemas import DIALOGS, MESSAGES, SERVICES
+    from routing.schemas import ROUTES as ROUTES_SCHEMA
+    from routing.storage.opening import Opener
+
+    def whole(row: dict[str, Any], schema: Any) -> dict[str, Any]:
+        return {**dict.fromkeys(schema.names), **row}
+
+    config = config_in(tmp_path)
+    where = locations_of(config)
+    times = {"valid_from": FIRST_TIME, "valid_to": LAST_TIME, "lifetime": FIRST_TIME}
+    named = [{"name": name, "remote_service_name": name} for name in NAMES]
+    theirs = [whole({**THEIR_ROUTE, **times, **names}, ROUTES_SCHEMA) for names in named]
+    deleted = {"instance_name": "HUB", "database_name": "Shop", "name": "ToStock", "address": "TCP://deleted"}
+    table_with(spark, where["routes"], [*theirs, deleted], "routes", "delta.enableDeletionVectors=true")
+    spark.sql(f"DELETE FROM delta.`{where['routes'].text}` WHERE name = 'ToStock'")
+    services = [{"instance_name": "OTHER", "database_name": "Shop", "name": name} for name in NAMES]
+    table_with(spark, where["services"], services, "services", "delta.columnMapping.mode=name")
+    ends = [
+        whole(
+            {**KNOWN_DIALOGS[3], "database_name": name, "lifetime": LAST_TIME, "acknowledged_at": FIRST_TIME},
+            DIALOGS,
+        )
+        for name in NAMES
+    ]
+    mine = whole({**KNOWN_DIALOGS[0], "acknowledged_at": LAST_TIME}, DIALOGS)
+    table_with(spark, where["dialogs"], [*ends, mine], "dialogs")
+    message = {
+        "message_id": f"{dialog(1)}:I:0",
+        "conversation_id": dialog(1),
+        "is_initiator": True,
+        "enqueue_time": FIRST_TIME,
+        "observed_at": LAST_TIME,
+        "instance_name": "HUB",
+        "to_service_name": "as it was",
     }
-    assert found == {
-        (dialog(2), "Shop"): (None, MONDAY, "id-2"),
-        (dialog(3), "Shop"): (None, MONDAY, "Id-3"),
-        (dialog(4), "Other"): (None, MONDAY, None),
-    }
+    table_with(spark, where["messages"], [message], "messages")
+    told: list[str] = []
+    done = import_views(Opener(lambda: spark, tell=told.append), config, [str(exported / "first")])
+    ways = {line.partition(": ")[0]: line for line in told if "written by" in line}
+    by_spark = {key.partition(".")[2] for key, line in ways.items() if "written by Spark" in line}
+    # Once there is a session, it makes the tables that are missing.
+    assert by_spark == {"routes", "services", "databases", "instances", "observed_routing", "imports"}
+    assert "written by deltalake" in ways["tables.dialogs"]
+    assert "written by deltalake" in ways["tables.messages"]
+    assert done.written["routes"] == {"added": 3}
+    assert done.written["dialogs"] == {"added": 2, "changed": 1}
+    assert done.written["messages"] == {"added": 1, "unchanged": 1}
+
+    def rows(key: str, others: str) -> list[str]:
+        found = rows_of(spark.read.format("delta").load(where[key].text).where(others))
+        return sorted(repr(sorted(row.items())) for row in found)
+
+    def texts(rows: list[dict[str, Any]]) -> list[str]:
+        return sorted(repr(sorted(row.items())) for row in rows)
+
+    assert rows("routes", "instance_name = 'OTHER'") == texts(theirs)
+    assert rows("services", "instance_name = 'OTHER'") == texts(services)
+    assert rows("dialogs", "database_name <> 'Shop'") == texts(ends)
+    assert rows("messages", "to_service_name = 'as it was'") == texts([whole(message, MESSAGES)])
+    assert rows("services", "instance_name = 'HUB'") == texts(
+        [whole({"instance_name": "HUB", "database_name": "Shop", "name": "//shop"}, SERVICES)]
+    )
+    kept = spark.read.format("delta").load(where["dialogs"].text).where("database_name = 'Shop'")
+    acknowledged = {row["conversation_id"]: row["acknowledged_at"] for row in rows_of(kept)}
+    assert acknowledged == {dialog(1): None, dialog(2): LAST_TIME, dialog(3): None}
+    found = spark.read.format("delta").load(where["routes"].text).where("name = 'ToStock'")
+    assert [row["address"] for row in rows_of(found)] == ["TCP://stock:4022"]
 
 
-def test_a_table_that_was_there_keeps_what_it_had(steps: dict[str, Step]) -> None:
-    rows = [row for row in steps["script"].tables["routes"] if row["instance_name"] == "OTHER"]
-    assert [(row["name"], row["note"], row["valid_from"], row["valid_to"]) for row in rows] == [
-        ("theirs", "keep", None, None)
+def test_runs_between_imports(spark: SparkSession, tmp_path: Path, spark_alone: Callable[[], Opener]) -> None:
+    """Messages that deltalake appends are new to an incremental run, and so are those of a MERGE after them."""
+    import routing
+
+    config = config_in(tmp_path, "resolve.mode=incremental")
+
+    def bring(opener: Opener, name: str, at: datetime, messages: int) -> int:
+        lines = [f"{dialog(1)},//stock,NULL,2026-01-05 11:00:0{number},{number}," for number in range(messages)]
+        queue = "\n".join([QUEUE.splitlines()[0], *lines])
+        views = {**FIRST_VIEWS, "transmission_queue": queue}
+        return import_views(opener, config, exports(tmp_path / name, at, **views)).written["messages"]["added"]
+
+    counts = []
+    for number, opener in enumerate((no_spark(), no_spark(), spark_alone(), no_spark()), start=1):
+        at = MONDAY + timedelta(hours=number)
+        added = bring(opener, f"export {number}", at, 2 * number)
+        row = routing.run(spark, config, run_id=f"run {number}", now=NOW).row
+        counts.append((added, row["rows_read"], row["rows_resolved"], row["rows_rejected"]))
+    assert counts == [(2, 2, 2, 0)] * 4
+    found = rows_of(spark.read.format("delta").load(str(config.output["resolved_routes"])))
+    assert sorted((row["message_id"], row["outcome"], row["run_id"]) for row in found) == [
+        (f"{dialog(1)}:I:{number}", "SENT", f"run {number // 2 + 1}") for number in range(8)
     ]
 
 
-def test_two_imports_at_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of them ends with exit code 3: at once beside a lock file, and without one when it is to write."""
-    import routing
+def test_two_imports_at_once_by_spark(
+    exported: Path, tmp_path: Path, spark_alone: Callable[[], Opener], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no lock file, an import by Spark sees that one by deltalake has written since it read."""
     from routing.errors import StorageError
-    from routing.importing.catalog import StandIns, read_export
-    from routing.importing.from_catalog import import_export
     from routing.storage import locking
 
-    text = "\n".join(["tables:", *(f"  {key}: data/{key}" for key in KEYS), "output:", *OUT_LINES])
-    config = routing.load_config(str(tmp_path / "config.yaml"), text=text)
-    views = {"databases": DATABASES, "routes": ROUTES}
-    older = read_export(exports(tmp_path / "older", MONDAY, **views), StandIns())
-    newer = read_export(exports(tmp_path / "newer", TUESDAY, **views), StandIns())
-    caught: list[StorageError] = []
-
-    def bring_newer(progress: str) -> None:
-        if progress == "writing the tables" and not caught:
-            with pytest.raises(StorageError) as error:
-                import_export(spark, config, newer, now=NOW)
-            caught.append(error.value)
-
-    import_export(spark, config, older, now=NOW, progress=bring_newer)
-    assert caught[0].exit_code == 3
-    assert "another run is at work on these tables: run 'import of 2026-02-01T00:00:00+00:00'" in str(caught[0])
-    assert not list(tmp_path.rglob("*.lock"))
-
     monkeypatch.setattr(locking, "lock_file", lambda *_: None)
-    moved = ROUTES.replace("TCP://stock:4022", "TCP://moved:4022")
-    newest_one = read_export(exports(tmp_path / "newest", WEDNESDAY, routes=moved), StandIns())
+    config = config_in(tmp_path)
+    older = exports(tmp_path / "older", MONDAY, databases=DATABASES)
+    newer = exports(tmp_path / "newer", TUESDAY, databases=DATABASES.replace(",5,", ",7,"))
+    import_views(no_spark(), config, older)
 
-    def bring_newest(progress: str) -> None:
-        if progress == "writing the tables":
-            import_export(spark, config, newest_one, now=NOW)
+    def bring_newer(moment: str) -> None:
+        if moment == "writing the tables":
+            import_views(no_spark(), config, newer)
 
-    with pytest.raises(StorageError, match=r"somebody else has written to tables\.\w+ .* \(import again") as late:
-        import_export(spark, config, newer, now=NOW, progress=bring_newest)
+    latest = exports(tmp_path / "latest", WEDNESDAY, databases=DATABASES.replace(",5,", ",8,"))
+    with pytest.raises(StorageError, match=r"somebody else has written to tables\.databases") as late:
+        import_views(spark_alone(), config, latest, progress=bring_newer)
     assert late.value.exit_code == 3
-    rows = rows_of(spark.read.format("delta").load(str(config.tables["routes"])))
-    assert {row["address"] for row in rows if row["valid_to"] is None and row["name"] == "ToStock"} == {
-        "TCP://moved:4022"
-    }
+    assert {row["database_id"] for row in rows_at(config.tables["databases"])} == {6, 7}

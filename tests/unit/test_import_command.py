@@ -1,4 +1,4 @@
-"""``sbroute import`` without Spark: helps, what is refused before Spark starts, the script of queries."""
+"""``sbroute import``: helps, what is refused before a table is opened, the script of queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.commands import import_
+from routing.commands import common, import_
 from routing.errors import ConfigError, ContractError
 from tests.golden_texts import assert_golden
 
@@ -105,13 +105,15 @@ def config(tmp_path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    def session(*_: object) -> None:
+    def session(*_: object, **__: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(import_, "session", session)
+    monkeypatch.setattr(common, "session", session)
 
 
-def test_what_is_refused_before_spark_starts(parser: argparse.ArgumentParser, config: str, tmp_path: Path) -> None:
+def test_what_is_refused_before_a_table_is_opened(
+    parser: argparse.ArgumentParser, config: str, tmp_path: Path
+) -> None:
     routes = tmp_path / "routes.csv"
     routes.write_text("name,address\nr,LOCAL\n", encoding="utf-8")
     script = tmp_path / "s.sql"
@@ -132,10 +134,11 @@ def test_what_is_refused_before_spark_starts(parser: argparse.ArgumentParser, co
 
 def test_keys_that_import_needs(config: str) -> None:
     from routing import load_config
-    from routing.importing.storing import stored
+    from routing.importing.storing import open_stored
+    from tests.imports import no_spark
 
     with pytest.raises(ConfigError) as caught:
-        stored(None, load_config(config), ["routes", "dialogs", "imports"])  # type: ignore[arg-type]
+        open_stored(no_spark(), load_config(config), ["routes", "dialogs", "imports"])
     assert "2 faults: tables.dialogs is missing, which import writes; tables.imports is" in str(caught.value)
 
 

@@ -1,0 +1,40 @@
+"""The tables that an import writes: their columns, and how one row is told from another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from routing.importing.covered import Row
+from routing.rules.text import fold
+from routing.schemas import INPUTS, KEPT, KEYS, Kind
+from routing.storage.columns import Only
+
+SCHEMAS = {**INPUTS, **KEPT}
+ON = {
+    **KEYS,
+    "messages": ("instance_name", "message_id"),
+    "observed_routing": ("instance_name", "message_id", "observed_at", "source"),
+    "imports": ("instance_name", "database_name", "view_or_file"),
+}
+FOLDED = {"dialogs": ("conversation_id",)}
+"""Columns of a key that are compared without case."""
+
+
+def key_of(table: str, row: Row) -> tuple[Any, ...]:
+    """What tells a row of a table from any other."""
+    folded = FOLDED.get(table, ())
+    values = ((name, row.get(name)) for name in ON[table])
+    return tuple(fold(value) if name in folded and value is not None else value for name, value in values)
+
+
+def bounds_of(table: str, rows: Iterable[Row]) -> Only:
+    """The values that rows with one of these keys can have, by column.
+
+    Only of texts that are compared as they are: the statistics of a file round times.
+    """
+    rows = list(rows)
+    kinds = {field.name: field.kind for field in SCHEMAS[table]}
+    names = (n for n in ON[table] if kinds[n] == Kind.STRING and n not in FOLDED.get(table, ()))
+    values = {name: {row.get(name) for row in rows} for name in names}
+    return {name: found for name, found in values.items() if None not in found}

@@ -1,0 +1,143 @@
+"""How a table is brought up to date: by delta-rs where it writes it rightly, else by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from routing.config import Location
+from routing.errors import StorageError, first_sentence
+from routing.importing.covered import Row
+from routing.importing.history import Changes
+from routing.importing.keyed import FOLDED, ON, SCHEMAS
+from routing.importing.replacing import rows_to_add, stream_changed
+from routing.importing.stored_rows import find_keys, find_missing
+from routing.schemas import Field, Kind, Schema
+from routing.storage import commits
+from routing.storage.local import LocalTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Writer(Protocol):
+    """Writes one table, each time in one commit at most. What writes raises StorageError."""
+
+    def newest(self) -> int | None:
+        """The newest version of the table; None where there is none."""
+
+    def make(self) -> None:
+        """Make the table."""
+
+    def add_columns(self) -> None:
+        """Add the columns that the table lacks."""
+
+    def put(self, changes: Changes) -> None:
+        """Put rows in place of those with their keys, add the others, and remove what is to be removed."""
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add rows, of which no key stands in the table."""
+
+
+@dataclass
+class LocalWriter:
+    """By delta-rs."""
+
+    key: str
+    location: Location
+    # None until it is made.
+    table: LocalTable | None
+
+    def newest(self) -> int | None:
+        """As `Writer` has it."""
+        return commits.newest_version(self.location)
+
+    def make(self) -> None:
+        """As `Writer` has it."""
+        with _phrasing("creating", self.key, self.location):
+            self.table = LocalTable.make(self.location, SCHEMAS[self.key])
+
+    def add_columns(self) -> None:
+        """As `Writer` has it."""
+        with _phrasing("creating", self.key, self.location):
+            table, schema = self._made(), SCHEMAS[self.key]
+            missing = find_missing(table.rows(), schema)
+            table.add_columns(field for field in schema if field.name in missing)
+
+    def put(self, changes: Changes) -> None:
+        """As `Writer` has it; where no key stands in the table the rows are added, and the others left alone."""
+        with _phrasing("writing", self.key, self.location):
+            table = self._made()
+            standing = table.rows()
+            if find_keys(standing, self.key, [*changes.put, *changes.remove]):
+                table.commit(stream_changed(standing, self.key, changes), adds=False)
+            elif changes.put:
+                table.commit(rows_to_add(standing.schema, self.key, changes.put), adds=True)
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """As `Writer` has it."""
+        with _phrasing("writing", self.key, self.location):
+            table = self._made()
+            table.commit(rows_to_add(table.rows().schema, self.key, rows), adds=True)
+
+    def _made(self) -> LocalTable:
+        if self.table is None:
+            raise ValueError("the table is not there")
+        return self.table
+
+
+@dataclass(frozen=True)
+class SparkWriter:
+    """By Spark, one MERGE each time."""
+
+    key: str
+    location: Location
+    spark: SparkSession
+
+    def newest(self) -> int | None:
+        """As `Writer` has it."""
+        from routing.storage import tables
+
+        return tables.current_version(self.spark, self.location)
+
+    def make(self) -> None:
+        """As `Writer` has it."""
+        from routing.storage import tables
+
+        tables.create_if_missing(self.spark, self.key, self.location, SCHEMAS[self.key])
+
+    def add_columns(self) -> None:
+        """As `Writer` has it."""
+        self.make()
+
+    def put(self, changes: Changes) -> None:
+        """As `Writer` has it."""
+        from routing.storage.tables import REMOVE
+
+        flagged = [{**row, REMOVE: False} for row in changes.put] + [
+            {**row, REMOVE: True} for row in changes.remove
+        ]
+        self._merge(flagged, Schema((*SCHEMAS[self.key].optional(), Field(REMOVE, Kind.BOOLEAN))))
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """As `Writer` has it."""
+        self._merge(rows, SCHEMAS[self.key], insert_only=True)
+
+    def _merge(self, rows: Sequence[Row], schema: Schema, *, insert_only: bool = False) -> None:
+        from routing.storage import frames, tables
+
+        frame = frames.frame_of(self.spark, rows, schema)
+        folded = FOLDED.get(self.key, ())
+        tables.merge(frame, self.key, self.location, ON[self.key], folded=folded, insert_only=insert_only)
+
+
+@contextmanager
+def _phrasing(doing: str, key: str, location: Location) -> Iterator[None]:
+    """Raises whatever fails inside as StorageError."""
+    try:
+        yield
+    except Exception as error:
+        what = "at" if doing == "creating" else "to"
+        raise StorageError.failed(f"{doing} tables.{key} {what} {location}", first_sentence(error)) from error

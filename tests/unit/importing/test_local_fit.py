@@ -1,0 +1,126 @@
+"""Which tables deltalake writes, and at which paths: what it would break or mistake goes by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.config import Location
+from routing.importing.history import Changes
+from routing.importing.storing import Stored, make_ready, put
+from routing.schemas import SERVICES
+from routing.storage.kinds import arrow_schema
+from routing.storage.local import Unfit
+from tests.hostile import NAMES
+from tests.imports import make_table, no_spark, opened, place, rows_at
+
+pytest.importorskip("deltalake")
+# What is changed of a table of services that deltalake would write, and the reason that Spark does.
+_UNFIT: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
+    "appendOnly": (lambda _: {"configuration": {"delta.appendOnly": "true"}}, "delta.appendOnly"),
+    "a change feed": (lambda _: {"configuration": {"delta.enableChangeDataFeed": "true"}}, "writer version is"),
+    "partitions": (lambda _: {"partition_by": ["database_name"]}, "it is partitioned"),
+    "an invariant": (
+        lambda pa: {
+            "schema": _with(pa, pa.string(), {"delta.invariants": '{"expression":{"expression":"x > 1"}}'})
+        },
+        "a column has more than",
+    ),
+    "a length": (
+        lambda pa: {"schema": _with(pa, pa.string(), {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"})},
+        "a column has more than",
+    ),
+    "a length inside": (
+        lambda pa: {"schema": _with(pa, pa.struct([pa.field("y", pa.string(), metadata={"__CHAR": "3"})]), {})},
+        "a column has more than",
+    ),
+}
+
+
+def _with(pa: Any, kind: Any, metadata: dict[str, str]) -> Any:
+
+    return arrow_schema(SERVICES).append(pa.field("x", kind, metadata=metadata))
+
+
+@pytest.mark.parametrize("what", list(_UNFIT))
+def test_what_spark_has_to_write(tmp_path: Path, what: str) -> None:
+    import pyarrow
+    from deltalake import DeltaTable
+
+    how, why = _UNFIT[what]
+    where = place(tmp_path, "services")
+    DeltaTable.create(where.text, **{"schema": arrow_schema(SERVICES), **how(pyarrow)})
+    store = opened(tmp_path, "services")
+    # It is read all the same.
+    assert store.rows("services") == []
+    found = store.opener.open_to_write(where, 0)
+    assert isinstance(found, Unfit)
+    assert why in found.why
+    with pytest.raises(AssertionError, match="Spark was started"):
+        store.writer("services")
+
+
+def test_a_comment_is_no_hindrance(tmp_path: Path) -> None:
+    import pyarrow
+    from deltalake import DeltaTable
+
+    where = place(tmp_path, "services")
+    DeltaTable.create(where.text, _with(pyarrow, pyarrow.string(), {"comment": "theirs"}))
+    row = {"instance_name": "HUB", "database_name": "db", "name": "s"}
+    put(opened(tmp_path, "services"), "services", Changes(put=[row]))
+    put(opened(tmp_path, "services"), "services", Changes(put=[{**row, "name": "t"}], remove=[row]))
+    assert rows_at(where) == [{**row, "name": "t", "x": None}]
+    assert DeltaTable(where.text).schema().fields[-1].metadata == {"comment": "theirs"}
+
+
+# deltalake takes paths for URLs: it opens "a b" for the first, and ends the process at some of the others.
+MISTAKEN = ["a%20b", "100%", "a%2Fb", "[x]", "]", "a\\b", "a|b", "a^b", "a\nb", "\x7f", "\x01", "a/../b"]
+
+
+@pytest.mark.parametrize("name", MISTAKEN)
+def test_a_path_that_deltalake_mistakes_goes_by_spark(tmp_path: Path, name: str) -> None:
+    make_table(Location(str(tmp_path / "a b" / "services")), [{"name": "wrong"}], SERVICES)
+    where = Location(str(tmp_path / name / "services"))
+    with pytest.raises(AssertionError, match="Spark was started"):
+        _put_service(where)
+    Path(where.text, "_delta_log").mkdir(parents=True)
+    with pytest.raises(AssertionError, match="Spark was started"):
+        no_spark().find("tables.services", where)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "a b",
+            "a#b",
+            "a?b",
+            "~x",
+            "a*b",
+            "{a}",
+            "a&b=c+d",
+            "a:b;c",
+            'it\'s "all" `here` $(x)',
+            "..a",
+            "<b>",
+            "@",
+        ),
+        *(name for name in NAMES if not set("%[]\\^|/\x00\n\x7f") & set(name) and len(name) < 100),
+    ],
+)
+def test_any_other_path(tmp_path: Path, name: str) -> None:
+    where = Location(str(tmp_path / name / "services"))
+    _put_service(where)
+    assert rows_at(where) == [{"instance_name": "HUB", "database_name": "db", "name": "s"}]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def _put_service(where: Location) -> None:
+
+    store = Stored(no_spark(), {"services": where}, {}, {"services": None})
+    make_ready(store)
+    row = {"instance_name": "HUB", "database_name": "db", "name": "s"}
+    put(store, "services", Changes(put=[row]))
