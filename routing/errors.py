@@ -264,9 +264,9 @@ class EnvironmentFault(ContractError):
             f"pip install 'service-broker-routing[{extra}]'",
         )
 
-    def because(self, what: str, why: str) -> EnvironmentFault:
+    def because(self, what: str, why: str, done: str = "read") -> EnvironmentFault:
         """The same, with what Spark is needed for."""
-        return EnvironmentFault(f"{what} is read by Spark ({why}), and {self.message}", self.hint)
+        return EnvironmentFault(f"{what} is {done} by Spark ({why}), and {self.message}", self.hint)
 
 
 class StorageError(RoutingError):

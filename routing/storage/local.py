@@ -1,25 +1,36 @@
-"""Local Delta tables without a JVM, by delta-rs (`deltalake`): what it reads rightly, and nothing else.
+"""Local Delta tables without a JVM, by delta-rs (`deltalake`): what it reads and writes rightly, and nothing else.
 
 Tables of reader version 1 are read, by way of Arrow's datasets. Whatever a later version brings (deletion vectors,
 column mapping, further types) is left out there without a word, or is an error; and delta-rs's own readers give
-wrong times for the years 1 and 9999 in files that Spark wrote.
+wrong times for the years 1 and 9999 in files that Spark wrote. For the same reason nothing is written here but
+whole rows: its MERGE, UPDATE and DELETE would read by those readers.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routing.config import Location
+from routing.schemas import Field, Schema
 from routing.storage.commits import is_local
+from routing.storage.kinds import arrow_schema
 
 if TYPE_CHECKING:
+    import pyarrow
     import pyarrow.dataset
     from deltalake import DeltaTable
 
-_READER = 1
+# A writer version with table features, checks, generated columns or a change feed is a later one.
+_READER, _WRITER = 1, 2
+# It takes paths for URLs: by some it opens another folder, by others the process ends.
+_MISTAKEN = re.compile(r"[\x00-\x1f\x7f%\[\]\\^|]|/\.\.(?:/|\Z)")
+_APPEND_ONLY = "delta.appendOnly"
 
 
 @dataclass(frozen=True)
@@ -35,10 +46,18 @@ def find_log(location: Location) -> Path | None:
     return log if is_local(location) and log.is_dir() else None
 
 
-def open_local(location: Location, version: int | None = None) -> DeltaTable | Unfit:
-    """A table with a log on this disk, at a version or the newest, or why delta-rs does not read it rightly."""
+def look_at_path(location: Location) -> Unfit | None:
+    """Why delta-rs takes no table that stands, or is to stand, at a local path; None where it does."""
     if find_spec("deltalake") is None or find_spec("pyarrow") is None:
         return Unfit("deltalake is not installed")
+    return Unfit("its path is one that deltalake mistakes") if _MISTAKEN.search(location.text) else None
+
+
+def open_local(location: Location, version: int | None = None) -> DeltaTable | Unfit:
+    """A table with a log on this disk, at a version or the newest, or why delta-rs does not read it rightly."""
+    unfit = look_at_path(location)
+    if unfit is not None:
+        return unfit
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
@@ -57,3 +76,80 @@ def dataset_of(table: DeltaTable) -> pyarrow.dataset.Dataset:
 
     options: Any = ParquetReadOptions(coerce_int96_timestamp_unit="us")
     return table.to_pyarrow_dataset(parquet_read_options=options)
+
+
+def look_at_writing(table: DeltaTable) -> LocalTable | Unfit:
+    """A table of reader version 1 as delta-rs writes it, or why it does not write it rightly.
+
+    What is allowed is named, all else goes by Spark: further writer versions, partitions, and columns that have
+    more than a comment, such as checks and lengths.
+    """
+    protocol, metadata = table.protocol(), table.metadata()
+    if protocol.min_writer_version > _WRITER or protocol.writer_features:
+        return Unfit(f"its writer version is {protocol.min_writer_version}")
+    if metadata.partition_columns:
+        return Unfit("it is partitioned")
+    if metadata.configuration.get(_APPEND_ONLY, "false").lower() != "false":
+        return Unfit(f"it has the property {_APPEND_ONLY}")
+    fields = list(_fields(json.loads(table.schema().to_json())))
+    if any(field["type"] == "void" or set(field["metadata"]) - {"comment"} for field in fields):
+        return Unfit("a column has more than a name and a type")
+    return LocalTable(table)
+
+
+def _fields(schema: object) -> Iterator[dict[str, Any]]:
+    """Every field of a schema as the log writes it, those of nested types too."""
+    if isinstance(schema, dict):
+        if "metadata" in schema:
+            yield schema
+        for part in schema.values():
+            yield from _fields(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _fields(part)
+
+
+@dataclass(frozen=True)
+class LocalTable:
+    """A table that delta-rs writes. Each write is one commit, right after the version that is known of it."""
+
+    table: DeltaTable
+
+    @classmethod
+    def make(cls, location: Location, schema: Schema) -> LocalTable:
+        """Make an empty table of reader version 1, without table features."""
+        from deltalake import DeltaTable
+
+        return cls(DeltaTable.create(location.text, arrow_schema(schema), commit_properties=_only_next()))
+
+    def rows(self) -> pyarrow.dataset.Dataset:
+        """The rows of the version that is known."""
+        return dataset_of(self.table)
+
+    def add_columns(self, fields: Iterable[Field]) -> None:
+        """Give the table further columns, which may be null."""
+        from deltalake import Schema as DeltaSchema
+
+        added = DeltaSchema.from_arrow(arrow_schema(Schema(tuple(fields)).optional())).fields
+        self.table.alter.add_columns(added, commit_properties=_only_next())
+
+    def commit(self, rows: pyarrow.Table | pyarrow.RecordBatchReader, *, adds: bool) -> None:
+        """Add rows to the table, or replace all that it has by them."""
+        from deltalake import write_deltalake
+
+        mode = "append" if adds else "overwrite"
+        write_deltalake(self.table, rows, mode=mode, commit_properties=_only_next())
+
+
+def _only_next() -> Any:
+    """Have a commit fail where somebody else has made one: delta-rs would put it after that one otherwise."""
+    from deltalake import CommitProperties
+
+    return CommitProperties(max_commit_retries=0)
+
+
+def write_new(location: Location, rows: pyarrow.Table) -> None:
+    """Make a table of these rows, in one commit, where none stands. Raises DeltaError where one does."""
+    from deltalake import write_deltalake
+
+    write_deltalake(location.text, rows, mode="error", commit_properties=_only_next())

@@ -12,7 +12,15 @@ from routing.errors import EnvironmentFault, InputError
 from routing.sessions import session
 from routing.storage.columns import Table
 from routing.storage.commits import is_local
-from routing.storage.local import Unfit, dataset_of, find_log, open_local
+from routing.storage.local import (
+    LocalTable,
+    Unfit,
+    dataset_of,
+    find_log,
+    look_at_path,
+    look_at_writing,
+    open_local,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,11 +73,7 @@ class Opener:
         if not isinstance(why, Unfit):
             self.tell(f"{key}: read by deltalake")
             return why
-        self.tell(f"{key}: read by Spark ({why.why})")
-        try:
-            spark = self.spark
-        except EnvironmentFault as fault:
-            raise fault.because(key, why.why) from fault
+        spark = self.start_for(key, "read", why)
         from routing.storage.tables import Snapshot, current_version
 
         found = current_version(spark, location) if version is None else version
@@ -85,14 +89,36 @@ class Opener:
             opened[key] = found.rows
         return opened
 
+    def open_to_write(self, location: Location, version: int | None) -> LocalTable | Unfit | None:
+        """A table at a version as delta-rs writes it, or why Spark does; None where delta-rs is to make it."""
+        if version is None:
+            here = self._is_this_disk(location)
+            return (
+                look_at_path(location) if here else Unfit("it is not there, and not on this machine's disk alone")
+            )
+        found = self._look_at_place(location) or open_local(location, version)
+        return found if isinstance(found, Unfit) else look_at_writing(found)
+
+    def start_for(self, key: str, done: str, unfit: Unfit) -> SparkSession:
+        """The session, for what is done (read, written) to a table. Raises EnvironmentFault."""
+        self.tell(f"{key}: {done} by Spark ({unfit.why})")
+        try:
+            return self.spark
+        except EnvironmentFault as fault:
+            raise fault.because(key, unfit.why, done) from fault
+
     def _unfit(self, location: Location, version: int | None) -> Opened | Unfit:
         """The table as delta-rs reads it, or why it does not."""
+        found = self._look_at_place(location) or open_local(location, version)
+        return found if isinstance(found, Unfit) else Opened(dataset_of(found), found.version())
+
+    def _look_at_place(self, location: Location) -> Unfit | None:
+        """Why a table's place and the session leave no choice but Spark; None where they do."""
         if find_log(location) is None:
             return Unfit("it is not on this machine's disk")
         if self._spark is not None and session.is_connect(self._spark):
             return Unfit("the session is one of Spark Connect")
-        found = open_local(location, version)
-        return found if isinstance(found, Unfit) else Opened(dataset_of(found), found.version())
+        return None
 
     def _is_this_disk(self, location: Location) -> bool:
         """Whether a path without a scheme can only be one of this disk: nothing names another file system."""
