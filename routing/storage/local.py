@@ -78,6 +78,13 @@ def dataset_of(table: DeltaTable) -> pyarrow.dataset.Dataset:
     return table.to_pyarrow_dataset(parquet_read_options=options)
 
 
+def write_new(location: Location, rows: pyarrow.Table) -> None:
+    """Make a table of these rows, in one commit, where none stands. Raises DeltaError where one does."""
+    from deltalake import write_deltalake
+
+    write_deltalake(location.text, rows, mode="error", commit_properties=_only_next())
+
+
 def look_at_writing(table: DeltaTable) -> LocalTable | Unfit:
     """A table of reader version 1 as delta-rs writes it, or why it does not write it rightly.
 
@@ -146,10 +153,3 @@ def _only_next() -> Any:
     from deltalake import CommitProperties
 
     return CommitProperties(max_commit_retries=0)
-
-
-def write_new(location: Location, rows: pyarrow.Table) -> None:
-    """Make a table of these rows, in one commit, where none stands. Raises DeltaError where one does."""
-    from deltalake import write_deltalake
-
-    write_deltalake(location.text, rows, mode="error", commit_properties=_only_next())
