@@ -42,13 +42,15 @@ def session(
     return start(dict(settings), verbose=options.verbose, little_data=little_data)
 
 
-def opener(settings: config.Config, options: argparse.Namespace, console: Console) -> Opener:
+def opener(
+    settings: config.Config, options: argparse.Namespace, console: Console, *, little_data: bool = False
+) -> Opener:
     """What opens the tables of a command; Spark is started when the first of them needs it."""
     from routing.storage.opening import Opener
 
     def start() -> SparkSession:
         console.progress("starting Spark")
-        return session(settings.spark, options)
+        return session(settings.spark, options, little_data=little_data)
 
     return Opener(start, settings.spark, console.note if options.verbose else lambda text: None)
 

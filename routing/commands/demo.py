@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from routing.commands.common import Console, Subparsers, plain, session
+from routing.commands.common import Console, Subparsers, opener, plain
 from routing.errors import EXIT_DONE
 
 _FOLDER = "sbroute-demo"
@@ -31,21 +31,22 @@ def run(options: argparse.Namespace, console: Console) -> int:
     folder = Path(options.out)
     build.check(folder)
     settings = build.settings(folder, options.overrides)
-    console.progress("starting Spark")
-    spark = session(settings.spark, options, little_data=True)
+    tables = opener(settings, options, console, little_data=True)
+    without_spark = build.by_deltalake(tables, settings)
+    spark = tables.spark
     from routing.runs import pipeline
 
     # Not before everything that can be refused has been looked at.
     build.claim(folder)
     console.progress(f"writing the input tables to {folder / 'data'}")
-    build.write_tables(spark, settings)
+    build.write_tables(settings, None if without_spark else spark)
     done = pipeline.run(spark, settings, progress=console.progress)
     if options.format == "json":
         console.result(json.dumps(plain(done.row)))
         return EXIT_DONE
     from routing import show
 
-    resolved = pipeline.read_run(spark, settings, done.row["run_id"]).resolved_routes
+    resolved = build.read_resolved(tables, settings, done.row["output_versions"]["resolved_routes"])
     for title, lines in build.document_lines(resolved):
         console.result(show.table(title, build.LINE, lines))
         console.result("")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,16 +11,25 @@ from typing import TYPE_CHECKING, Any
 from routing.config import Config, load
 from routing.demo.day import generate_day
 from routing.demo.estates import document_estates
-from routing.errors import ContractError, quoted
+from routing.errors import ContractError, StorageError, quoted
+from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
+from routing.storage.arrow import table_of
+from routing.storage.local import write_new
+from routing.storage.stored import stored_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from routing.storage.opening import Opener
 
 CONFIG_FILE = "demo.yaml"
 _MADE = frozenset({CONFIG_FILE, "data", "out"})
 _MARK = "# Made by sbroute demo; the folder's content is replaced when demo runs again.\n"
 LINE = ("message", "service", "step", "route", "address or database", "outcome", "reason")
-Row = Mapping[str, object]
+_READ = {"instance_name", "message_id", "to_service_name", "matching_step", "route_name", "address"}
+_READ |= {"destination_database", "outcome", "reason"}
+_SHOWN = Schema(tuple(field for field in RESOLVED_ROUTES if field.name in _READ))
+Row = Mapping[str, Any]
 
 
 def check(folder: Path) -> None:
@@ -46,8 +56,6 @@ def settings(folder: Path, overrides: Sequence[str]) -> Config:
 
 
 def _text() -> str:
-    from routing.schemas import INPUTS, OUTPUTS
-
     lines = [_MARK, "tables:\n", *(f"  {key}: data/{key}\n" for key in INPUTS)]
     lines += ["output:\n", *(f"  {key}: out/{key}\n" for key in OUTPUTS)]
     return "".join(lines)
@@ -63,35 +71,44 @@ def claim(folder: Path) -> None:
     (folder / CONFIG_FILE).write_text(_text(), encoding="utf-8")
 
 
-def write_tables(spark: SparkSession, config: Config) -> dict[str, int]:
-    """The input tables of the document estates and of the generated day; rows written per table."""
-    from routing.schemas import INPUTS
-    from routing.storage import frames, tables
+def by_deltalake(opener: Opener, config: Config) -> bool:
+    """Whether the input tables are made without Spark, which takes some seconds less."""
+    return all(opener.open_to_write(config.tables[key], None) is None for key in INPUTS)
 
+
+def write_tables(config: Config, spark: SparkSession | None) -> None:
+    """The input tables of the document estates and of the generated day: by Spark, or by delta-rs without it."""
     parts = [*(estate.tables for estate in document_estates()), generate_day()]
     rows = {key: [row for part in parts for row in part.get(key, ())] for key in INPUTS}
+    # Rejected messages are part of the day, so that required columns may be null here.
+    schemas = {key: schema.optional() for key, schema in INPUTS.items()}
+    if spark is None:
+        for key in INPUTS:
+            write_new(config.tables[key], table_of(rows[key], schemas[key]))
+        return
+    from routing.storage import frames, tables
 
     def store(key: str) -> None:
-        # Rejected messages are part of the day, so that required columns may be null here.
-        frame = frames.frame_of(spark, rows[key], INPUTS[key].optional())
+        frame = frames.frame_of(spark, rows[key], schemas[key])
         tables.overwrite(frame.coalesce(1), key, config.tables[key], "demo")
 
     frames.at_once(spark, store, list(INPUTS))
-    return {key: len(found) for key, found in rows.items()}
 
 
-def document_lines(resolved: DataFrame) -> list[tuple[str, list[tuple[Any, ...]]]]:
+def read_resolved(opener: Opener, config: Config, version: int) -> list[dict[str, Any]]:
+    """The resolved messages, in the columns that are shown or counted. Raises StorageError."""
+    location = config.output["resolved_routes"]
+    found = opener.find("output.resolved_routes", location, version)
+    if found is None:
+        raise StorageError.failed(f"reading output.resolved_routes at {location}", "the table is gone")
+    return stored_rows(found.rows, _SHOWN)
+
+
+def document_lines(resolved: Iterable[Row]) -> list[tuple[str, list[tuple[Any, ...]]]]:
     """For each document estate its title and a line a message: service, step, route, place, outcome, reason."""
-    from pyspark.sql import functions as F
-
-    estates = document_estates()
-    instances = _instances(estate.tables for estate in estates)
-    rows = {
-        (row["instance_name"], row["message_id"]): row
-        for row in resolved.where(F.col("instance_name").isin(instances)).collect()
-    }
+    rows = {(row["instance_name"], row["message_id"]): row for row in resolved}
     shown = []
-    for estate in estates:
+    for estate in document_estates():
         found = (rows[m["instance_name"], m["message_id"]] for m in estate.tables["messages"])
         shown.append((estate.title, [_line(row) for row in found]))
     return shown
@@ -110,22 +127,17 @@ def _line(row: Any) -> tuple[Any, ...]:
     )
 
 
-def day_counts(resolved: DataFrame) -> list[tuple[str, str, int]]:
+def day_counts(resolved: Iterable[Row]) -> list[tuple[str, str, int]]:
     """Messages of the generated day by outcome and reason, most first."""
-    from pyspark.sql import functions as F
-
     documents = _instances(estate.tables for estate in document_estates())
-    counted = (
-        resolved.where(~F.col("instance_name").isin(documents))
-        .groupBy("outcome", "reason")
-        .agg(F.count(F.lit(1)).alias("messages"))
-        .orderBy(F.desc("messages"), "outcome", "reason")
+    counts = Counter(
+        (str(r["outcome"]), str(r["reason"])) for r in resolved if r["instance_name"] not in documents
     )
-    return [tuple(row) for row in counted.collect()]
+    return sorted(((*what, count) for what, count in counts.items()), key=lambda line: (-line[2], line))
 
 
-def _instances(many: Iterable[Mapping[str, Iterable[Row]]]) -> list[str]:
-    return [str(row["instance_name"]) for tables in many for row in tables["instances"]]
+def _instances(many: Iterable[Mapping[str, Iterable[Row]]]) -> set[str]:
+    return {str(row["instance_name"]) for tables in many for row in tables["instances"]}
 
 
 def what_next(config: Config, run: Mapping[str, Any]) -> str:

@@ -48,7 +48,7 @@ class LocalWriter:
     key: str
     location: Location
     # None until it is made.
-    table: LocalTable | None
+    stored: LocalTable | None
 
     def newest(self) -> int | None:
         """As `Writer` has it."""
@@ -57,7 +57,7 @@ class LocalWriter:
     def make(self) -> None:
         """As `Writer` has it."""
         with _phrasing("creating", self.key, self.location):
-            self.table = LocalTable.make(self.location, SCHEMAS[self.key])
+            self.stored = LocalTable.make(self.location, SCHEMAS[self.key])
 
     def add_columns(self) -> None:
         """As `Writer` has it."""
@@ -83,9 +83,9 @@ class LocalWriter:
             table.commit(rows_to_add(table.rows().schema, self.key, rows), adds=True)
 
     def _made(self) -> LocalTable:
-        if self.table is None:
+        if self.stored is None:
             raise ValueError("the table is not there")
-        return self.table
+        return self.stored
 
 
 @dataclass(frozen=True)

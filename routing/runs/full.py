@@ -32,6 +32,6 @@ def run_full(work: Work) -> Written:
             "rejected_messages": results.rejected_messages(job),
             "resolved_routes": results.resolved_routes(job, found),
         }
-        versions = work.write(outputs, adds=False)
+        versions = work.commit(outputs, adds=False)
     with clock.stage("counts"):
         return count_rows(work, versions, outputs, keys.rows_read)

@@ -57,7 +57,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
             outputs["rejected_messages"] = increment.combine_rejected(
                 rows, step, work.options.run_id, job.broadcasts
             )
-        versions |= work.write(outputs, adds=not is_first)
+        versions |= work.commit(outputs, adds=not is_first)
     with clock.stage("counts"):
         done = count_rows(work, versions, outputs, keys.rows_read + step.duplicate_count)
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
@@ -65,5 +65,5 @@ def run_incremental(work: Work, now: datetime) -> Written:
         with clock.stage("pending_messages"):
             resolved = work.written("resolved_routes", versions["resolved_routes"])
             rows = increment.still_pending(step, resolved, work.options.run_id, delayed, job.broadcasts)
-            versions |= work.write({"pending_messages": rows}, adds=False)
+            versions |= work.commit({"pending_messages": rows}, adds=False)
     return done

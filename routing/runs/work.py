@@ -59,16 +59,16 @@ class Work:
         """What was asked for."""
         return self.outputs.config
 
-    def write(self, outputs: Mapping[str, DataFrame], *, adds: bool) -> dict[str, int]:
+    def commit(self, outputs: Mapping[str, DataFrame], *, adds: bool) -> dict[str, int]:
         """Commit rows to tables, to what stands there or in its place; the versions by key.
 
         All at once: none depends on another, and no run counts before its row in ``runs``.
         """
 
-        def commit(key: str) -> int:
+        def commit_one(key: str) -> int:
             return protocol.commit(self.outputs, self.start, key, outputs[key], adds=adds)
 
-        return dict(zip(outputs, frames.at_once(self.spark, commit, list(outputs)), strict=True))
+        return dict(zip(outputs, frames.at_once(self.spark, commit_one, list(outputs)), strict=True))
 
     def written(self, key: str, version: int) -> DataFrame:
         """The rows of this run as they are stored in an output, which may hold others' too."""

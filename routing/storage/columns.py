@@ -110,6 +110,13 @@ def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pya
     return as_dataset(table).to_table(columns=list(names), filter=condition)
 
 
+def rows_where(rows: Any, mask: Any) -> Any:
+    """The rows of an Arrow table, or the values of a column, for which a mask is true."""
+    import pyarrow.compute
+
+    return rows.take(pyarrow.compute.indices_nonzero(mask))
+
+
 def as_dataset(table: Any) -> pyarrow.dataset.Dataset:
     """A table of Arrow as a dataset; views of texts, which Arrow's functions do not take, are texts in it."""
     import pyarrow.dataset

@@ -95,6 +95,13 @@ def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
     return table.to_pyarrow_dataset(filesystem=files, parquet_read_options=options)
 
 
+def write_new(location: Location, rows: pyarrow.Table) -> None:
+    """Make a table of these rows, in one commit, where none stands. Raises DeltaError where one does."""
+    from deltalake import write_deltalake
+
+    write_deltalake(location.text, rows, mode="error", commit_properties=_only_next())
+
+
 def look_at_writing(folder: str, table: DeltaTable) -> LocalTable | Unfit:
     """A table of reader version 1 as delta-rs writes it, or why it does not write it rightly.
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from routing.schemas import Kind, Schema
-from routing.storage.columns import Columns, Only, Table, columns_in, is_frame, select_arrow, spelled
+from routing.storage.columns import Only, Table, columns_in, is_frame, select_arrow, spelled
 from routing.storage.inputs import condition_of
 from routing.storage.times import moment_of
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame
 
 
@@ -32,7 +33,16 @@ def stored_rows(
     rows = select_arrow(table, list(names.values()), condition_of(table, only or {}))
     if last_by:
         rows = rows.sort_by([(names[name], "descending") for name in last_by])
-    return list(_timed(columns_in(rows.slice(0, limit), schema, names), schema))
+    return rows_of_arrow(rows.slice(0, limit), schema)
+
+
+def rows_of_arrow(rows: pyarrow.Table, schema: Schema) -> list[dict[str, Any]]:
+    """Rows that Arrow has read, in the columns of a schema."""
+    times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
+    found = list(columns_in(rows, schema, spelled(rows)).dicts())
+    for row in found:
+        row.update({name: None if row[name] is None else moment_of(row[name]) for name in times})
+    return found
 
 
 def _stored_in_frame(
@@ -47,10 +57,3 @@ def _stored_in_frame(
         found = found.orderBy(*(F.desc(name) for name in last_by))
     rows = rows_of(found if limit is None else found.limit(limit))
     return [{name: row.get(name) for name in schema.names} for row in rows]
-
-
-def _timed(columns: Columns, schema: Schema) -> Iterator[dict[str, Any]]:
-    """The rows of columns, times as aware ones."""
-    times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
-    for row in columns.dicts():
-        yield row | {name: None if row[name] is None else moment_of(row[name]) for name in times}

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
 from routing.cli import main
 from routing.demo import build
 from routing.demo.estates import document_estates
+from routing.schemas import INPUTS
+from tests.frames import rows_of
 from tests.spark.conftest import DemoRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -55,6 +63,21 @@ def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(demo: DemoR
     assert (folder / "demo.yaml").read_text(encoding="utf-8") == (demo.folder / "demo.yaml").read_text(
         encoding="utf-8"
     )
+
+
+def test_its_tables_are_equal_whoever_writes_them(spark: SparkSession, demo: DemoRun, tmp_path: Path) -> None:
+    """That of the fixture is Spark, for a session is given."""
+    folder = tmp_path / "demo"
+    build.claim(folder)
+    build.write_tables(build.settings(folder, ()), None)
+    for key in INPUTS:
+        tables = [spark.read.format("delta").load(str(made / "data" / key)) for made in (demo.folder, folder)]
+        by_spark, by_deltalake = tables
+        assert by_deltalake.schema == by_spark.schema
+        one, other = (Counter(map(str, rows_of(table))) for table in tables)
+        assert one == other
+        assert len(one) > 0
+        assert [commit["version"] for commit in DeltaTable(folder / "data" / key).history()] == [0]
 
 
 @pytest.mark.parametrize(

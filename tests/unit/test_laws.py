@@ -166,9 +166,15 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
     assert source.count("F.pandas_udf(") + source.count("F.arrow_udf(") == 1
 
 
-# The rooms that carry messages, or what is stored, by Spark. All others import it where a session is at hand.
+# The rooms that carry messages, or what is stored, by Spark, and those that have it in their names. All others
+# import it where a session is at hand.
 _OF_SPARK_IN_STORAGE = ("appended", "conform", "frames", "joining", "keeping", "ledger", "tables")
-_OF_SPARK = ("messages/*.py", "runs/*.py", *(f"storage/{name}.py" for name in _OF_SPARK_IN_STORAGE))
+_OF_SPARK = (
+    "messages/*.py",
+    "runs/*.py",
+    "analysis/*/*_spark.py",
+    *(f"storage/{name}.py" for name in _OF_SPARK_IN_STORAGE),
+)
 
 
 def _imported_at_once(node: ast.AST) -> set[str]:

@@ -9,7 +9,17 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from routing.schemas import DIALOGS
-from routing.storage.columns import FILE, Columns, Only, as_dataset, in_files, read_arrow, shape_of, with_few
+from routing.storage.columns import (
+    FILE,
+    Columns,
+    Only,
+    as_dataset,
+    in_files,
+    read_arrow,
+    rows_where,
+    shape_of,
+    with_few,
+)
 from routing.storage.inputs import condition_of
 
 # Not what only groups of dialogs have: reading is what takes the time.
@@ -52,9 +62,9 @@ def in_parts(messages: Any, only: Only, as_of: int | None, sizes: Iterator[int])
     while begin < len(ordered):
         first = ordered[begin]
         last = ordered[min(begin + next(sizes), len(ordered)) - 1]
-        files = found[FILE].filter(_between(places, first, last)).unique().to_pylist()
+        files = rows_where(found[FILE], _between(places, first, last)).unique().to_pylist()
         part = in_files(rows, files).to_table(columns=list(shape.values()), filter=condition)
-        yield read_arrow(part.filter(_between(_places(part, by), first, last)), "messages")
+        yield read_arrow(rows_where(part, _between(_places(part, by), first, last)), "messages")
         begin = pc.sum(pc.less_equal(ordered, last)).as_py()
 
 

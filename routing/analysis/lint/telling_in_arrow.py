@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any
 
 from routing.schemas import INPUTS, Kind
-from routing.storage.columns import Columns, as_dataset, read_arrow, shape_of, with_few
+from routing.storage.columns import Columns, as_dataset, read_arrow, rows_where, shape_of, with_few
 from routing.terms import BLANKS, ZERO_GUID
 
 _ID, _END, _FAR, _ACKNOWLEDGED = "conversation_id", "is_initiator", "far_broker_instance", "acknowledged_at"
@@ -60,8 +60,9 @@ def _torn_groups(rows: Any, shape: Mapping[str, str], now: int) -> Any:
     names = {name: pc.field(shape[name]) for name in (*_GROUP, _END, *_BOUND) if name in shape}
     told = [names[name] != "" for name in ("far_service", "conversation_group_id")]
     found = rows.to_table(columns=names, filter=told[0] & told[1])
-    found = found.filter(found[_END])
-    bound = found.select(_GROUP).append_column("bound", _bound(found, now)).filter(pc.field("bound").is_valid())
+    found = rows_where(found, found[_END])
+    bound = _bound(found, now)
+    bound = rows_where(found.select(_GROUP).append_column("bound", bound), pc.is_valid(bound))
     distinct = bound.group_by(bound.column_names).aggregate([])
     return _several(distinct, _GROUP)[_GROUP[-1]].unique()
 
@@ -71,7 +72,7 @@ def _several(rows: Any, names: Any) -> Any:
     import pyarrow.compute as pc
 
     counted = rows.group_by(list(names)).aggregate([([], "count_all")])
-    return counted.filter(pc.field("count_all") > 1)
+    return rows_where(counted, pc.greater(counted["count_all"], 1))
 
 
 def _bound(dialogs: Any, now: int) -> Any:

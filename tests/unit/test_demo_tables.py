@@ -1,0 +1,54 @@
+"""Who makes the demo's input tables: delta-rs where it can, Spark everywhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.demo import build
+from routing.sessions import session
+from routing.storage import local
+from routing.storage.opening import Opener
+
+HDFS = {"spark.hadoop.fs.defaultFS": "hdfs://elsewhere"}
+
+
+def never() -> Any:
+    raise AssertionError("no session is started to find out")
+
+
+@pytest.fixture(autouse=True)
+def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests of this process have started."""
+    monkeypatch.setattr(session, "is_given", lambda: False)
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+
+
+def is_by_deltalake(folder: Path, settings: dict[str, str] | None = None) -> bool:
+    return build.by_deltalake(Opener(never, settings or {}), build.settings(folder, ()))
+
+
+def test_on_this_disk(tmp_path: Path) -> None:
+    assert is_by_deltalake(tmp_path / "demo")
+
+
+def test_not_where_a_path_may_be_of_another_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_by_deltalake(tmp_path, HDFS)
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    assert not is_by_deltalake(tmp_path)
+
+
+def test_not_in_a_session_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "is_given", lambda: True)
+    assert not is_by_deltalake(tmp_path)
+
+
+def test_not_without_deltalake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    assert not is_by_deltalake(tmp_path)
+
+
+def test_not_where_the_path_is_mistaken_for_a_url(tmp_path: Path) -> None:
+    assert not is_by_deltalake(tmp_path / "100%25")
