@@ -1,4 +1,4 @@
-"""`explain` of DataFrames, and of files that Spark wrote, is that of Arrow tables (tests/unit), and as resolve."""
+"""`explain` of DataFrames, and of files that Spark wrote, is that of Arrow tables (tests/unit)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import routing
 from routing.analysis.explain.asked import QuestionError, Stored
 from routing.analysis.explain.explaining import explain
 from routing.analysis.explain.reading import Source
-from routing.analysis.explain.verdicts import RUN_ID
 from routing.errors import InputError
 from tests.crowded import BROKEN, QUESTIONS, WRONG, crowded
 from tests.frames import arrow, frame_of, frames, rows_of
@@ -22,24 +20,19 @@ from tests.unit.explained_rows import columns_of_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from routing.config import Location
+
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> dict[str, DataFrame]:
     return frames(spark, crowded())
 
 
-def test_one_message_as_resolve_decides_it(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
-    """What concerns the message is enough: other instances may even be faulty."""
-    sound = {**tables, "routes": tables["routes"].where("instance_name = 'hub'")}
-    done = routing.resolve(spark, sound, run_id=RUN_ID)
-    expected = {row["message_id"]: row for row in rows_of(done.resolved_routes.where("instance_name = 'hub'"))}
-    done.unpersist()
-    assert expected["m9"]["matching_step"] == 7
-    # m9 finds that m4 has asked; m2 is bound by its dialog.
-    for name in ("m9", "m2", "early", "late"):
-        answer = explain(tables, Stored(name, "hub"))
-        assert answer.verdict.rows == (expected[name],)
-        assert answer == explain(arrow(crowded()), Stored(name, "hub"))
+def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
+    """m9 finds that m4 has asked; the dialog of m2 is bound; the others are of the first and the last moment."""
+    for question in (Stored("m9"), Stored("m2"), Stored("early"), Stored("late"), QUESTIONS[-1]):
+        answer = explain(tables, question)
+        assert answer == explain(arrow(crowded()), question), question
     for rows in (answer.verdict, answer.steps):
         assert rows_of(rows.to_spark(spark)) == [dict(row) for row in rows]
         assert rows.to_arrow().to_pylist() == [dict(row) for row in rows]
@@ -52,6 +45,18 @@ def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_pat
     settings = config_of(save_estate(tables, store_estate(spark, timed, tmp_path / "in")), tmp_path)
     for question in QUESTIONS:
         assert explain(settings, question, spark=spark) == explain(arrow(crowded()), question), question
+    # What delta-rs reads wrongly is read by Spark.
+    _set(spark, settings.tables["messages"], "delta.enableDeletionVectors", "true")
+    spark.sql(f"DELETE FROM delta.`{settings.tables['messages']}` WHERE message_id = 'm3'")
+    _set(spark, settings.tables["routes"], "delta.columnMapping.mode", "name")
+    for question in (Stored("m9"), Stored("late")):
+        assert explain(settings, question, spark=spark) == explain(arrow(crowded()), question), question
+    with pytest.raises(QuestionError, match="no message 'm3' is stored"):
+        explain(settings, Stored("m3"), spark=spark)
+
+
+def _set(spark: SparkSession, location: Location, name: str, value: str) -> None:
+    spark.sql(f"ALTER TABLE delta.`{location}` SET TBLPROPERTIES ('{name}' = '{value}')")
 
 
 def test_what_cannot_be_answered(tables: dict[str, DataFrame]) -> None:
