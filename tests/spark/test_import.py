@@ -70,23 +70,32 @@ def _no_session_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def spark_alone(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Opener]:
-    """What opens tables by this session alone, as where deltalake is not installed."""
+def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opener]:
+    """What opens some tables, or all, by this session alone, as where deltalake is not installed."""
     from routing.storage import local
     from routing.storage.opening import Opener
 
-    class Alone(Opener):
-        def find(self, *given: Any) -> Any:
-            with monkeypatch.context() as patch:
-                patch.setattr(local, "find_spec", lambda name: None)
-                return super().find(*given)
+    look = local.look_at_path
 
-        def open_to_write(self, *given: Any) -> Any:
-            with monkeypatch.context() as patch:
-                patch.setattr(local, "find_spec", lambda name: None)
-                return super().open_to_write(*given)
+    def opener(*keys: str) -> Opener:
+        def look_by_key(location: Location) -> local.Unfit | None:
+            is_one = not keys or Path(location.text).name in keys
+            return local.Unfit("it is to go by Spark") if is_one else look(location)
 
-    return lambda: Alone.of_session(spark)
+        class Chosen(Opener):
+            def find(self, *given: Any) -> Any:
+                with monkeypatch.context() as patch:
+                    patch.setattr(local, "look_at_path", look_by_key)
+                    return super().find(*given)
+
+            def open_to_write(self, *given: Any) -> Any:
+                with monkeypatch.context() as patch:
+                    patch.setattr(local, "look_at_path", look_by_key)
+                    return super().open_to_write(*given)
+
+        return Chosen.of_session(spark)
+
+    return opener
 
 
 def held(config: Config) -> Tables:
@@ -124,12 +133,12 @@ def in_turn(config: Config, exported: Path, *openers: Opener) -> list[tuple[Tabl
     return seen
 
 
-def test_both_ways_in_turn(exported: Path, tmp_path: Path, spark_alone: Callable[[], Opener]) -> None:
+def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..., Opener]) -> None:
     """What Spark begins deltalake goes on with, and the reverse: rows, counts and schemas are the same."""
     wanted = in_turn(config_in(tmp_path / "deltalake"), exported, no_spark(), no_spark(), no_spark())
     assert [len(tables["routes"]) for tables, _ in wanted] == [4, 5, 7]
-    assert in_turn(config_in(tmp_path / "first"), exported, spark_alone(), no_spark(), no_spark()) == wanted
-    assert in_turn(config_in(tmp_path / "second"), exported, no_spark(), spark_alone(), no_spark()) == wanted
+    assert in_turn(config_in(tmp_path / "first"), exported, by_spark(), no_spark(), no_spark()) == wanted
+    assert in_turn(config_in(tmp_path / "second"), exported, no_spark(), by_spark(), no_spark()) == wanted
     made = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "first", "second")]
     assert made[0] == made[1] == made[2]
 
@@ -188,9 +197,9 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     told: list[str] = []
     done = import_views(Opener(lambda: spark, tell=told.append), config, [str(exported / "first")])
     ways = {line.partition(": ")[0]: line for line in told if "written by" in line}
-    by_spark = {key.partition(".")[2] for key, line in ways.items() if "written by Spark" in line}
+    spark_wrote = {key.partition(".")[2] for key, line in ways.items() if "written by Spark" in line}
     # Once there is a session, it makes the tables that are missing.
-    assert by_spark == {"routes", "services", "databases", "instances", "observed_routing", "imports"}
+    assert spark_wrote == {"routes", "services", "databases", "instances", "observed_routing", "imports"}
     assert "written by deltalake" in ways["tables.dialogs"]
     assert "written by deltalake" in ways["tables.messages"]
     assert done.written["routes"] == {"added": 3}
@@ -217,7 +226,7 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     assert [row["address"] for row in rows_of(found)] == ["TCP://stock:4022"]
 
 
-def test_runs_between_imports(spark: SparkSession, tmp_path: Path, spark_alone: Callable[[], Opener]) -> None:
+def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Callable[..., Opener]) -> None:
     """Messages that deltalake appends are new to an incremental run, and so are those of a MERGE after them."""
     import routing
 
@@ -231,7 +240,7 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, spark_alone: 
         return import_views(opener, config, exports(tmp_path / name, at, **views)).written["messages"]["added"]
 
     counts = []
-    for number, opener in enumerate((no_spark(), no_spark(), spark_alone()), start=1):
+    for number, opener in enumerate((no_spark(), no_spark(), by_spark("messages")), start=1):
         at = MONDAY + timedelta(hours=number)
         added = bring(opener, f"export {number}", at, 2 * number)
         row = routing.run(spark, config, run_id=f"run {number}", now=NOW).row
@@ -244,7 +253,7 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, spark_alone: 
 
 
 def test_two_imports_at_once_by_spark(
-    exported: Path, tmp_path: Path, spark_alone: Callable[[], Opener], monkeypatch: pytest.MonkeyPatch
+    exported: Path, tmp_path: Path, by_spark: Callable[..., Opener], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there is no lock file, an import by Spark sees that one by deltalake has written since it read."""
     from routing.errors import StorageError
@@ -262,6 +271,6 @@ def test_two_imports_at_once_by_spark(
 
     latest = exports(tmp_path / "latest", WEDNESDAY, databases=DATABASES.replace(",5,", ",8,"))
     with pytest.raises(StorageError, match=r"somebody else has written to tables\.databases") as late:
-        import_views(spark_alone(), config, latest, progress=bring_newer)
+        import_views(by_spark(), config, latest, progress=bring_newer)
     assert late.value.exit_code == 3
     assert {row["database_id"] for row in rows_at(config.tables["databases"])} == {6, 7}
