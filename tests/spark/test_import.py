@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from routing import Config
     from routing.config import Location
+    from routing.schemas import Schema
     from routing.storage.opening import Opener
 
 pytest.importorskip("deltalake")
@@ -69,23 +70,32 @@ def _no_session_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def spark_alone(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Opener]:
-    """What opens tables by this session alone, as where deltalake is not installed."""
+def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opener]:
+    """What opens some tables, or all, by this session alone, as where deltalake is not installed."""
     from routing.storage import local
     from routing.storage.opening import Opener
 
-    class Alone(Opener):
-        def find(self, *given: Any) -> Any:
-            with monkeypatch.context() as patch:
-                patch.setattr(local, "find_spec", lambda name: None)
-                return super().find(*given)
+    look = local.look_at_path
 
-        def open_to_write(self, *given: Any) -> Any:
-            with monkeypatch.context() as patch:
-                patch.setattr(local, "find_spec", lambda name: None)
-                return super().open_to_write(*given)
+    def opener(*keys: str) -> Opener:
+        def look_by_key(location: Location) -> local.Unfit | None:
+            is_one = not keys or Path(location.text).name in keys
+            return local.Unfit("it is to go by Spark") if is_one else look(location)
 
-    return lambda: Alone.of_session(spark)
+        class Chosen(Opener):
+            def find(self, *given: Any) -> Any:
+                with monkeypatch.context() as patch:
+                    patch.setattr(local, "look_at_path", look_by_key)
+                    return super().find(*given)
+
+            def open_to_write(self, *given: Any) -> Any:
+                with monkeypatch.context() as patch:
+                    patch.setattr(local, "look_at_path", look_by_key)
+                    return super().open_to_write(*given)
+
+        return Chosen.of_session(spark)
+
+    return opener
 
 
 def held(config: Config) -> Tables:
@@ -123,34 +133,31 @@ def in_turn(config: Config, exported: Path, *openers: Opener) -> list[tuple[Tabl
     return seen
 
 
-def test_both_ways_in_turn(exported: Path, tmp_path: Path, spark_alone: Callable[[], Opener]) -> None:
+def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..., Opener]) -> None:
     """What Spark begins deltalake goes on with, and the reverse: rows, counts and schemas are the same."""
     wanted = in_turn(config_in(tmp_path / "deltalake"), exported, no_spark(), no_spark(), no_spark())
     assert [len(tables["routes"]) for tables, _ in wanted] == [4, 5, 7]
-    assert in_turn(config_in(tmp_path / "first"), exported, spark_alone(), no_spark(), no_spark()) == wanted
-    assert in_turn(config_in(tmp_path / "second"), exported, no_spark(), spark_alone(), no_spark()) == wanted
+    assert in_turn(config_in(tmp_path / "first"), exported, by_spark(), no_spark(), no_spark()) == wanted
+    assert in_turn(config_in(tmp_path / "second"), exported, no_spark(), by_spark(), no_spark()) == wanted
     made = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "first", "second")]
     assert made[0] == made[1] == made[2]
 
 
 def table_with(
-    spark: SparkSession, where: Location, rows: list[dict[str, Any]], key: str, *properties: str
+    spark: SparkSession, where: Location, rows: list[dict[str, Any]], schema: Schema, *properties: str
 ) -> None:
     """A table that Spark makes with these properties."""
-    from routing.schemas import INPUTS
     from routing.storage import statements
 
-    statements.create_table(spark, where, INPUTS[key])
+    statements.create_table(spark, where, schema)
     if properties:
-        pairs = dict(text.split("=") for text in properties)
-        statements.set_properties(spark, where, pairs)
-    store(frame_of(spark, rows, INPUTS[key]), Path(where.text), mode="append")
+        statements.set_properties(spark, where, dict(text.split("=") for text in properties))
+    store(frame_of(spark, rows, schema), Path(where.text), mode="append")
 
 
 def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: Path) -> None:
     """Deletion vectors and column mapping go by Spark; times of Spark's files and any names are kept by both."""
-    from routing.schemas import DIALOGS, MESSAGES, SERVICES
-    from routing.schemas import ROUTES as ROUTES_SCHEMA
+    from routing.schemas import DIALOGS, MESSAGES, ROUTES, SERVICES, Field, Kind, Schema
     from routing.storage.opening import Opener
 
     def whole(row: dict[str, Any], schema: Any) -> dict[str, Any]:
@@ -160,12 +167,14 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     where = locations_of(config)
     times = {"valid_from": FIRST_TIME, "valid_to": LAST_TIME, "lifetime": FIRST_TIME}
     named = [{"name": name, "remote_service_name": name} for name in NAMES]
-    theirs = [whole({**THEIR_ROUTE, **times, **names}, ROUTES_SCHEMA) for names in named]
+    theirs = [whole({**THEIR_ROUTE, **times, **names}, ROUTES) for names in named]
     deleted = {"instance_name": "HUB", "database_name": "Shop", "name": "ToStock", "address": "TCP://deleted"}
-    table_with(spark, where["routes"], [*theirs, deleted], "routes", "delta.enableDeletionVectors=true")
+    table_with(spark, where["routes"], [*theirs, deleted], ROUTES, "delta.enableDeletionVectors=true")
     spark.sql(f"DELETE FROM delta.`{where['routes'].text}` WHERE name = 'ToStock'")
-    services = [{"instance_name": "OTHER", "database_name": "Shop", "name": name} for name in NAMES]
-    table_with(spark, where["services"], services, "services", "delta.columnMapping.mode=name")
+    services = [{"instance_name": "OTHER", "database_name": "Shop", "NAME": name} for name in NAMES]
+    # In a spelling of its own.
+    spelled = Schema((*SERVICES.fields[:2], Field("NAME", Kind.STRING)))
+    table_with(spark, where["services"], services, spelled, "delta.columnMapping.mode=name")
     ends = [
         whole(
             {**KNOWN_DIALOGS[3], "database_name": name, "lifetime": LAST_TIME, "acknowledged_at": FIRST_TIME},
@@ -174,7 +183,7 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
         for name in NAMES
     ]
     mine = whole({**KNOWN_DIALOGS[0], "acknowledged_at": LAST_TIME}, DIALOGS)
-    table_with(spark, where["dialogs"], [*ends, mine], "dialogs")
+    table_with(spark, where["dialogs"], [*ends, mine], DIALOGS)
     message = {
         "message_id": f"{dialog(1)}:I:0",
         "conversation_id": dialog(1),
@@ -184,13 +193,13 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
         "instance_name": "HUB",
         "to_service_name": "as it was",
     }
-    table_with(spark, where["messages"], [message], "messages")
+    table_with(spark, where["messages"], [message], MESSAGES)
     told: list[str] = []
     done = import_views(Opener(lambda: spark, tell=told.append), config, [str(exported / "first")])
     ways = {line.partition(": ")[0]: line for line in told if "written by" in line}
-    by_spark = {key.partition(".")[2] for key, line in ways.items() if "written by Spark" in line}
+    spark_wrote = {key.partition(".")[2] for key, line in ways.items() if "written by Spark" in line}
     # Once there is a session, it makes the tables that are missing.
-    assert by_spark == {"routes", "services", "databases", "instances", "observed_routing", "imports"}
+    assert spark_wrote == {"routes", "services", "databases", "instances", "observed_routing", "imports"}
     assert "written by deltalake" in ways["tables.dialogs"]
     assert "written by deltalake" in ways["tables.messages"]
     assert done.written["routes"] == {"added": 3}
@@ -208,9 +217,8 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     assert rows("services", "instance_name = 'OTHER'") == texts(services)
     assert rows("dialogs", "database_name <> 'Shop'") == texts(ends)
     assert rows("messages", "to_service_name = 'as it was'") == texts([whole(message, MESSAGES)])
-    assert rows("services", "instance_name = 'HUB'") == texts(
-        [whole({"instance_name": "HUB", "database_name": "Shop", "name": "//shop"}, SERVICES)]
-    )
+    new = {"instance_name": "HUB", "database_name": "Shop", "NAME": "//shop"}
+    assert rows("services", "instance_name = 'HUB'") == texts([new])
     kept = spark.read.format("delta").load(where["dialogs"].text).where("database_name = 'Shop'")
     acknowledged = {row["conversation_id"]: row["acknowledged_at"] for row in rows_of(kept)}
     assert acknowledged == {dialog(1): None, dialog(2): LAST_TIME, dialog(3): None}
@@ -218,7 +226,7 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     assert [row["address"] for row in rows_of(found)] == ["TCP://stock:4022"]
 
 
-def test_runs_between_imports(spark: SparkSession, tmp_path: Path, spark_alone: Callable[[], Opener]) -> None:
+def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Callable[..., Opener]) -> None:
     """Messages that deltalake appends are new to an incremental run, and so are those of a MERGE after them."""
     import routing
 
@@ -227,24 +235,25 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, spark_alone: 
     def bring(opener: Opener, name: str, at: datetime, messages: int) -> int:
         lines = [f"{dialog(1)},//stock,NULL,2026-01-05 11:00:0{number},{number}," for number in range(messages)]
         queue = "\n".join([QUEUE.splitlines()[0], *lines])
-        views = {**FIRST_VIEWS, "transmission_queue": queue}
+        views = {key: text for key, text in FIRST_VIEWS.items() if key != "services"}
+        views["transmission_queue"] = queue
         return import_views(opener, config, exports(tmp_path / name, at, **views)).written["messages"]["added"]
 
     counts = []
-    for number, opener in enumerate((no_spark(), no_spark(), spark_alone(), no_spark()), start=1):
+    for number, opener in enumerate((no_spark(), no_spark(), by_spark("messages")), start=1):
         at = MONDAY + timedelta(hours=number)
         added = bring(opener, f"export {number}", at, 2 * number)
         row = routing.run(spark, config, run_id=f"run {number}", now=NOW).row
         counts.append((added, row["rows_read"], row["rows_resolved"], row["rows_rejected"]))
-    assert counts == [(2, 2, 2, 0)] * 4
+    assert counts == [(2, 2, 2, 0)] * 3
     found = rows_of(spark.read.format("delta").load(str(config.output["resolved_routes"])))
     assert sorted((row["message_id"], row["outcome"], row["run_id"]) for row in found) == [
-        (f"{dialog(1)}:I:{number}", "SENT", f"run {number // 2 + 1}") for number in range(8)
+        (f"{dialog(1)}:I:{number}", "SENT", f"run {number // 2 + 1}") for number in range(6)
     ]
 
 
 def test_two_imports_at_once_by_spark(
-    exported: Path, tmp_path: Path, spark_alone: Callable[[], Opener], monkeypatch: pytest.MonkeyPatch
+    exported: Path, tmp_path: Path, by_spark: Callable[..., Opener], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there is no lock file, an import by Spark sees that one by deltalake has written since it read."""
     from routing.errors import StorageError
@@ -262,6 +271,6 @@ def test_two_imports_at_once_by_spark(
 
     latest = exports(tmp_path / "latest", WEDNESDAY, databases=DATABASES.replace(",5,", ",8,"))
     with pytest.raises(StorageError, match=r"somebody else has written to tables\.databases") as late:
-        import_views(spark_alone(), config, latest, progress=bring_newer)
+        import_views(by_spark(), config, latest, progress=bring_newer)
     assert late.value.exit_code == 3
     assert {row["database_id"] for row in rows_at(config.tables["databases"])} == {6, 7}
