@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from routing import config
-from routing.errors import ConfigError, ContractError
+from routing.errors import ConfigError, ContractError, EnvironmentFault
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,12 +62,16 @@ def load(options: argparse.Namespace, *overrides: str) -> config.Config:
         return config.load(options.config, given)
     from routing.config.secrets import refuse_secrets
     from routing.sessions.session import is_given, too_late
-    from routing.storage.tables import read_text
 
     # Before the address is given to Spark, which would print it.
     refuse_secrets(options.config, {}, given)
     is_own = not is_given()
-    spark = session({}, options)
+    try:
+        spark = session({}, options)
+    except EnvironmentFault as fault:
+        raise fault.because("--config", "it is behind a URI") from fault
+    from routing.storage.tables import read_text
+
     found = config.load(options.config, given, read_text(spark, options.config))
     late = too_late(spark, found.spark) if is_own else []
     if late:

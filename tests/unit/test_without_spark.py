@@ -178,6 +178,12 @@ def test_a_table_that_is_not_on_this_disk(estate: Path) -> None:
     )
 
 
+def test_a_configuration_behind_a_uri() -> None:
+    assert told("runs", "--config", "s3://bucket/job.yaml", status=2) == (
+        f"sbroute: --config is read by Spark (it is behind a URI), and {_INSTALL}\n"
+    )
+
+
 def test_neither_spark_nor_deltalake(estate: Path) -> None:
     assert told("runs", "--config", str(estate), status=2, machine=_NO_DELTALAKE) == (
         f"sbroute: output.runs is read by Spark (deltalake is not installed), and {_INSTALL}\n"
