@@ -50,14 +50,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     asked = asked or _question(options)
     leave_pandas_out()
-    from routing.analysis.explain import printed
+    from routing.analysis.explain import printing
     from routing.analysis.explain.explaining import explain, open_tables
 
     console.progress("reading")
     tables = open_tables(settings, opener(settings, options, console))
     done = explain(tables, asked, as_of=settings.resolve.as_of)
     [verdict], steps = done.verdict, done.steps.rows
-    console.result(printed.as_json(verdict, steps) if options.format == "json" else printed.as_text(steps))
+    console.result(printing.as_json(verdict, steps) if options.format == "json" else printing.as_text(steps))
     return EXIT_DONE
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain import printed
+from routing.analysis.explain import printing
 from routing.analysis.explain.asked import QuestionError
 from routing.analysis.explain.explaining import Explanation
 from tests.frames import Tables, load_cases, merged, prefixed
@@ -463,7 +463,7 @@ def test_paths_as_text(explained: Explained) -> None:
         [*(("", message) for message in ("n1", "n3", BALANCED)), *((c, m) for c, m, _ in NOTABLE)]
     )
     texts = [
-        f"# {case or 'near misses'}: {message}\n{printed.as_text(explained.paths[case, message])}"
+        f"# {case or 'near misses'}: {message}\n{printing.as_text(explained.paths[case, message])}"
         for case, message in seen
     ]
     assert_golden("explain_paths.txt", "\n\n".join(texts))

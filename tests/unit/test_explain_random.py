@@ -12,7 +12,7 @@ import pytest
 from routing.analysis.explain.asked import QuestionError
 from routing.analysis.explain.explaining import answer
 from routing.analysis.explain.judging import Asked
-from routing.analysis.explain.known import Known, concerning
+from routing.analysis.explain.known import Known, narrow_to
 from routing.analysis.explain.verdicts import RUN_ID
 from tests.reference.estates import random_estate
 from tests.reference.resolver import resolve
@@ -113,7 +113,7 @@ def test_what_concerns_a_message_is_enough() -> None:
     for number in range(10):
         rows = KnownRows(random_estate(rng, MESSAGES, f"e{number}/"))
         for row in rows.rows:
-            near = concerning(rows.columns, row)
+            near = narrow_to(rows.columns, row)
             left_out += len(rows.columns["routes"]) - len(near["routes"])
             asked = Asked(row, is_described=False)
             try:

@@ -74,10 +74,10 @@ class Candidate:
 
 def candidates(message: Message, search: Search, instance: Instance) -> list[Candidate]:
     """Every route of the searched table."""
-    held = instance.routes.get(search.leg.scope, {}).values()
+    by_service = instance.routes.get(search.leg.scope, {}).values()
     bound = Bound(message.service, search.leg.broker)
     counting = {route.name for route in search.leg.routes}
-    return [_candidate(route, bound, message.t, search, counting) for routes in held for route in routes]
+    return [_candidate(route, bound, message.t, search, counting) for routes in by_service for route in routes]
 
 
 def _candidate(route: Route, bound: Bound, t: int, search: Search, counting: set[str | None]) -> Candidate:

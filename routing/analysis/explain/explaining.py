@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from routing.analysis.explain import lines
 from routing.analysis.explain.asked import DESCRIBED_ID, Described, Question, QuestionError, Stored
 from routing.analysis.explain.judging import Asked, judge_question
-from routing.analysis.explain.known import Known, Row, concerning
+from routing.analysis.explain.known import Known, Row, narrow_to
 from routing.analysis.explain.path import path
 from routing.analysis.explain.reading import Source
 from routing.analysis.explain.verdicts import verdict_row
@@ -64,10 +64,10 @@ def explain(
         tables = open_tables(settings, opener)
     source = Source.of(tables)
     asked = _find_stored(source, question, as_of) if isinstance(question, Stored) else _describe(question)
-    near = source.near(asked.row)
+    near = source.read_near(asked.row)
     if isinstance(question, Described):
         _check_names(source, near, question)
-    return answer(asked, Known.of_columns(concerning(near, asked.row), source.chunks(asked.as_of)))
+    return answer(asked, Known.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of)))
 
 
 def open_tables(settings: Config, opener: Opener) -> dict[str, Table]:
@@ -85,7 +85,7 @@ def answer(asked: Asked, known: Known) -> Explanation:
 
 def _find_stored(source: Source, question: Stored, as_of: datetime | None) -> Asked:
     """The one message that a question means. Raises QuestionError."""
-    rows = source.stored(question)
+    rows = source.find_stored(question)
     if not rows:
         raise QuestionError.unknown_message(question.message_id, question.instance_name)
     names = sorted({str(row["instance_name"]) for row in rows})

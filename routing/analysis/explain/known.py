@@ -69,7 +69,7 @@ def _dialog_of(row: Row) -> Dialog:
     return Dialog(text.broker_id(far), text.broker_id(acknowledged), row["acknowledged_at"], row["lifetime"])
 
 
-def concerning(tables: Mapping[str, Columns], row: Row) -> dict[str, Columns]:
+def narrow_to(tables: Mapping[str, Columns], row: Row) -> dict[str, Columns]:
     """The columns of an instance without the routes and services that a message can have nothing to do with.
 
     Routes are told where the message may search, and decide other messages for its service wherever they name it,

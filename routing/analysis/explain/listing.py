@@ -66,8 +66,8 @@ def id_lines(judged: Judged, search: Search) -> list[Line]:
 def request_lines(judged: Judged, search: Search, step: int) -> list[Line]:
     """The newest requests for the service in this scope, not the message's own; at most `SHOWN`."""
     message = judged.message
-    known = judged.requests.of(search.leg.scope, message.service).all()
-    others = [request for request in known if not request.is_of(message.t, message.message_id)]
+    requests = judged.requests.of(search.leg.scope, message.service).all()
+    others = [request for request in requests if not request.is_of(message.t, message.message_id)]
     others.sort(key=lambda request: (request.requested_at, request.message_id), reverse=True)
     return [
         line(

@@ -133,8 +133,8 @@ def _step(step: MatchingStep, search: Search) -> str:
 def _tier_lines(search: Search) -> list[Line]:
     """The tiers that have routes, and which was used (section 3); a route that a rule implies is in none."""
     lines = []
-    for tier, held, finding in search.tiers():
-        names = [route.name for route in held if not route.is_implied]
+    for tier, routes, finding in search.tiers():
+        names = [route.name for route in routes if not route.is_implied]
         if names:
             why = tier.why_not(search.leg.situation) if finding == "NOT_USABLE" else None
             reason = None if why is None else str(why)

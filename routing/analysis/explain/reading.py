@@ -57,7 +57,7 @@ class Source:
         check_given(given)
         return cls({key: _in_shape(given[key], key) for key in INPUTS if key in given})
 
-    def stored(self, question: Stored) -> list[Row]:
+    def find_stored(self, question: Stored) -> list[Row]:
         """The messages that a question may mean, of some instances at most."""
         only = {"message_id": [question.message_id]}
         if question.instance_name is not None:
@@ -69,7 +69,7 @@ class Source:
         """All instances that are listed."""
         return list(columns_of(self.tables["instances"], "instances").values["instance_name"])
 
-    def near(self, row: Row) -> dict[str, Columns]:
+    def read_near(self, row: Row) -> dict[str, Columns]:
         """The configuration and the requests of a message's instance, and the dialogs of its conversation.
 
         Raises InputError where one of these rows is at fault.
@@ -89,7 +89,7 @@ class Source:
     def chunks(self, as_of: int | None) -> Chunks:
         """The messages of an instance for a service, with their dialogs; ``as_of`` as in `known.message_of`."""
 
-        def found(instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
+        def read_parts(instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
             here, messages = {"instance_name": [instance]}, self.tables["messages"]
             only = {**here, "to_service_name": [service]}
             for part in way_of(messages).in_parts(messages, only, as_of, self._sizes()):
@@ -100,7 +100,7 @@ class Source:
                     chunk["dialogs"] = way_of(dialogs).dialogs_of(dialogs, wanted, here)
                 yield chunk
 
-        return found
+        return read_parts
 
     def _sizes(self) -> Iterator[int]:
         size = self.first_part

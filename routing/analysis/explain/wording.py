@@ -82,17 +82,17 @@ def sentence(line: Line) -> str:
     return _SENTENCES[line["item"]](line)
 
 
-def named(value: object) -> str:
+def quote_name(value: object) -> str:
     """A name from the data: in quotes, so that blanks show, and printable."""
     return f"'{printable(str(value))}'"
 
 
 def _message(line: Line) -> str:
-    kind = "message " + named(line["name"]) if line["finding"] == "STORED" else "a message"
+    kind = "message " + quote_name(line["name"]) if line["finding"] == "STORED" else "a message"
     sender = line["database_name"]
-    came = "that arrived over the network" if sender is None else f"sent from {named(sender)}"
+    came = "that arrived over the network" if sender is None else f"sent from {quote_name(sender)}"
     who = "initiator" if line["reason"] == "INITIATOR" else "target"
-    return f"{kind} {came} by the dialog's {who} to service {named(line['service_name'])}"
+    return f"{kind} {came} by the dialog's {who} to service {quote_name(line['service_name'])}"
 
 
 def _time(line: Line) -> str:
@@ -114,11 +114,11 @@ def _broker_instance(line: Line) -> str:
     }.get(line["finding"])
     if source is None:
         source = f"acknowledgement of the dialog at {moment(line['at'])}"
-    return f"bound to broker instance {named(line['broker_instance'])}, {source}"
+    return f"bound to broker instance {quote_name(line['broker_instance'])}, {source}"
 
 
 def _acknowledgement(line: Line) -> str:
-    which = named(line["broker_instance"])
+    which = quote_name(line["broker_instance"])
     return f"the dialog was acknowledged by {which} only at {moment(line['at'])}: not yet at this time"
 
 
@@ -127,9 +127,10 @@ def _dialog(line: Line) -> str:
 
 
 def _scope(line: Line) -> str:
-    where = f"the routes of {named(line['database_name'])}"
+    where = f"the routes of {quote_name(line['database_name'])}"
     if line["finding"] == "CAME_BACK":
-        return f"{named(line['address'])} is this very instance: {where} are searched, as for an arriving message"
+        came = f"{quote_name(line['address'])} is this very instance"
+        return f"{came}: {where} are searched, as for an arriving message"
     why = (
         "the message was sent from it"
         if line["finding"] == "SENT_HERE"
@@ -140,20 +141,20 @@ def _scope(line: Line) -> str:
 
 def _reply(line: Line) -> str:
     if line["finding"] == "MATCHED":
-        whose = named(line["broker_instance"])
+        whose = quote_name(line["broker_instance"])
         return f"step 0, a reply from outside: yes, {whose} is a database here; no routes are searched"
     why = {
         "SENT_BY_INITIATOR": "sent by the initiator",
         "OPEN": "bound to no broker instance",
-        "NOT_HERE": f"no database here has the id {named(line['broker_instance'])}",
+        "NOT_HERE": f"no database here has the id {quote_name(line['broker_instance'])}",
     }[line["finding"]]
     return f"step 0, a reply from outside: no, {why}"
 
 
 def _broker(line: Line) -> str:
     if line["finding"] == "ENABLED":
-        return f"the broker of {named(line['database_name'])} is on"
-    return f"the broker of {named(line['database_name'])} is off: its routes are not searched"
+        return f"the broker of {quote_name(line['database_name'])} is on"
+    return f"the broker of {quote_name(line['database_name'])} is off: its routes are not searched"
 
 
 def _step(line: Line) -> str:
@@ -182,13 +183,13 @@ def _step(line: Line) -> str:
 def _route(line: Line) -> str:
     parts = []
     if line["service_name"] is not None:
-        parts.append(f"service {named(line['service_name'])}")
+        parts.append(f"service {quote_name(line['service_name'])}")
     if line["broker_instance"] is not None:
-        parts.append(f"broker instance {named(line['broker_instance'])}")
-    parts.append(f"address {named(line['address'])}")
+        parts.append(f"broker instance {quote_name(line['broker_instance'])}")
+    parts.append(f"address {quote_name(line['address'])}")
     if line["mirror_address"] is not None:
-        parts.append(f"mirror {named(line['mirror_address'])}")
-    return f"route {named(line['name'])} ({', '.join(parts)}): {_route_finding(line)}"
+        parts.append(f"mirror {quote_name(line['mirror_address'])}")
+    return f"route {quote_name(line['name'])} ({', '.join(parts)}): {_route_finding(line)}"
 
 
 def _route_finding(line: Line) -> str:
@@ -222,7 +223,7 @@ def _other_routes(line: Line) -> str:
 
 def _id(line: Line) -> str:
     whose = {"PICKED": "this dialog", "OTHER": "another dialog may get it", "POSSIBLE": "a dialog may get it"}
-    return f"broker instance {named(line['broker_instance'])}, {whose[line['finding']]}: {_end(line)}"
+    return f"broker instance {quote_name(line['broker_instance'])}, {whose[line['finding']]}: {_end(line)}"
 
 
 def _other_ids(line: Line) -> str:
@@ -230,14 +231,14 @@ def _other_ids(line: Line) -> str:
 
 
 def _request(line: Line) -> str:
-    since = f"asked for at {moment(line['valid_from'])} by message {named(line['name'])}"
+    since = f"asked for at {moment(line['valid_from'])} by message {quote_name(line['name'])}"
     return f"a route was {since}, " + (
         "and that request has no end yet" if line["finding"] == "OPEN" else f"ended at {moment(line['valid_to'])}"
     )
 
 
 def _tier(line: Line) -> str:
-    names = ", ".join(named(name) for name in line["routes"])
+    names = ", ".join(quote_name(name) for name in line["routes"])
     more = line["count"] - len(line["routes"])
     names += f" and {more:,} more" if more else ""
     answer = {"USED": "used", "NOT_REACHED": "not reached"}.get(line["finding"])
@@ -247,23 +248,25 @@ def _tier(line: Line) -> str:
 
 
 def _location(line: Line) -> str:
-    whose = "" if line["broker_instance"] is None else f" with broker instance {named(line['broker_instance'])}"
+    whose = (
+        "" if line["broker_instance"] is None else f" with broker instance {quote_name(line['broker_instance'])}"
+    )
     if line["finding"] == "LOCATED":
-        return f"located in database {named(line['database_name'])}"
-    held = f"{line['count']} of its databases hold it" if line["count"] else "none of its databases holds it"
-    what = f"service {named(line['service_name'])}{whose}"
-    return f"not located in this instance: {what}; {held} ({line['reason']})"
+        return f"located in database {quote_name(line['database_name'])}"
+    holders = f"{line['count']} of its databases hold it" if line["count"] else "none of its databases holds it"
+    what = f"service {quote_name(line['service_name'])}{whose}"
+    return f"not located in this instance: {what}; {holders} ({line['reason']})"
 
 
 def _database(line: Line) -> str:
-    broker = "no broker id" if line["broker_instance"] is None else f"id {named(line['broker_instance'])}"
+    broker = "no broker id" if line["broker_instance"] is None else f"id {quote_name(line['broker_instance'])}"
     why = {
         "LOCATED": "the destination",
         "OTHER_BROKER_INSTANCE": "not the broker instance asked for",
         "DISABLED": "its broker is off",
         "NOT_FIRST": "could take it too, but another comes first (D5)",
     }[line["finding"]]
-    return f"database {named(line['name'])} holds the service ({broker}): {why}"
+    return f"database {quote_name(line['name'])} holds the service ({broker}): {why}"
 
 
 def _forwarding(line: Line) -> str:
@@ -277,7 +280,7 @@ def _hops(line: Line) -> str:
 
 
 def _own_address(line: Line) -> str:
-    what = f"{named(line['address'])} of route {named(line['name'])} is an address of this very instance"
+    what = f"{quote_name(line['address'])} of route {quote_name(line['name'])} is an address of this very instance"
     return f"{what}: a loop" if line["finding"] == "LOOP" else f"{what}: the message comes back"
 
 
@@ -294,13 +297,13 @@ def _end(line: Line) -> str:
     end = f"{line['outcome']}, {line['reason']}"
     goes_on = line["outcome"] not in (Outcome.DELAYED, Outcome.DROPPED)
     if line["database_name"] is not None:
-        end += f": database {named(line['database_name'])}"
+        end += f": database {quote_name(line['database_name'])}"
     elif line["address"] is not None and line["outcome"] != Outcome.DELIVERED:
-        end += f": {named(line['address'])}"
-        end += "" if line["mirror_address"] is None else f" and its mirror {named(line['mirror_address'])}"
+        end += f": {quote_name(line['address'])}"
+        end += "" if line["mirror_address"] is None else f" and its mirror {quote_name(line['mirror_address'])}"
     elif goes_on:
         end += ", where to depends on the dialog: see step 3"
-    return end if line["name"] is None else f"{end}, route {named(line['name'])}"
+    return end if line["name"] is None else f"{end}, route {quote_name(line['name'])}"
 
 
 _SENTENCES: dict[str, Callable[[Line], str]] = {

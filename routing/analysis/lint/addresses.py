@@ -39,12 +39,12 @@ Check = Callable[[RouteRow, Surroundings], "Found | None"]
 
 def route_rows(estate: Estate) -> Iterator[Found]:
     """SBR001 to SBR009, SBR011, SBR015, SBR016, SBR029 to SBR032, SBR036, SBR037."""
-    known = _surroundings(estate)
+    around = _surroundings(estate)
     for row in _rows(estate):
         found = [check(row) for check in refused.CHECKS]
-        found += [check(row, known) for check in CHECKS]
+        found += [check(row, around) for check in CHECKS]
         if row.is_current:
-            found += [check(row, known) for check in OF_CURRENT]
+            found += [check(row, around) for check in OF_CURRENT]
         yield from (one for one in found if one is not None)
 
 
@@ -72,94 +72,96 @@ def _rows(estate: Estate) -> Iterator[RouteRow]:
         yield RouteRow((instance, database), route, options, valid_to, lifetime, is_current, estate.now)
 
 
-def near_miss(row: RouteRow, known: Surroundings) -> Found | None:
+def near_miss(row: RouteRow, around: Surroundings) -> Found | None:
     """SBR016: nobody holds the service, but one whose name differs in case, blanks around or a slash after."""
     service = row.route.service
-    nearly = None if service is None else known.nearly.get(text.comparable_address(service))
+    nearly = None if service is None else around.nearly.get(text.comparable_address(service))
     if nearly is None or service in nearly:
         return None
-    return row.found("SBR016", "no database holds '%s', but there is '%s'", service, list_names(nearly))
+    return row.finding("SBR016", "no database holds '%s', but there is '%s'", service, list_names(nearly))
 
 
-def expired(row: RouteRow, known: Surroundings) -> Found | None:
+def expired_route(row: RouteRow, around: Surroundings) -> Found | None:
     """SBR029: the lifetime of the current version is over; a version that another one replaced is history."""
     is_last = row.valid_to is None or row.now < row.valid_to
     if row.lifetime is None or not is_last or row.now < row.lifetime:
         return None
-    return row.found("SBR029", "it expired at %s", utc(row.lifetime))
+    return row.finding("SBR029", "it expired at %s", utc(row.lifetime))
 
 
-def expires_soon(row: RouteRow, known: Surroundings) -> Found | None:
+def expires_soon(row: RouteRow, around: Surroundings) -> Found | None:
     """SBR030: the lifetime ends within the days asked for, and not because a version ends before."""
     if row.lifetime is None or (row.valid_to is not None and row.valid_to <= row.lifetime):
         return None
-    if row.lifetime > row.now + known.estate.days * _DAY:
+    if row.lifetime > row.now + around.estate.days * _DAY:
         return None
-    return row.found("SBR030", "it expires at %s", utc(row.lifetime))
+    return row.finding("SBR030", "it expires at %s", utc(row.lifetime))
 
 
-def pinned_to_nobody(row: RouteRow, known: Surroundings) -> Found | None:
+def pinned_to_nobody(row: RouteRow, around: Surroundings) -> Found | None:
     """SBR015: the place is known, forwards nothing, and none of its databases has the id.
 
     A place that is not in the tables may host any id, and a forwarder may know the way: both are left alone.
     """
-    route, here = row.route, known.instance(row)
+    route, here = row.route, around.instance(row)
     if route.service is None or route.broker is None or route.mirror_address is not None:
         return None
     if is_local(route):
         places: tuple[Instance, ...] = () if here is None else (here,)
     else:
-        places = known.estate.places.get(route.compared or "", ())
+        places = around.estate.places.get(route.compared or "", ())
         if any(place.is_forwarding for place in places):
             return None
     if not places or any(route.broker in place.brokers for place in places):
         return None
     where = list_names(place.name for place in places)
-    return row.found("SBR015", "no database of %s has broker id %s", where, route.broker)
+    return row.finding("SBR015", "no database of %s has broker id %s", where, route.broker)
 
 
-def no_port(row: RouteRow, known: Surroundings) -> Found | None:
+def no_port(row: RouteRow, around: Surroundings) -> Found | None:
     """SBR031: a tcp address, or a mirror's, names no port."""
     for address in (row.route.address, row.route.mirror_address):
         if text.is_tcp(address) and text.port(address) is None:
-            return row.found("SBR031", "address '%s' names no port", address)
+            return row.finding("SBR031", "address '%s' names no port", address)
     return None
 
 
-def other_port(row: RouteRow, known: Surroundings) -> Found | None:
+def other_port(row: RouteRow, around: Surroundings) -> Found | None:
     """SBR032: the host is known, and its endpoint listens elsewhere."""
     host, port = text.host(row.route.address), text.port(row.route.address)
     if host is None or port is None:
         return None
     if host in LOOPBACK_HOSTS:
-        here = known.instance(row)
+        here = around.instance(row)
         own = () if here is None else here.own_addresses
         ports = {own_port for own_port in map(text.port, own) if own_port is not None}
     else:
-        ports = known.ports.get(host, set())
+        ports = around.ports.get(host, set())
     if not ports or port in ports:
         return None
-    return row.found("SBR032", "address '%s', but the endpoint's port is %s", row.route.address, list_names(ports))
+    return row.finding(
+        "SBR032", "address '%s', but the endpoint's port is %s", row.route.address, list_names(ports)
+    )
 
 
-def local_catch_all(row: RouteRow, known: Surroundings) -> Found | None:
+def local_catch_all(row: RouteRow, around: Surroundings) -> Found | None:
     """SBR036: what arrives for any service of the instance is accepted."""
     if row.place[1] != MSDB or not catches_all(row.route):
         return None
-    return row.found("SBR036", "whatever arrives for a service of this instance is accepted")
+    return row.finding("SBR036", "whatever arrives for a service of this instance is accepted")
 
 
-def own_address(row: RouteRow, known: Surroundings) -> Found | None:
+def own_address(row: RouteRow, around: Surroundings) -> Found | None:
     """SBR037: the message comes back as if from the network, and in msdb is a loop."""
-    here = known.instance(row)
+    here = around.instance(row)
     if here is None or row.route.compared not in here.own_addresses:
         return None
     in_msdb = row.place[1] == MSDB
     what = "what arrives is dropped as a loop" if in_msdb else "msdb's routes decide, as for arrivals"
-    return row.found("SBR037", "address '%s' is this instance's own: %s", row.route.address, what)
+    return row.finding("SBR037", "address '%s' is this instance's own: %s", row.route.address, what)
 
 
-CHECKS: tuple[Check, ...] = (expired,)
+CHECKS: tuple[Check, ...] = (expired_route,)
 # Of a version that is in force or will be.
 OF_CURRENT: tuple[Check, ...] = (
     *(near_miss, expires_soon, pinned_to_nobody, no_port, other_port, local_catch_all, own_address),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from routing.analysis.lint.finding import Found, found, list_names
+from routing.analysis.lint.finding import Found, finding, list_names
 from routing.analysis.lint.probing import Answers, By, Verdict
 from routing.rules.deciding import Leg
 from routing.terms import ERROR_NUMBERS, MatchingStep, Outcome, Reason
@@ -26,12 +26,12 @@ def answers(given: Answers) -> Iterator[Found]:
             # The route of msdb leads on, and the instance does not forward.
             if leg.end.reason is Reason.FORWARDING_DISABLED:
                 said = "what arrives for it is dropped: forwarding is off"
-                yield found("SBR025", verdict.place, leg.route_name, said)
+                yield finding("SBR025", verdict.place, leg.route_name, said)
     for verdict in given.asking:
         # Step 4 comes before a LOCAL route for any service.
         if any(leg.asks for leg in verdict.legs):
             said = "an open message for it opens a route request, though the service is in this instance"
-            yield found("SBR033", verdict.place, verdict.asked.service, said)
+            yield finding("SBR033", verdict.place, verdict.asked.service, said)
 
 
 def routed_here(verdict: Verdict, leg: Leg, by: By) -> Iterator[Found]:
@@ -41,19 +41,21 @@ def routed_here(verdict: Verdict, leg: Leg, by: By) -> Iterator[Found]:
         return
     if leg.step is MatchingStep.NO_MATCH:
         said = "route %s of %s leads here, and no route of msdb matches"
-        yield found("SBR021", place, service, said, by.name, by.sender)
+        yield finding("SBR021", place, service, said, by.name, by.sender)
     elif reason in _NOT_HERE:
         said = "route %s of %s leads here, and is dropped here: %s"
-        yield found("SBR022", place, service, said, by.name, by.sender, str(reason), number=ERROR_NUMBERS[reason])
+        yield finding(
+            "SBR022", place, service, said, by.name, by.sender, str(reason), number=ERROR_NUMBERS[reason]
+        )
 
 
 def arrives_open(verdict: Verdict, leg: Leg) -> Iterator[Found]:
     """SBR023, SBR024: only a LOCAL route for any service delivers it; nothing matches, and nobody leads here."""
     place, service = verdict.place, verdict.asked.service
     if leg.step is MatchingStep.ANY_SERVICE and leg.end.outcome is Outcome.DELIVERED:
-        yield found("SBR023", place, service, "what arrives for it matches only route %s", leg.route_name)
+        yield finding("SBR023", place, service, "what arrives for it matches only route %s", leg.route_name)
     if leg.step is MatchingStep.NO_MATCH and verdict.by is None:
-        yield found("SBR024", place, service, "what arrives for it matches no route of msdb")
+        yield finding("SBR024", place, service, "what arrives for it matches no route of msdb")
 
 
 def no_return(given: Answers) -> Iterator[Found]:
@@ -72,4 +74,4 @@ def no_return(given: Answers) -> Iterator[Found]:
             reason = min((leg.end.reason for leg in legs), key=str)
             said = "%s sends here, and no route leads back to %s: %s"
             values = (".".join(sender), list_names(services), str(reason))
-            yield found("SBR020", place, min(services), said, *values, number=ERROR_NUMBERS.get(reason))
+            yield finding("SBR020", place, min(services), said, *values, number=ERROR_NUMBERS.get(reason))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found, found, list_names
+from routing.analysis.lint.finding import Found, finding, list_names
 from routing.rules.estate import Route
 from routing.rules.matching import Bound, step_of
 from routing.terms import MatchingStep
 
 
-def unbalanced(estate: Estate) -> Iterator[Found]:
+def unbalanced_routes(estate: Estate) -> Iterator[Found]:
     """SBR017: an open message's search ends with a route without broker id, before several ids are balanced.
 
     One finding for each such route.
     """
     grouped: dict[tuple[str, str, str], dict[MatchingStep, list[Route]]] = {}
-    for instance, database, route in estate.live:
+    for instance, database, route in estate.live_routes:
         if route.service is not None:
             step = step_of(Bound(route.service, None), route)
             if step is not None:
@@ -29,4 +29,4 @@ def unbalanced(estate: Estate) -> Iterator[Found]:
             never = list_names(route.name or "" for route in balanced)
             for route in by_step.get(MatchingStep.SERVICE, []):
                 said = "open dialogs to '%s' take it and never %s"
-                yield found("SBR017", (instance, database), route.name, said, service, never)
+                yield finding("SBR017", (instance, database), route.name, said, service, never)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found, found
+from routing.analysis.lint.finding import Found, finding
 from routing.storage import faults
 from routing.storage.columns import Columns
 from routing.terms import LOCAL_ADDRESS
@@ -25,4 +25,4 @@ def refused_rows(estate: Estate) -> Iterator[Found]:
     for table, row_key, fault in faults.findings({**estate.tables, "routes": Columns({**routes, **good})}):
         # The first part of every key is the instance.
         instance = row_key.partition(", ")[0]
-        yield found("SBR010", (instance, None), row_key, "table %s: %s", table, fault)
+        yield finding("SBR010", (instance, None), row_key, "table %s: %s", table, fault)

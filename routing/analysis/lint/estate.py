@@ -54,7 +54,7 @@ class Estate:
     days: int
 
     @cached_property
-    def live(self) -> tuple[LiveRoute, ...]:
+    def live_routes(self) -> tuple[LiveRoute, ...]:
         """The routes in force."""
         return tuple(
             LiveRoute(instance.name, database, route)

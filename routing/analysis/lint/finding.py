@@ -25,7 +25,7 @@ class Found(NamedTuple):
     error_number: int | None
 
 
-def found(
+def finding(
     code: str, place: Place, thing: str | None, sentence: str, *values: str | None, number: int | None = None
 ) -> Found:
     """The maker of all findings.

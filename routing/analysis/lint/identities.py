@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate, is_users
-from routing.analysis.lint.finding import Found, found, list_names
+from routing.analysis.lint.finding import Found, finding, list_names
 from routing.analysis.lint.refused import catches_all
 from routing.rules import text
 from routing.terms import MSDB
@@ -25,25 +25,27 @@ def broker_ids(estate: Estate) -> Iterator[Found]:
     for broker, by_instance in found_in.items():
         for instance, names in by_instance.items():
             if len(names) > 1:
-                yield found("SBR012", (instance, None), broker, said, list_names(names))
+                yield finding("SBR012", (instance, None), broker, said, list_names(names))
         if len(by_instance) > 1:
             # Between instances the first database by name speaks for each.
             places = sorted((instance, min(names)) for instance, names in by_instance.items())
             code = "SBR014" if len({name for _, name in places}) == 1 else "SBR013"
-            yield found(code, places[0], broker, said, list_names(map(".".join, places)))
+            yield finding(code, places[0], broker, said, list_names(map(".".join, places)))
 
 
 def disabled_brokers(estate: Estate) -> Iterator[Found]:
     """SBR034, SBR035: a database that cannot send or receive, though it has services or routes to do so."""
-    in_use = {(instance, database) for instance, database, route in estate.live if not catches_all(route)}
-    held = estate.tables["services"].rows("instance_name", "database_name", "name")
-    in_use |= {(instance, database) for instance, database, name in held if name is not None and is_users(name)}
+    in_use = {(instance, database) for instance, database, route in estate.live_routes if not catches_all(route)}
+    services = estate.tables["services"].rows("instance_name", "database_name", "name")
+    in_use |= {
+        (instance, database) for instance, database, name in services if name is not None and is_users(name)
+    }
     columns = ("instance_name", "name", "is_broker_enabled")
     for instance, name, is_enabled in estate.tables["databases"].rows(*columns):
         if is_enabled is False and name == MSDB:
-            yield found("SBR035", (instance, name), name, "messages from the network are delayed")
+            yield finding("SBR035", (instance, name), name, "messages from the network are delayed")
         elif is_enabled is False and (instance, name) in in_use:
-            yield found("SBR034", (instance, name), name, "its services and routes do nothing")
+            yield finding("SBR034", (instance, name), name, "its services and routes do nothing")
 
 
 def doubled_services(estate: Estate) -> Iterator[Found]:
@@ -53,4 +55,4 @@ def doubled_services(estate: Estate) -> Iterator[Found]:
             names = {database.name for database in instance.holders_of(service)}
             if len(names) > 1:
                 said = "databases %s hold the service"
-                yield found("SBR019", (instance.name, None), service, said, list_names(names))
+                yield finding("SBR019", (instance.name, None), service, said, list_names(names))

@@ -57,7 +57,7 @@ def lint(
     changed = [] if resolved is None else changed_picks(resolved)
     with _no_search_for_cycles():
         estate = estate_of(columns, moment, expiring_within_days)
-        every = registry.all_found(registry.Evidence(estate, answers_of(estate), used, changed))
+        every = registry.find_all(registry.Evidence(estate, answers_of(estate), used, changed))
     suppressed = {one for one in every if any(_covers(part, one) for part in suppress)}
     return Lint(
         findings=_rows(every - suppressed),
@@ -93,6 +93,6 @@ def _rows(found: Iterable[Found]) -> Rows:
 
 
 def _full(one: Found) -> dict[str, Any]:
-    known = BY_CODE[one.code]
-    values = {**one._asdict(), "severity": str(known.severity), "advice": known.advice}
+    kind = BY_CODE[one.code]
+    values = {**one._asdict(), "severity": str(kind.severity), "advice": kind.advice}
     return {name: values[name] for name in FINDINGS.names}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found, found, list_names
+from routing.analysis.lint.finding import Found, finding, list_names
 from routing.analysis.lint.probing import Answers, addresses_of
 from routing.rules import text
 from routing.rules.deciding import UNNAMED
@@ -46,7 +46,7 @@ def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[F
     instances = sorted({here for here, _ in circles})
     if not set(asked).isdisjoint(instances):
         said = "messages for it go round between %s"
-        yield found("SBR026", (instances[0], MSDB), service, said, list_names(instances))
+        yield finding("SBR026", (instances[0], MSDB), service, said, list_names(instances))
 
 
 def _ways(estate: Estate, given: Answers) -> tuple[dict[str, Ways], Ways]:
@@ -57,9 +57,9 @@ def _ways(estate: Estate, given: Answers) -> tuple[dict[str, Ways], Ways]:
     for verdict in given.arriving:
         here, _, service, broker = verdict.asked
         own = names[here]
-        known = ways.setdefault(service, {}) if service is not None and service in own.services else rest
+        of_service = ways.setdefault(service, {}) if service is not None and service in own.services else rest
         bound = broker if broker is None or broker in own.brokers else UNNAMED
-        targets = known.setdefault(bound, {}).setdefault(here, set())
+        targets = of_service.setdefault(bound, {}).setdefault(here, set())
         for leg in verdict.legs:
             if leg.end.outcome is Outcome.FORWARDED:
                 addresses = addresses_of(leg, service)

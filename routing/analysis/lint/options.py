@@ -78,13 +78,11 @@ def _suppression(value: object, name: str, faults: list[str]) -> Suppression:
     return Suppression(**texts)
 
 
-def _mapping(value: object, name: str, known: tuple[str, ...], faults: list[str]) -> Mapping[str, Any]:
+def _mapping(value: object, name: str, keys: tuple[str, ...], faults: list[str]) -> Mapping[str, Any]:
     if value is None and name == "lint":
         return {}
     if not isinstance(value, Mapping):
         faults.append(f"{name} must be a mapping")
         return {}
-    faults.extend(
-        unknown_key(f"{name}.{key}", [f"{name}.{k}" for k in known]) for key in value if key not in known
-    )
+    faults.extend(unknown_key(f"{name}.{key}", [f"{name}.{k}" for k in keys]) for key in value if key not in keys)
     return value

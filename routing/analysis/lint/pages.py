@@ -11,8 +11,8 @@ from routing.errors import ContractError
 
 def page(code: str) -> str:
     """The page of a code, in any case. Raises ContractError where there is no such code."""
-    known = code.upper()
-    fault = check_code(known)
+    wanted = code.upper()
+    fault = check_code(wanted)
     if fault:
         raise ContractError(fault, "sbroute lint --explain CODE")
-    return (resources.files("routing.analysis.lint") / "pages" / f"{BY_CODE[known].code}.md").read_text("utf-8")
+    return (resources.files("routing.analysis.lint") / "pages" / f"{BY_CODE[wanted].code}.md").read_text("utf-8")

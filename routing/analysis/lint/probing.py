@@ -121,7 +121,7 @@ def addresses_of(leg: Leg, service: str | None) -> set[str]:
 def _by_what_they_say(estate: Estate) -> dict[Said, list[Route]]:
     """The routes in force that match in any step, of instances that the tables list."""
     said: dict[Said, list[Route]] = {}
-    for instance, database, route in estate.live:
+    for instance, database, route in estate.live_routes:
         bound = matching.Bound(route.service, route.broker)
         if instance in estate.listed and matching.step_of(bound, route) is not None:
             said.setdefault(Said(instance, database, route.service, route.broker), []).append(route)
@@ -151,7 +151,7 @@ def _sender(database: str) -> str | None:
 
 def _named_routes(estate: Estate) -> Iterator[LiveRoute]:
     """Routes to other places, by service name."""
-    return (live for live in estate.live if is_network(live.route) and live.route.service is not None)
+    return (live for live in estate.live_routes if is_network(live.route) and live.route.service is not None)
 
 
 def _leading(estate: Estate) -> Iterator[tuple[LiveRoute, str]]:
@@ -181,7 +181,7 @@ def _for_asking(estate: Estate) -> Iterator[Verdict]:
     """The services of an instance, asked in each scope that has a BrokerConfiguration route."""
     scopes = {
         (live.instance, live.database): None
-        for live in estate.live
+        for live in estate.live_routes
         if live.route.service == BROKER_CONFIGURATION_SERVICE and live.instance in estate.listed
     }
     for name, database in scopes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from routing.analysis.lint.finding import Found, Place, found, utc
+from routing.analysis.lint.finding import Found, Place, finding, utc
 from routing.rules import matching
 from routing.rules.choosing import is_local, is_transport
 from routing.rules.estate import Kind, Route, kind_of
@@ -31,9 +31,9 @@ class RouteRow(NamedTuple):
     is_current: bool
     now: int
 
-    def found(self, code: str, sentence: str, *values: str | None) -> Found:
+    def finding(self, code: str, sentence: str, *values: str | None) -> Found:
         """A finding on this route."""
-        return found(code, self.place, self.route.name, sentence, *values)
+        return finding(code, self.place, self.route.name, sentence, *values)
 
 
 Check = Callable[[RouteRow], "Found | None"]
@@ -44,7 +44,7 @@ def empty_option(row: RouteRow) -> Found | None:
     if "" not in row.options:
         return None
     empty = [name for name, value in zip(OPTIONS, row.options, strict=True) if value == ""]
-    return row.found("SBR001", "%s is empty text", " and ".join(empty))
+    return row.finding("SBR001", "%s is empty text", " and ".join(empty))
 
 
 def too_long(row: RouteRow) -> Found | None:
@@ -55,7 +55,7 @@ def too_long(row: RouteRow) -> Found | None:
         # A character is two units at most.
         if value and 2 * len(value) > longest and len(value.encode("utf-16-le", "surrogatepass")) > 2 * longest
     ]
-    return row.found("SBR002", "%s", " and ".join(long)) if long else None
+    return row.finding("SBR002", "%s", " and ".join(long)) if long else None
 
 
 def mirror_alone(row: RouteRow) -> Found | None:
@@ -64,14 +64,14 @@ def mirror_alone(row: RouteRow) -> Found | None:
     missing = [name for name, value in given.items() if value is None]
     if row.route.mirror_address is None or not missing:
         return None
-    return row.found("SBR003", "the mirror address stands without %s", " and ".join(missing))
+    return row.finding("SBR003", "the mirror address stands without %s", " and ".join(missing))
 
 
 def broker_alone(row: RouteRow) -> Found | None:
     """SBR004: matches in no step (D3)."""
     if row.route.broker is None or row.route.service is not None:
         return None
-    return row.found("SBR004", "broker instance %s stands without a service name", row.route.broker)
+    return row.finding("SBR004", "broker instance %s stands without a service name", row.route.broker)
 
 
 def mirror_beside_keyword(row: RouteRow) -> Found | None:
@@ -79,7 +79,7 @@ def mirror_beside_keyword(row: RouteRow) -> Found | None:
     mirror = row.route.mirror_address
     if mirror is None or not (_is_keyword(row.route.kind) or _is_keyword(kind_of(mirror))):
         return None
-    return row.found("SBR005", "mirror address '%s' stands beside address '%s'", mirror, row.route.address)
+    return row.finding("SBR005", "mirror address '%s' stands beside address '%s'", mirror, row.route.address)
 
 
 def _is_keyword(kind: Kind | None) -> bool:
@@ -95,14 +95,14 @@ def bad_address(row: RouteRow) -> Found | None:
         wrong = f"mirror address '{mirror}'"
     else:
         return None
-    return row.found("SBR006", "%s is no valid address", wrong)
+    return row.finding("SBR006", "%s is no valid address", wrong)
 
 
 def transport_with_service(row: RouteRow) -> Found | None:
     """SBR007: TRANSPORT reads the address from any service's name."""
     if not is_transport(row.route) or row.route.service is None:
         return None
-    return row.found("SBR007", "address TRANSPORT stands with service name '%s'", row.route.service)
+    return row.finding("SBR007", "address TRANSPORT stands with service name '%s'", row.route.service)
 
 
 def lifetime_range(row: RouteRow) -> Found | None:
@@ -117,14 +117,14 @@ def lifetime_range(row: RouteRow) -> Found | None:
         why = "more than 2147483647 seconds ahead"
     else:
         return None
-    return row.found("SBR008", "lifetime %s is %s", utc(lifetime), why)
+    return row.finding("SBR008", "lifetime %s is %s", utc(lifetime), why)
 
 
 def mirror_is_address(row: RouteRow) -> Found | None:
     """SBR009: one server is no mirror of itself."""
     if row.route.mirror_address is None or row.route.compared_mirror != row.route.compared:
         return None
-    return row.found("SBR009", "address and mirror address are both '%s'", row.route.address)
+    return row.finding("SBR009", "address and mirror address are both '%s'", row.route.address)
 
 
 _REQUEST = matching.Bound(None, None)
@@ -135,7 +135,7 @@ def configuration_with_broker(row: RouteRow) -> Found | None:
     """SBR011: a request for a route carries no broker id."""
     if row.route.broker is None or not matching.route_request(_REQUEST, row.route):
         return None
-    return row.found("SBR011", "the BrokerConfiguration route has broker instance %s", row.route.broker)
+    return row.finding("SBR011", "the BrokerConfiguration route has broker instance %s", row.route.broker)
 
 
 def catches_all(route: Route) -> bool:

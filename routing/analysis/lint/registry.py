@@ -31,20 +31,20 @@ FAMILIES: dict[str, Callable[[Evidence], Iterable[Found]]] = {
     "broker ids": lambda given: identities.broker_ids(given.estate),
     "disabled brokers": lambda given: identities.disabled_brokers(given.estate),
     "doubled services": lambda given: identities.doubled_services(given.estate),
-    "balancing": lambda given: balancing.unbalanced(given.estate),
+    "balancing": lambda given: balancing.unbalanced_routes(given.estate),
     "answers": lambda given: answers.answers(given.answers),
     "returns": lambda given: answers.no_return(given.answers),
     "open routes": lambda given: shadows.open_to_several(given.estate, given.answers),
-    "shadowed routes": lambda given: shadows.shadowed(given.estate, given.answers),
+    "shadowed routes": lambda given: shadows.shadowed_routes(given.estate, given.answers),
     "loops": lambda given: loops.loops(given.estate, given.answers),
     "conversation groups": lambda given: (
         traffic.torn_groups(given.estate) if "dialogs" in given.estate.tables else ()
     ),
-    "unused routes": lambda given: () if given.used is None else traffic.unused(given.estate, given.used),
+    "unused routes": lambda given: () if given.used is None else traffic.unused_routes(given.estate, given.used),
     "changed picks": lambda given: traffic.changed_picks(given.changed),
 }
 
 
-def all_found(given: Evidence) -> set[Found]:
+def find_all(given: Evidence) -> set[Found]:
     """The findings of all families."""
     return {one for family in FAMILIES.values() for one in family(given)}

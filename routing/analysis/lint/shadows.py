@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found, found, list_names
+from routing.analysis.lint.finding import Found, finding, list_names
 from routing.analysis.lint.probing import Answers, addresses_of
 from routing.analysis.lint.refused import catches_all
 from routing.rules.choosing import tier_of
 from routing.terms import MatchingStep
 
 
-def shadowed(estate: Estate, given: Answers) -> Iterator[Found]:
+def shadowed_routes(estate: Estate, given: Answers) -> Iterator[Found]:
     """SBR027: whatever message a route matches takes another one.
 
     Left alone: routes that match in no step, have no address that can be used, or whose database's broker is
@@ -36,7 +36,7 @@ def shadowed(estate: Estate, given: Answers) -> Iterator[Found]:
         for route in routes:
             is_usable = tier_of(route) is not None and not catches_all(route)
             if is_usable and (said.place, route.name) not in used:
-                yield found("SBR027", said.place, route.name, "every message that it matches takes %s", other)
+                yield finding("SBR027", said.place, route.name, "every message that it matches takes %s", other)
 
 
 def open_to_several(estate: Estate, given: Answers) -> Iterator[Found]:
@@ -53,4 +53,4 @@ def open_to_several(estate: Estate, given: Answers) -> Iterator[Found]:
             targets = {place.name for place in places if place.holders_of(service)}
             if len(targets) > 1:
                 said = "it and others without broker id lead to '%s' at %s"
-                yield found("SBR018", verdict.place, leg.route_name, said, service, list_names(targets))
+                yield finding("SBR018", verdict.place, leg.route_name, said, service, list_names(targets))

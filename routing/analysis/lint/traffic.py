@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found, found
+from routing.analysis.lint.finding import Found, finding
 from routing.analysis.lint.resolved import Changed, RouteName
 from routing.rules import text
 from routing.rules.resolving import Dialog
@@ -29,17 +29,17 @@ def coverage(routes: Columns, used: set[RouteName]) -> Iterator[dict[str, Any]]:
         yield {"instance_name": instance, "routes": counts[instance][0], "used": counts[instance][1]}
 
 
-def unused(estate: Estate, used: set[RouteName]) -> Iterator[Found]:
+def unused_routes(estate: Estate, used: set[RouteName]) -> Iterator[Found]:
     """SBR028: no message used the route, in any version."""
     for instance, database, name in route_names(estate.tables["routes"]) - used:
-        yield found("SBR028", (instance, database), name, "no message used it")
+        yield finding("SBR028", (instance, database), name, "no message used it")
 
 
 def changed_picks(changed: list[Changed]) -> Iterator[Found]:
     """SBR039: messages of one open dialog were balanced to different broker ids; one a scope and service."""
     said = "the set of broker ids changed before the acknowledgement: dialogs %s, such as %s"
     for instance, database, service, dialogs, first in changed:
-        yield found("SBR039", (instance, database), service, said, str(dialogs), first)
+        yield finding("SBR039", (instance, database), service, said, str(dialogs), first)
 
 
 def torn_groups(estate: Estate) -> Iterator[Found]:
@@ -62,4 +62,4 @@ def torn_groups(estate: Estate) -> Iterator[Found]:
             torn.setdefault(tuple(service), []).append(group_id)
     said = "conversation groups are bound to different broker ids: %s, such as %s"
     for (instance, database, far_service), groups in torn.items():
-        yield found("SBR038", (instance, database), far_service, said, str(len(groups)), min(groups))
+        yield finding("SBR038", (instance, database), far_service, said, str(len(groups)), min(groups))
