@@ -78,7 +78,7 @@ def find_id(location: Location) -> str | None:
     from deltalake.exceptions import DeltaError
 
     try:
-        return str(DeltaTable(location.text, without_files=True).metadata().id)
+        return str(DeltaTable(location.text).metadata().id)
     except DeltaError:
         return None
 

@@ -1,0 +1,54 @@
+"""What a run over few messages asks of Spark does not creep up: most of its time is asking."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing.schemas import OUTPUTS
+from tests.spark.conftest import DemoRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.classic
+# Some more than there were when this was written: Delta's own jobs differ by how many parts of the log it reads.
+MOST_JOBS, MOST_CALLS = 68, 3_600
+
+
+def test_a_run_in_a_warm_session(
+    spark: SparkSession, demo: DemoRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from py4j.java_gateway import GatewayClient
+
+    outputs = [f"output.{key}={tmp_path / key}" for key in OUTPUTS]
+    config = routing.load_config(str(demo.folder / "demo.yaml"), outputs)
+    routing.run(spark, config)
+    commands, lock, send = Counter[str](), Lock(), GatewayClient.send_command
+
+    def counting(self: Any, command: str, *arguments: Any, **named: Any) -> Any:
+        with lock:
+            commands[command[0]] += 1
+        return send(self, command, *arguments, **named)
+
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    before = scheduler.numTotalJobs()
+    with monkeypatch.context() as patch:
+        patch.setattr(GatewayClient, "send_command", counting)
+        done = routing.run(spark, config)
+    jobs = scheduler.numTotalJobs() - before
+    assert done.row["rows_read"] > 12_000
+    # Calls of methods alone: what Java's objects are called, and when they are thrown away, is py4j's.
+    assert 20 < jobs <= MOST_JOBS
+    assert 1_000 < commands["c"] <= MOST_CALLS
+    # Everything that takes time is part of a stage, and of one alone.
+    whole = (done.row["finished_at"] - done.row["started_at"]).total_seconds()
+    assert set(done.row["stage_seconds"]) == {
+        *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts")
+    }
+    assert 0.85 * whole < sum(done.row["stage_seconds"].values()) <= whole
