@@ -177,7 +177,7 @@ def make_table(location: Location, rows: list[dict[str, Any]], schema: Schema, *
     write_deltalake(location.text, table)
 
 
-def opened(folder: Path, *keys: str) -> Stored:
+def open_tables(folder: Path, *keys: str) -> Stored:
     """The tables of these keys in a folder, for an import without Spark."""
 
     from routing.importing.storing import open_stored

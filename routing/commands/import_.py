@@ -105,9 +105,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(json.dumps(done.as_json()))
         return EXIT_DONE
-    from routing.importing.result import shown
+    from routing.importing.result import show_result
 
-    console.result(shown(done))
+    console.result(show_result(done))
     _say(console, "rejected", done.rejected, "warning")
     _say(console, "note", done.notes, "info")
     return EXIT_DONE

@@ -25,12 +25,12 @@ def missing_package(name: str, file: str) -> EnvironmentFault:
     )
 
 
-def unknown_view(name: str, known: Sequence[str]) -> InputError:
+def unknown_view(name: str, views: Sequence[str]) -> InputError:
     """``--view`` with a name that is none."""
-    return InputError(f"--view {quoted(name)} is no view that import reads", f"it reads {', '.join(known)}")
+    return InputError(f"--view {quoted(name)} is no view that import reads", f"it reads {', '.join(views)}")
 
 
-def older(what: Sequence[str]) -> InputError:
+def older_import(what: Sequence[str]) -> InputError:
     """Something newer has been imported already."""
     return InputError(
         f"this is older than what was imported before, {bounded(what, 'part')}",

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from routing.config import Config
 from routing.importing import order, storing
-from routing.importing.catalog import Export, covered_by
+from routing.importing.catalog import Export, cover
 from routing.importing.conversing import dialog_changes
 from routing.importing.covered import Covered, Row
 from routing.importing.history import Changes, instance_rows, present_changes, route_changes
@@ -43,10 +43,10 @@ def import_export(
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
         store = storing.open_stored(opener, config, keys)
-        return _brought(store, export, now, addresses, dry_run, progress)
+        return _bring_export(store, export, now, addresses, dry_run, progress)
 
 
-def _brought(
+def _bring_export(
     store: storing.Stored,
     export: Export,
     now: datetime,
@@ -54,14 +54,14 @@ def _brought(
     dry_run: bool,
     progress: Callable[[str], None],
 ) -> Imported:
-    databases, known = store.rows("databases"), store.rows("instances")
-    spelling = Spelling.of_tables(known, databases)
-    covered = covered_by(export, spelling, addresses)
+    databases, instances = store.rows("databases"), store.rows("instances")
+    spelling = Spelling.of_tables(instances, databases)
+    covered = cover(export, spelling, addresses)
     imports = store.rows("imports", {"instance_name": covered.instances})
     order.refuse_older(imports, covered.units)
     _cover_dropped(covered, databases)
-    first = order.without_routes(imports, covered.instances)
-    changes = _changes(store, covered, databases, known, first)
+    first = order.find_without_routes(imports, covered.instances)
+    changes = _changes(store, covered, databases, instances, first)
     done = Imported(dry_run, rejected=covered.rejected, notes=covered.notes)
     for view, rows in export.rows_read.items():
         done.rows_read[view] = (rows, covered.rejected_of[view], export.left_out[view])
@@ -99,24 +99,24 @@ def _changes(
     store: storing.Stored,
     covered: Covered,
     databases: Sequence[Row],
-    known: Sequence[Row],
+    instances: Sequence[Row],
     first: set[str],
 ) -> dict[str, Changes]:
     """What changes in the small tables, in the order in which they are written."""
     units, rows, names = covered.units, covered.rows, {"instance_name": covered.instances}
 
-    def present(key: str, stored: Sequence[Row], wanted: Sequence[Row]) -> Changes:
+    def find_changes(key: str, stored: Sequence[Row], wanted: Sequence[Row]) -> Changes:
         def is_covered(row: Row) -> bool:
             unit = (row["instance_name"], row.get("database_name"))
             return unit in units.get(key, {}) and not covered.is_doubtful(key, row)
 
         return present_changes(stored, wanted, ON[key], is_covered)
 
-    instances = instance_rows(known, rows.get("instances", ()))
+    wanted = instance_rows(instances, rows.get("instances", ()))
     changes = {
-        "databases": present("databases", databases, rows.get("databases", ())),
-        "services": present("services", store.rows("services", names), rows.get("services", ())),
-        "instances": present("instances", known, instances),
+        "databases": find_changes("databases", databases, rows.get("databases", ())),
+        "services": find_changes("services", store.rows("services", names), rows.get("services", ())),
+        "instances": find_changes("instances", instances, wanted),
     }
     if "routes" in units:
         changes["routes"] = route_changes(

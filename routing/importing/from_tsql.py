@@ -12,7 +12,7 @@ from routing.importing import order, storing
 from routing.importing.covered import Unit
 from routing.importing.history import Changes
 from routing.importing.result import Imported
-from routing.importing.scripted import OF_A_DATABASE, applied, changes_of, state_of
+from routing.importing.scripted import OF_A_DATABASE, apply_all, changes_of, state_of
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import Script
 from routing.storage.opening import Opener
@@ -40,10 +40,10 @@ def import_scripts(
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
         store = storing.open_stored(opener, config, _KEYS)
-        return _brought(store, scripts, instance, now, snapshot, dry_run, progress)
+        return _bring_scripts(store, scripts, instance, now, snapshot, dry_run, progress)
 
 
-def _brought(
+def _bring_scripts(
     store: storing.Stored,
     scripts: Sequence[Script],
     instance: str,
@@ -68,8 +68,8 @@ def _brought(
     order.refuse_older(own["imports"], fresh_units)
     times = _times(fresh_units.values())
     before = state_of(own, max(times.values(), default=now))
-    after = applied(done, before, fresh, spelling, name, snapshot)
-    changes = changes_of(own, before, after, name, times, order.without_routes(own["imports"], [name]))
+    after = apply_all(done, before, fresh, spelling, name, snapshot)
+    changes = changes_of(own, before, after, name, times, order.find_without_routes(own["imports"], [name]))
     if not dry_run and fresh:
         progress("writing the tables")
         storing.make_ready(store)

@@ -59,7 +59,7 @@ def route_changes(
         if target is None and any(is_doubtful(row) for row in standing):
             changes.counts["unchanged"] += 1
             continue
-        if target is not None and any(_same(row, target) for row in standing):
+        if target is not None and any(_is_same(row, target) for row in standing):
             changes.counts["unchanged"] += 1
             continue
         for row in standing:
@@ -79,7 +79,7 @@ def stands(row: Row, at: datetime) -> bool:
     return (begins is None or begins <= at) and (ends is None or ends > at)
 
 
-def _same(row: Row, target: Row) -> bool:
+def _is_same(row: Row, target: Row) -> bool:
     return all((row.get(name) or None) == (target.get(name) or None) for name in CONTENT)
 
 
@@ -115,10 +115,10 @@ def present_changes(
     """What makes the covered part of a table hold the wanted rows and no other."""
     standing = {tuple(row.get(name) for name in key): row for row in stored}
     changes = Changes()
-    kept = set()
+    wanted_keys = set()
     for row in wanted:
         values = tuple(row[name] for name in key)
-        kept.add(values)
+        wanted_keys.add(values)
         old = standing.get(values)
         if old is not None and all(old.get(name) == value for name, value in row.items()):
             changes.counts["unchanged"] += 1
@@ -126,7 +126,7 @@ def present_changes(
         changes.put.append(row)
         changes.counts["added" if old is None else "changed"] += 1
     for values, row in standing.items():
-        if values not in kept and is_covered(row):
+        if values not in wanted_keys and is_covered(row):
             changes.remove.append(row)
             changes.counts["removed"] += 1
     return changes
@@ -134,10 +134,10 @@ def present_changes(
 
 def instance_rows(stored: Iterable[Row], wanted: Iterable[Row]) -> list[Row]:
     """The wanted instances, with what stands in the table where the import does not know it."""
-    known = {row["instance_name"]: row for row in stored}
+    rows_by_name = {row["instance_name"]: row for row in stored}
     return [
         {
-            name: known.get(row["instance_name"], {}).get(name) if value is None else value
+            name: rows_by_name.get(row["instance_name"], {}).get(name) if value is None else value
             for name, value in row.items()
         }
         for row in wanted

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from routing.importing.catalog.views import VIEWS
 from routing.importing.covered import Row, Unit
-from routing.importing.faults import older
+from routing.importing.faults import older_import
 
 _SUBJECTS = {
     "routes": {"routes"},
@@ -33,17 +33,17 @@ def refuse_older(imports: Sequence[Row], units: Units) -> None:
     faults = []
     for name, of_units in units.items():
         for unit, at in of_units.items():
-            last = _last(imports, name, unit)
+            last = _find_last(imports, name, unit)
             if last is not None and last["exported_at"] > at:
                 faults.append(
-                    f"{name} of {_shown(unit)} is of {at.isoformat()}, but {last['view_or_file']}"
+                    f"{name} of {_name_unit(unit)} is of {at.isoformat()}, but {last['view_or_file']}"
                     f" of {last['exported_at'].isoformat()} was imported"
                 )
     if faults:
-        raise older(faults)
+        raise older_import(faults)
 
 
-def _last(imports: Iterable[Row], name: str, unit: Unit) -> Row | None:
+def _find_last(imports: Iterable[Row], name: str, unit: Unit) -> Row | None:
     speaking = [row for row in imports if subjects(row["view_or_file"], _unit(row)) & subjects(name, unit)]
     return max((row for row in speaking if _unit(row) == unit), key=lambda row: row["exported_at"], default=None)
 
@@ -52,25 +52,27 @@ def _unit(row: Row) -> Unit:
     return row["instance_name"], row["database_name"]
 
 
-def _shown(unit: Unit) -> str:
+def _name_unit(unit: Unit) -> str:
     return unit[0] if unit[1] is None else f"{unit[0]}, database {unit[1]}"
 
 
-def without_routes(imports: Iterable[Row], instances: Iterable[str]) -> set[str]:
+def find_without_routes(imports: Iterable[Row], instances: Iterable[str]) -> set[str]:
     """The instances whose routes were never imported."""
-    known = {row["instance_name"] for row in imports if "routes" in subjects(row["view_or_file"], _unit(row))}
-    return set(instances) - known
+    with_routes = {
+        row["instance_name"] for row in imports if "routes" in subjects(row["view_or_file"], _unit(row))
+    }
+    return set(instances) - with_routes
 
 
 def is_known(imports: Iterable[Row], name: str, units: Mapping[Unit, datetime]) -> bool:
     """Whether this very script, of this time, was imported before."""
-    known = {_unit(row): row["exported_at"] for row in imports if row["view_or_file"] == name}
-    return all(known.get(unit) == at for unit, at in units.items())
+    times = {_unit(row): row["exported_at"] for row in imports if row["view_or_file"] == name}
+    return all(times.get(unit) == at for unit, at in units.items())
 
 
 def newer_rows(imports: Iterable[Row], units: Units, now: datetime) -> list[Row]:
     """The rows of ``imports`` that are new or of a later time."""
-    known = {(_unit(row), row["view_or_file"]): row["exported_at"] for row in imports}
+    times = {(_unit(row), row["view_or_file"]): row["exported_at"] for row in imports}
     return [
         {
             "instance_name": unit[0],
@@ -81,5 +83,5 @@ def newer_rows(imports: Iterable[Row], units: Units, now: datetime) -> list[Row]
         }
         for name, of_units in units.items()
         for unit, at in of_units.items()
-        if known.get((unit, name)) != at
+        if times.get((unit, name)) != at
     ]

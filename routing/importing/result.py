@@ -49,7 +49,7 @@ class Imported:
         }
 
 
-def shown(imported: Imported) -> RenderableType:
+def show_result(imported: Imported) -> RenderableType:
     """The two tables of an import; the sentences are printed apart."""
     read = [(name, *numbers) for name, numbers in imported.rows_read.items()]
     written = [

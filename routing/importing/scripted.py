@@ -37,8 +37,8 @@ _KEYS = {"databases": ("instance_name", "name"), "services": ("instance_name", "
 
 def state_of(own: Own, at: datetime) -> InstanceState:
     """What the tables hold of the instance, as of a time."""
-    known = own["instances"][0] if own["instances"] else None
-    forwards = bool(known and known["is_message_forwarding_enabled"])
+    row = own["instances"][0] if own["instances"] else None
+    forwards = bool(row and row["is_message_forwarding_enabled"])
     return InstanceState(
         routes=tuple(_route(row) for row in own["routes"] if stands(row, at)),
         services=tuple(Service(row["database_name"], row["name"]) for row in own["services"]),
@@ -64,7 +64,7 @@ def _database(row: Row) -> Database:
     return Database(row["name"], row["service_broker_guid"], row["is_broker_enabled"] is not False)
 
 
-def applied(
+def apply_all(
     done: Imported,
     before: InstanceState,
     scripts: Sequence[Script],
@@ -90,8 +90,8 @@ def applied(
         state = result.state
         refused = [problem for problem in result.problems if not (snapshot and _is_no_route(problem))]
         problems = [*script.problems, *refused]
-        done.rejected += [_told(problem) for problem in problems if not problem.counted]
-        done.notes += [_told(problem) for problem in problems if problem.counted]
+        done.rejected += [_phrase(problem) for problem in problems if not problem.counted]
+        done.notes += [_phrase(problem) for problem in problems if problem.counted]
         unread = sum(not problem.counted for problem in script.problems)
         done.rows_read[Path(script.file).name] = (
             len(script.statements) + unread,
@@ -105,7 +105,7 @@ def _is_no_route(problem: Problem) -> bool:
     return problem.number == _NONE_TO_DROP and problem.why.startswith(f"{DropRoute.words} ")
 
 
-def _told(problem: Problem) -> str:
+def _phrase(problem: Problem) -> str:
     number = "" if problem.number is None else f" (SQL Server's error {problem.number})"
     return f"{problem.file}, line {problem.line}: {problem.why}{number}"
 
@@ -133,10 +133,10 @@ def changes_of(
 
 
 def _databases(own: Own, after: InstanceState, instance: str) -> list[Row]:
-    stored = {row["name"]: row for row in own["databases"]}
+    rows_by_name = {row["name"]: row for row in own["databases"]}
     rows = []
     for database in after.databases:
-        row = stored.get(database.name)
+        row = rows_by_name.get(database.name)
         if row is not None and _database(row) == database:
             rows.append(row)
             continue

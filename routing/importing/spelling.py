@@ -32,10 +32,10 @@ class Spelling:
 
     def database(self, instance: str, name: str, *, is_new: bool = False) -> str:
         """The database's name. ``is_new`` where it may stand beside one that differs in case alone."""
-        known = self._databases.setdefault((self.instance(instance).casefold(), name.casefold()), [])
-        if name in known:
+        spellings = self._databases.setdefault((self.instance(instance).casefold(), name.casefold()), [])
+        if name in spellings:
             return name
-        if is_new or not known:
-            known.append(name)
+        if is_new or not spellings:
+            spellings.append(name)
             return name
-        return known[0]
+        return spellings[0]

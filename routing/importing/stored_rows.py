@@ -19,7 +19,7 @@ def read_rows(table: Table, schema: Schema, only: Only | None = None) -> list[Ro
     if is_frame(table):
         from routing.storage import frames, tables
 
-        return _with_times(
+        return _with_moments(
             frames.collect(frames.where_in(tables.with_columns_of(table, schema), only or {})), schema
         )
     there = [name for name in schema.names if name in spelled(table)]
@@ -32,10 +32,10 @@ def rows_of_arrow(rows: Any, schema: Schema) -> list[Row]:
     names = spelled(rows)
     nulls = [None] * rows.num_rows
     values = {f.name: arrow.values_of(rows[names[f.name]], f.kind) if f.name in names else nulls for f in schema}
-    return _with_times(Columns(values), schema)
+    return _with_moments(Columns(values), schema)
 
 
-def _with_times(columns: Columns, schema: Schema) -> list[Row]:
+def _with_moments(columns: Columns, schema: Schema) -> list[Row]:
     values = dict(columns.values)
     for field in schema:
         if field.kind == Kind.TIMESTAMP:

@@ -137,16 +137,16 @@ def _commit(store: Stored, key: str) -> Iterator[Writer]:
     """Make one commit to a table that nobody else has written to since it was read. Raises StorageError."""
     writer, before = store.writer(key), store.versions[key]
     overtaken = StorageError.imported_meanwhile(key, str(store.locations[key]))
-    if writer.newest() != before:
+    if writer.find_newest() != before:
         raise overtaken
     try:
         yield writer
     except StorageError as error:
         # Delta refuses a commit beside another's, if it comes to that.
-        if writer.newest() != before:
+        if writer.find_newest() != before:
             raise overtaken from error
         raise
-    version = writer.newest()
+    version = writer.find_newest()
     if version not in (before, 0 if before is None else before + 1):
         raise overtaken
     store.versions[key] = version

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Writer(Protocol):
     """Writes one table, each time in one commit at most. What writes raises StorageError."""
 
-    def newest(self) -> int | None:
+    def find_newest(self) -> int | None:
         """The newest version of the table; None where there is none."""
 
     def make(self) -> None:
@@ -50,26 +50,26 @@ class LocalWriter:
     # None until it is made.
     stored: LocalTable | None
 
-    def newest(self) -> int | None:
+    def find_newest(self) -> int | None:
         """As `Writer` has it."""
         return commits.newest_version(self.location)
 
     def make(self) -> None:
         """As `Writer` has it."""
-        with _phrasing("creating", self.key, self.location):
+        with _phrase_failures("creating", self.key, self.location):
             self.stored = LocalTable.make(self.location, SCHEMAS[self.key])
 
     def add_columns(self) -> None:
         """As `Writer` has it."""
-        with _phrasing("creating", self.key, self.location):
-            table, schema = self._made(), SCHEMAS[self.key]
+        with _phrase_failures("creating", self.key, self.location):
+            table, schema = self._require_table(), SCHEMAS[self.key]
             missing = find_missing(table.rows(), schema)
             table.add_columns(field for field in schema if field.name in missing)
 
     def put(self, changes: Changes) -> None:
         """As `Writer` has it; where no key stands in the table the rows are added, and the others left alone."""
-        with _phrasing("writing", self.key, self.location):
-            table = self._made()
+        with _phrase_failures("writing", self.key, self.location):
+            table = self._require_table()
             standing = table.rows()
             if find_keys(standing, self.key, [*changes.put, *changes.remove]):
                 table.commit(stream_changed(standing, self.key, changes), adds=False)
@@ -78,11 +78,11 @@ class LocalWriter:
 
     def add(self, rows: Sequence[Row]) -> None:
         """As `Writer` has it."""
-        with _phrasing("writing", self.key, self.location):
-            table = self._made()
+        with _phrase_failures("writing", self.key, self.location):
+            table = self._require_table()
             table.commit(rows_to_add(table.rows().schema, self.key, rows), adds=True)
 
-    def _made(self) -> LocalTable:
+    def _require_table(self) -> LocalTable:
         if self.stored is None:
             raise ValueError("the table is not there")
         return self.stored
@@ -96,7 +96,7 @@ class SparkWriter:
     location: Location
     spark: SparkSession
 
-    def newest(self) -> int | None:
+    def find_newest(self) -> int | None:
         """As `Writer` has it."""
         from routing.storage import tables
 
@@ -134,7 +134,7 @@ class SparkWriter:
 
 
 @contextmanager
-def _phrasing(doing: str, key: str, location: Location) -> Iterator[None]:
+def _phrase_failures(doing: str, key: str, location: Location) -> Iterator[None]:
     """Raises whatever fails inside as StorageError."""
     try:
         yield

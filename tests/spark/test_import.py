@@ -98,7 +98,7 @@ def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[.
     return opener
 
 
-def held(config: Config) -> Tables:
+def read_all(config: Config) -> Tables:
     """Every row of every table, each as text, in order."""
     tables = {key: rows_at(where) for key, where in locations_of(config).items()}
     return {key: sorted(repr(sorted(row.items())) for row in rows) for key, rows in tables.items()}
@@ -121,11 +121,11 @@ def in_turn(config: Config, exported: Path, *openers: Opener) -> list[tuple[Tabl
     first, later, last = openers
     seen: list[tuple[Tables, object]] = []
     done = import_views(first, config, [str(exported / "first")])
-    seen.append((held(config), done.as_json()))
+    seen.append((read_all(config), done.as_json()))
     done = import_views(later, config, [str(exported / "later")])
-    seen.append((held(config), done.as_json()))
+    seen.append((read_all(config), done.as_json()))
     done = import_script(last, config, exported / "change.sql", SCRIPT)
-    seen.append((held(config), done.as_json()))
+    seen.append((read_all(config), done.as_json()))
     # Nothing is left to be done, whoever looks.
     before = newest(config)
     import_script(first, config, exported / "change.sql", SCRIPT)

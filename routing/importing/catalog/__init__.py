@@ -1,8 +1,8 @@
 """Exports of catalog views: read into typed rows, and brought to the rows of the tables."""
 
-from routing.importing.catalog.covering import covered_by
+from routing.importing.catalog.covering import cover
 from routing.importing.catalog.queries import queries
 from routing.importing.catalog.reading import Export, StandIns, read_export
 from routing.importing.catalog.views import VIEWS
 
-__all__ = ["VIEWS", "Export", "StandIns", "covered_by", "queries", "read_export"]
+__all__ = ["VIEWS", "Export", "StandIns", "cover", "queries", "read_export"]

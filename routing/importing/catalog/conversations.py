@@ -26,8 +26,8 @@ def dialogs(covered: Covered, rows: Sequence[Row]) -> None:
             covered.reject("conversation_endpoints", row, "the conversation endpoint stands there twice")
             continue
         seen.add(key)
-        known = {name: row[name] for name in columns}
-        covered.add("dialogs", {**known, "acknowledged_at": None, "acknowledged_broker_instance": None})
+        exported = {name: row[name] for name in columns}
+        covered.add("dialogs", {**exported, "acknowledged_at": None, "acknowledged_broker_instance": None})
 
 
 def messages(covered: Covered, rows: Mapping[str, Sequence[Row]]) -> None:

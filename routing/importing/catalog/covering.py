@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from routing.importing.catalog import conversations, endpoints
-from routing.importing.catalog.reading import MARKER, Export, Row, latest_only
+from routing.importing.catalog.reading import MARKER, Export, Row, keep_latest
 from routing.importing.covered import Covered, Unit
 from routing.importing.spelling import Spelling
 from routing.importing.tsql.refusal import RefusalError
@@ -16,13 +16,13 @@ _KEYWORDS = ("local", "transport")
 _INT = 2**31
 
 
-def covered_by(export: Export, spelling: Spelling, addresses: Sequence[str] = ()) -> Covered:
+def cover(export: Export, spelling: Spelling, addresses: Sequence[str] = ()) -> Covered:
     """What the tables are to hold of the part that an export covers (docs/importing.md).
 
     ``spelling`` knows the names of the tables; those of the export's own sys.databases come next.
     ``addresses`` are those of ``--address``. Raises InputError where it is not clear whose they are.
     """
-    latest_only(export)
+    keep_latest(export)
     covered = Covered(
         rejected=export.rejected, rejected_of=export.rejected_of, notes=export.notes, doubts=export.doubts
     )

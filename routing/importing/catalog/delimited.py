@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from routing.importing.catalog.cells import SEPARATORS, Line, lines
-from routing.importing.catalog.values import typed
+from routing.importing.catalog.values import read_cell
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, View
 from routing.importing.faults import unreadable_file
 
@@ -43,7 +43,9 @@ def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
     blocks = _blocks(found)
     if not blocks:
         raise unreadable_file(file, "it is empty")
-    return [_with_header(block) if block.header else _without_header(block, file, view) for block in blocks]
+    return [
+        _read_with_header(block) if block.header else _read_without_header(block, file, view) for block in blocks
+    ]
 
 
 @dataclass
@@ -93,16 +95,16 @@ def _are_dashes(line: Line) -> bool:
 
 def _is_header(line: Line, is_first: bool) -> bool:
     """Whether half of its cells or more are names of columns; but for a first line, two of them at least."""
-    known = sum(cell.lower() in _NAMES for cell in line.texts)
-    return known >= (1 if is_first else 2) and 2 * known >= len(line.cells)
+    headings = sum(cell.lower() in _NAMES for cell in line.texts)
+    return headings >= (1 if is_first else 2) and 2 * headings >= len(line.cells)
 
 
-def _with_header(block: _Block) -> ResultSet:
+def _read_with_header(block: _Block) -> ResultSet:
     assert block.header is not None
     return _fill(tuple(cell.lower() for cell in block.header.texts), block.lines, padded=block.has_dashes)
 
 
-def _without_header(block: _Block, file: str, view: View | None) -> ResultSet:
+def _read_without_header(block: _Block, file: str, view: View | None) -> ResultSet:
     padded = any(cell.text.endswith(_MANY_BLANKS) for cell in block.lines[0].cells if not cell.is_quoted)
     fitting = [layout for layout in _layouts(view, block.lines[0]) if _fits(layout, block.lines, view, padded)]
     if len(fitting) != 1:
@@ -122,7 +124,7 @@ def _layouts(view: View | None, first: Line) -> Iterable[tuple[str, ...]]:
 
 def _heads(view: View) -> Iterable[tuple[str, ...]]:
     """The added columns before those of the view itself, with and without the view's name."""
-    return (view.added, (VIEW_NAME, *view.added))
+    return (view.added_columns, (VIEW_NAME, *view.added_columns))
 
 
 def _fits(layout: tuple[str, ...], block: Sequence[Line], view: View | None, padded: bool) -> bool:
@@ -143,7 +145,7 @@ def _is_such_a_row(layout: tuple[str, ...], line: Line, view: View, padded: bool
     for name, cell in zip(layout, line.cells, strict=True):
         column = view.column(name)
         try:
-            values[name] = None if column is None else typed(cell.value(padded), column.kind)
+            values[name] = None if column is None else read_cell(cell.value(padded), column.kind)
         except ValueError:
             return False
     is_empty = not any(values.get(column.name) for column in view.columns)

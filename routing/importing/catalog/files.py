@@ -9,7 +9,7 @@ from pathlib import Path
 from routing.errors import InputError
 from routing.importing.catalog import records
 from routing.importing.catalog.delimited import ResultSet, result_sets
-from routing.importing.catalog.views import VIEW_NAME, VIEWS, View, view_named
+from routing.importing.catalog.views import VIEW_NAME, VIEWS, View, find_view
 from routing.importing.faults import unknown_view, unreadable_file
 from routing.importing.tsql.decoding import decode
 
@@ -42,14 +42,14 @@ def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found],
             raise unreadable_file(source, "there is no such file")
         if path.is_dir() and path.suffix.lower() not in _PARQUET:
             for file in _files_in(path):
-                known = view_named(file.stem)
-                named = _read(file, known)
+                own = find_view(file.stem)
+                named = _read(file, own)
                 if named:
                     found.extend(named)
                 else:
                     notes.append(f"{file}: its name is none of a view; passed over")
             continue
-        named = _read(path, forced or view_named(path.stem))
+        named = _read(path, forced or find_view(path.stem))
         if not named:
             hint = "say which with --view"
             raise unreadable_file(source, "neither its name nor its columns tell its view", hint)
@@ -62,12 +62,12 @@ def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found],
 def _force(sources: Sequence[str], view: str | None) -> View | None:
     if view is None:
         return None
-    known = view_named(view)
-    if known is None:
+    forced = find_view(view)
+    if forced is None:
         raise unknown_view(view, list(VIEWS))
     if len(sources) != 1 or Path(sources[0]).is_dir():
         raise InputError("--view needs exactly one file", "import the others by themselves")
-    return known
+    return forced
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -114,7 +114,7 @@ def _read(path: Path, view: View | None) -> list[Found]:
 
 def _tells_its_view(text: str) -> bool:
     head = text.lstrip()[:2000].lower()
-    return VIEW_NAME in head or view_named(head.split(",", 1)[0].split("\t", 1)[0].strip('" ')) is not None
+    return VIEW_NAME in head or find_view(head.split(",", 1)[0].split("\t", 1)[0].strip('" ')) is not None
 
 
 def _own_view(rows: ResultSet) -> View | None:
@@ -122,5 +122,5 @@ def _own_view(rows: ResultSet) -> View | None:
     for _, cells in rows.rows:
         name = cells.get(VIEW_NAME)
         if isinstance(name, str):
-            return view_named(name)
+            return find_view(name)
     return next((view for view in VIEWS.values() if set(view.exported) == set(rows.columns)), None)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from routing.importing.catalog.files import Found, read_sources
-from routing.importing.catalog.values import typed
+from routing.importing.catalog.values import read_cell
 from routing.importing.catalog.views import View
 from routing.importing.covered import Doubt
 from routing.importing.faults import stand_in_missing, unreadable_file
@@ -80,8 +80,8 @@ def _read_part(export: Export, part: Found, stand_ins: StandIns) -> None:
     for number, why in part.rows.rejected:
         export.reject(view.name, f"{part.file}, row {number}", why)
     given = stand_ins.as_row()
-    if not part.rows.rows and all(given[name] is not None for name in view.added):
-        rows.append(_marker({name: given[name] for name in view.added}, part.file))
+    if not part.rows.rows and all(given[name] is not None for name in view.added_columns):
+        rows.append(_marker({name: given[name] for name in view.added_columns}, part.file))
     for number, cells in part.rows.rows:
         place = f"{part.file}, row {number}"
         try:
@@ -97,7 +97,7 @@ def _read_part(export: Export, part: Found, stand_ins: StandIns) -> None:
 
 def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: StandIns) -> None:
     view, given = part.view, stand_ins.as_row()
-    for name in view.added:
+    for name in view.added_columns:
         if name not in columns and given[name] is None:
             raise stand_in_missing(part.file, name, _OPTIONS[name])
     needed = [column.name for column in view.columns if column.required and column.name not in columns]
@@ -105,8 +105,8 @@ def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: St
         raise unreadable_file(
             part.file, f"as sys.{view.name} it lacks {', '.join(needed)}", "see sbroute import queries"
         )
-    known = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
-    missing = [c.name for c in view.columns if c.name in known and c.name not in columns]
+    expected = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
+    missing = [c.name for c in view.columns if c.name in expected and c.name not in columns]
     if missing:
         export.notes.append(f"{part.file}: {', '.join(missing)} missing, read as NULL")
 
@@ -114,7 +114,7 @@ def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: St
 def _doubt(cells: Mapping[str, object], view: View, given: Row) -> Doubt:
     """What a row that was rejected may have been: instance, database, name; None where it does not say."""
     instance, database = (
-        (cells.get(name) or given.get(name)) if name in view.added else None
+        (cells.get(name) or given.get(name)) if name in view.added_columns else None
         for name in ("instance_name", "database_name")
     )
     return _lower(instance), _lower(database), _lower(cells.get("name"))
@@ -132,7 +132,7 @@ def _marker(row: Row, place: str) -> Row:
 def _add(cells: Mapping[str, object], view: View, given: Row) -> Row:
     """Where and when a row is from; a column wins over its option. Raises ValueError."""
     row: Row = {}
-    for name in view.added:
+    for name in view.added_columns:
         value = _value(cells, view, name)
         row[name] = given[name] if value in (None, "") else value
         if row[name] is None:
@@ -155,7 +155,7 @@ def _value(cells: Mapping[str, object], view: View, name: str) -> object:
     column = view.column(name)
     assert column is not None  # the caller names columns of the view
     try:
-        return typed(cells.get(name), column.kind)
+        return read_cell(cells.get(name), column.kind)
     except ValueError as error:
         raise ValueError(f"{name}: {error}{_whose(cells)}") from None
 
@@ -165,7 +165,7 @@ def _whose(cells: Mapping[str, object]) -> str:
     return f" ({name[:100]})" if isinstance(name, str) and name else ""
 
 
-def latest_only(export: Export) -> None:
+def keep_latest(export: Export) -> None:
     """Keep the newest export of each view, instance and database; earlier ones are counted and left out."""
     for view, rows in export.rows.items():
         newest = _newest(rows)

@@ -24,7 +24,7 @@ _GUID_BYTES = 16
 _BIGINT = 2**63
 
 
-def typed(cell: object, kind: Kind) -> object:
+def read_cell(cell: object, kind: Kind) -> object:
     """A cell's value; None for NULL, and for empty text where the column holds no text.
 
     Text stays as it is, blanks included. Times are aware and UTC, which is what a time without offset

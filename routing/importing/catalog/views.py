@@ -40,7 +40,7 @@ class View:
     exported: tuple[str, ...] = ()
 
     @property
-    def added(self) -> tuple[str, ...]:
+    def added_columns(self) -> tuple[str, ...]:
         """The columns that the view itself has not."""
         names = ("instance_name", "database_name", "exported_at")
         return names if self.per_database else (names[0], names[2])
@@ -154,6 +154,6 @@ VIEWS = {
 }
 
 
-def view_named(text: str) -> View | None:
+def find_view(text: str) -> View | None:
     """The view of a name in any case, with or without ``sys.``."""
     return VIEWS.get(text.lower().removeprefix("sys."))

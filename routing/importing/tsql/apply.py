@@ -82,9 +82,9 @@ def _answer(holdings: Holdings, guard: Guard) -> bool | None:
 
 
 def _has_endpoint(holdings: Holdings, name: str) -> bool | None:
-    known = holdings.endpoint
+    endpoint = holdings.endpoint
     if holdings.is_other_endpoint(name):
         return True
-    if known is not None and known.name is None:
+    if endpoint is not None and endpoint.name is None:
         return None
-    return known is not None and known.name is not None and known.name.casefold() == name.casefold()
+    return endpoint is not None and endpoint.name is not None and endpoint.name.casefold() == name.casefold()

@@ -25,7 +25,7 @@ from routing.importing.tsql.statements import (
     DropRoute,
     DropService,
     Statement,
-    shown,
+    quote,
 )
 
 DEFAULT_ROUTE = "AutoCreatedLocal"
@@ -66,12 +66,12 @@ def _change_route(holdings: Holdings, statement: CreateRoute | AlterRoute | Drop
     if isinstance(statement, CreateRoute):
         same = holdings.routes_named(database, statement.name)
         if same:
-            raise RefusalError(f"the route {shown(same[0].name)} exists already", _EXISTS)
+            raise RefusalError(f"the route {quote(same[0].name)} exists already", _EXISTS)
         holdings.put_route(_alter(Route(database, statement.name, ""), statement))
         return
     route = holdings.route(database, statement.name)
     if route is None:
-        raise RefusalError(f"the database {shown(database)} has no such route", _MISSING)
+        raise RefusalError(f"the database {quote(database)} has no such route", _MISSING)
     if isinstance(statement, DropRoute):
         holdings.remove_route(route)
         return
@@ -103,7 +103,7 @@ def _change_service(holdings: Holdings, statement: CreateService | DropService) 
     service = holdings.service(database, statement.name)
     if isinstance(statement, DropService):
         if service is None:
-            raise RefusalError(f"the database {shown(database)} has no such service", _MISSING)
+            raise RefusalError(f"the database {quote(database)} has no such service", _MISSING)
         holdings.remove_service(service)
     elif service is not None:
         raise RefusalError("the service exists already", _EXISTS)
@@ -112,31 +112,31 @@ def _change_service(holdings: Holdings, statement: CreateService | DropService) 
 
 
 def _create_endpoint(holdings: Holdings, statement: CreateEndpoint) -> None:
-    known = holdings.endpoint
-    if holdings.is_other_endpoint(statement.name) or _is_called(known, statement.name):
+    standing = holdings.endpoint
+    if holdings.is_other_endpoint(statement.name) or _is_called(standing, statement.name):
         raise RefusalError("the endpoint exists already")
     if not statement.for_service_broker:
         holdings.other_endpoints.add(statement.name)
         return
-    if known is not None and known.name is not None:
-        raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {shown(known.name)}")
+    if standing is not None and standing.name is not None:
+        raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {quote(standing.name)}")
     holdings.endpoint = Endpoint(
         statement.name, statement.listener_port, bool(statement.is_message_forwarding_enabled)
     )
 
 
 def _alter_endpoint(holdings: Holdings, statement: AlterEndpoint) -> None:
-    known = holdings.endpoint
-    is_named = _is_called(known, statement.name)
+    standing = holdings.endpoint
+    is_named = _is_called(standing, statement.name)
     if statement.for_service_broker is False or holdings.is_other_endpoint(statement.name):
         return
-    if known is not None and known.name is not None and not is_named:
+    if standing is not None and standing.name is not None and not is_named:
         raise RefusalError("the instance has no such endpoint", _MISSING)
     if statement.for_service_broker is None and not is_named:
         if statement.listener_port is None:
             return
         raise RefusalError("whether it is the SERVICE_BROKER endpoint is not known")
-    endpoint = known or Endpoint()
+    endpoint = standing or Endpoint()
     port, forwarding = statement.listener_port, statement.is_message_forwarding_enabled
     holdings.endpoint = Endpoint(
         endpoint.name or statement.name,
@@ -146,22 +146,22 @@ def _alter_endpoint(holdings: Holdings, statement: AlterEndpoint) -> None:
 
 
 def _drop_endpoint(holdings: Holdings, statement: DropEndpoint) -> None:
-    known = holdings.endpoint
+    standing = holdings.endpoint
     if holdings.is_other_endpoint(statement.name):
         folded = statement.name.casefold()
         others = holdings.other_endpoints
         holdings.other_endpoints = {name for name in others if name.casefold() != folded}
-    elif _is_called(known, statement.name):
+    elif _is_called(standing, statement.name):
         holdings.endpoint = None
-    elif known is not None and known.name is None:
+    elif standing is not None and standing.name is None:
         raise RefusalError("whether it is the SERVICE_BROKER endpoint is not known")
     else:
         raise RefusalError("the instance has no such endpoint", _MISSING)
 
 
 def _is_called(endpoint: Endpoint | None, name: str) -> bool:
-    known = endpoint.name if endpoint else None
-    return known is not None and known.casefold() == name.casefold()
+    called = endpoint.name if endpoint else None
+    return called is not None and called.casefold() == name.casefold()
 
 
 def _change_database(holdings: Holdings, statement: CreateDatabase | AlterDatabase | DropDatabase) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from routing.importing.tsql.statements import Guard, Subject
 from routing.importing.tsql.tokens import Kind, Lexeme
-from routing.importing.tsql.vocabulary import unknown_variable
+from routing.importing.tsql.vocabulary import find_unknown_variable
 
 _SUBJECTS = {
     "routes": Subject.ROUTE,
@@ -46,7 +46,7 @@ def guard_of(condition: Sequence[Lexeme], database: str | None, asked: int) -> G
     if len(condition) > _LONGEST:
         return None
     strings = [lexeme.text for lexeme in condition if lexeme.kind is Kind.STRING]
-    if any(unknown_variable(lexeme.text) for lexeme in condition):
+    if any(find_unknown_variable(lexeme.text) for lexeme in condition):
         return None
     form, holds = _plain(_form(condition)), True
     while form.startswith("not "):

@@ -25,7 +25,7 @@ from routing.importing.tsql.statements import (
     DropRoute,
     DropService,
     Statement,
-    shown,
+    quote,
 )
 from routing.importing.tsql.tokens import Kind
 from routing.importing.tsql.vocabulary import as_written, speaks_of_routing
@@ -60,7 +60,7 @@ def definition(walker: Walker, fate: Fate) -> None:
     else:
         name = cursor.peek(2)
         is_name = name.kind in (Kind.WORD, Kind.NAME)
-        title = f"{verb} {noun} {shown(as_written(name.text))}" if is_name else f"{verb} {noun}"
+        title = f"{verb} {noun} {quote(as_written(name.text))}" if is_name else f"{verb} {noun}"
         _read_definition(walker, fate, read, title)
 
 
@@ -78,7 +78,7 @@ def _read_definition(walker: Walker, fate: Fate, read: Definition, title: str) -
         for note in walker.take_notes():
             session.report(place, f"{title}: {note}", counted=True)
     walker.skip()
-    session.add(statements, walker.effective(fate))
+    session.add(statements, walker.settle(fate))
 
 
 def _module(walker: Walker, fate: Fate, name_at: int) -> None:
@@ -87,7 +87,7 @@ def _module(walker: Walker, fate: Fate, name_at: int) -> None:
     kind, name = cursor.peek(name_at).text.lower(), cursor.peek(name_at + 1).text
     if cursor.peek(name_at + 2).text == ".":
         name = cursor.peek(name_at + 3).text
-    module = f"{kind} {shown(as_written(name))}"
+    module = f"{kind} {quote(as_written(name))}"
     why = f"it stands in the body of the {module}, which the script only creates"
     cursor.next()
     while not cursor.at_end:
@@ -96,14 +96,14 @@ def _module(walker: Walker, fate: Fate, name_at: int) -> None:
 
 def use(walker: Walker, fate: Fate) -> None:
     """USE sets the database of what follows."""
-    place, effective = walker.here(), walker.effective(fate)
+    place, effective = walker.here(), walker.settle(fate)
     walker.cursor.next()
     walker.take_notes()
     try:
         walker.session.use(walker.cursor.name("database name"), place, effective)
     except RefusalError as refusal:
         if not effective.never:
-            walker.session.unknown_database(place, f"USE: {refusal.why}")
+            walker.session.forget_database(place, f"USE: {refusal.why}")
     else:
         for note in walker.take_notes():
             walker.session.report(place, f"USE: {note}", counted=True)
@@ -112,7 +112,7 @@ def use(walker: Walker, fate: Fate) -> None:
 
 def execute(walker: Walker, fate: Fate) -> None:
     """EXEC: a literal's text is read, any other reported; a procedure's body is not followed."""
-    place, effective = walker.here(), walker.effective(fate)
+    place, effective = walker.here(), walker.settle(fate)
     start = walker.cursor.position
     run = read_execution(walker.cursor)
     walker.skip()
@@ -120,7 +120,7 @@ def execute(walker: Walker, fate: Fate) -> None:
         walker.report_hidden(start, place)
     elif run.server is not None:
         if run.text is None or speaks_of_routing(run.text):
-            why = f"EXEC: it runs on the linked server {shown(run.server)}"
+            why = f"EXEC: it runs on the linked server {quote(run.server)}"
             walker.session.report(place, why)
     elif run.text is not None:
         walker.run_text(run.text, place, effective, run.database)
@@ -130,8 +130,8 @@ def execute(walker: Walker, fate: Fate) -> None:
 
 def restore(walker: Walker, fate: Fate) -> None:
     """RESTORE DATABASE brings routes and services that the script does not name."""
-    if walker.cursor.peek(1).upper == "DATABASE" and not walker.effective(fate).never:
-        name = shown(as_written(walker.cursor.peek(2).text))
+    if walker.cursor.peek(1).upper == "DATABASE" and not walker.settle(fate).never:
+        name = quote(as_written(walker.cursor.peek(2).text))
         why = f"RESTORE DATABASE {name}: what the restored database holds is not in the script"
         walker.session.report(walker.here(), why)
     pass_over(walker, fate)

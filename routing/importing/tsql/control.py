@@ -45,7 +45,7 @@ def lone_else(walker: Walker, fate: Fate) -> None:
 def begin(walker: Walker, fate: Fate) -> None:
     """BEGIN of a block, TRY, CATCH or transaction; BEGIN DIALOG is a statement like others."""
     line, following = walker.here()[1], walker.cursor.peek(1).upper
-    if following in _TRANSACTION and walker.effective(fate).is_certain:
+    if following in _TRANSACTION and walker.settle(fate).is_certain:
         walker.session.begin_transaction()
     if following in _TRANSACTION or following in ("DIALOG", "CONVERSATION", "DISTRIBUTED"):
         pass_over(walker, fate)
@@ -77,7 +77,7 @@ def leave(walker: Walker, fate: Fate) -> None:
 
     A RETURN under a condition that cannot be known is taken for a check that the script passed.
     """
-    line, effective = walker.here()[1], walker.effective(fate)
+    line, effective = walker.here()[1], walker.settle(fate)
     if effective.is_certain:
         walker.returned = f"it stands after the RETURN in line {line}"
     elif effective.why_not is None and len(effective.guards) == 1:
@@ -91,7 +91,7 @@ def switch(walker: Walker, fate: Fate) -> None:
     if option in ("NOEXEC", "PARSEONLY"):
         if walker.cursor.peek(2).upper == "OFF":
             walker.session.not_executing = None
-        elif walker.effective(fate).is_certain:
+        elif walker.settle(fate).is_certain:
             line = walker.here()[1]
             walker.session.not_executing = f"it stands after SET {option} ON in line {line}"
     pass_over(walker, fate)
@@ -99,14 +99,14 @@ def switch(walker: Walker, fate: Fate) -> None:
 
 def commit(walker: Walker, fate: Fate) -> None:
     """COMMIT."""
-    if walker.effective(fate).is_certain:
+    if walker.settle(fate).is_certain:
         walker.session.commit()
     pass_over(walker, fate)
 
 
 def roll_back(walker: Walker, fate: Fate) -> None:
     """ROLLBACK; with a name it may go back to a savepoint alone, which is not followed."""
-    line, certain = walker.here()[1], walker.effective(fate).is_certain
+    line, certain = walker.here()[1], walker.settle(fate).is_certain
     walker.cursor.next()
     if walker.cursor.peek().upper in _TRANSACTION:
         walker.cursor.next()

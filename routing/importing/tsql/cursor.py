@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 
 from routing.importing.tsql.refusal import RefusalError, length, no_value
-from routing.importing.tsql.statements import shown
+from routing.importing.tsql.statements import quote
 from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
-from routing.importing.tsql.vocabulary import FOLLOWERS, STARTERS, unknown_variable
+from routing.importing.tsql.vocabulary import FOLLOWERS, STARTERS, find_unknown_variable
 
 NAME_LENGTH = 128
 """Of a sysname, in UTF-16 units as SQL Server counts."""
@@ -27,7 +27,7 @@ _PLACEHOLDER_LEXEMES = 60
 _CONTINUED_LINE = re.compile(r"\\\r?\n")
 
 
-def without_line_breaks(literal: str) -> str:
+def drop_line_breaks(literal: str) -> str:
     """A literal without its continued lines: a backslash at a line's end takes that end away."""
     return _CONTINUED_LINE.sub("", literal)
 
@@ -115,7 +115,7 @@ class Cursor:
     def expect_sign(self, sign: str) -> None:
         """Move past this sign, which must come next."""
         if not self.take_sign(sign):
-            raise self.unexpected(shown(sign))
+            raise self.unexpected(quote(sign))
 
     def name(self, what: str) -> str:
         """An identifier of one part, unquoted and at most a sysname long."""
@@ -123,11 +123,11 @@ class Cursor:
         if self.at_sign("<"):
             value = self._bare_placeholder(what)
         elif lexeme.kind is Kind.NAME:
-            value = self._known(self.next().text, what)
+            value = self._refuse_unreadable(self.next().text, what)
         else:
             value = self._plain_name(what)
         if self.at_sign("."):
-            raise RefusalError(f"the {what} {shown(value)} must have one part", _SYNTAX)
+            raise RefusalError(f"the {what} {quote(value)} must have one part", _SYNTAX)
         if value == "":
             raise RefusalError(f"the {what} is empty", _NAME_EMPTY)
         if length(value) > NAME_LENGTH:
@@ -140,7 +140,7 @@ class Cursor:
             return self._bare_placeholder(what)
         if self.peek().kind not in (Kind.STRING, Kind.NAME) or self._text[self.peek().start] == "[":
             raise self.unexpected(f"{what} in quotes")
-        return self._known(without_line_breaks(self.next().text), what)
+        return self._refuse_unreadable(drop_line_breaks(self.next().text), what)
 
     def integer(self, what: str) -> int:
         """A whole number, which may have a sign."""
@@ -152,7 +152,7 @@ class Cursor:
                 raise self.unexpected(f"{what}, a whole number,")
             digits = sign + self.next().text
         if re.fullmatch(r"-?[0-9]{1,18}", digits) is None:
-            raise RefusalError(f"the {what} {shown(digits)} is not a whole number", _SYNTAX)
+            raise RefusalError(f"the {what} {quote(digits)} is not a whole number", _SYNTAX)
         return int(digits)
 
     def end_of_statement(self) -> None:
@@ -165,7 +165,7 @@ class Cursor:
     def unexpected(self, wanted: str) -> RefusalError:
         """Why what comes next is not what is wanted here."""
         lexeme = self.peek()
-        missing = unknown_variable(lexeme.text)
+        missing = find_unknown_variable(lexeme.text)
         if missing is not None:
             return no_value(missing)
         if lexeme.kind is Kind.CUT:
@@ -173,17 +173,17 @@ class Cursor:
         if self.at_sign("+"):
             return RefusalError("it is built by string concatenation, which only the server can do")
         if lexeme.kind is Kind.WORD and lexeme.text.startswith("@"):
-            return RefusalError(f"the value of the variable {shown(lexeme.text)} is known to the server alone")
-        found = lexeme.text if lexeme.kind is Kind.END else shown(lexeme.text)
+            return RefusalError(f"the value of the variable {quote(lexeme.text)} is known to the server alone")
+        found = lexeme.text if lexeme.kind is Kind.END else quote(lexeme.text)
         return RefusalError(f"{wanted} was expected, not {found}", _SYNTAX)
 
     def _plain_name(self, what: str) -> str:
         lexeme = self.peek()
-        if lexeme.kind is not Kind.WORD or unknown_variable(lexeme.text) is not None:
+        if lexeme.kind is not Kind.WORD or find_unknown_variable(lexeme.text) is not None:
             raise self.unexpected(f"the {what}")
         if lexeme.upper in _RESERVED or _PLAIN_NAME.fullmatch(lexeme.text) is None:
             raise self.unexpected(f"the {what}")
-        return self._known(self.next().text, what)
+        return self._refuse_unreadable(self.next().text, what)
 
     def _bare_placeholder(self, what: str) -> str:
         """A template's ``<name, type, default>`` that stands outside quotes."""
@@ -197,25 +197,25 @@ class Cursor:
             self.position = start
             raise self.unexpected(f"the {what}")
         self.next()
-        return self._known(text, what)
+        return self._refuse_unreadable(text, what)
 
-    def _known(self, text: str, what: str) -> str:
+    def _refuse_unreadable(self, text: str, what: str) -> str:
         """The text, unless it holds a variable without value or an unreadable character."""
-        missing = unknown_variable(text)
+        missing = find_unknown_variable(text)
         if missing is not None:
             raise no_value(missing)
         if "\ufffd" in text:
-            raise RefusalError(f"the {what} {shown(text)} holds a character that its encoding cannot read")
+            raise RefusalError(f"the {what} {quote(text)} holds a character that its encoding cannot read")
         return _PLACEHOLDER.sub(self._default, text)
 
     def _default(self, placeholder: re.Match[str]) -> str:
         name, default = placeholder.group(1).strip(), placeholder.group(3).strip()
         if not self._template_defaults:
-            raise RefusalError(f"the template's place {shown(name)} was not filled in")
+            raise RefusalError(f"the template's place {quote(name)} was not filled in")
         if default == "":
-            raise RefusalError(f"the template's place {shown(name)} was not filled in and has no default")
+            raise RefusalError(f"the template's place {quote(name)} was not filled in and has no default")
         self.notes.append(
-            f"the template's place {shown(name)} was not filled in: its default {shown(default)} is read"
+            f"the template's place {quote(name)} was not filled in: its default {quote(default)} is read"
         )
         return default
 

@@ -22,7 +22,7 @@ from routing.importing.tsql.statements import (
     DropService,
     RouteOptions,
     Statement,
-    shown,
+    quote,
 )
 
 _TEXT_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS")
@@ -119,7 +119,7 @@ def _route_options(cursor: Cursor, place: Place) -> RouteOptions:
             cursor.expect_sign("=")
             seconds = cursor.integer("LIFETIME")
         elif word and cursor.peek(1).text == "=":
-            raise RefusalError(f"a route has no option {shown(cursor.peek().text)}")
+            raise RefusalError(f"a route has no option {quote(cursor.peek().text)}")
         else:
             raise cursor.unexpected("a route option")
         if not cursor.take_sign(","):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from routing.importing.tsql.cursor import Cursor, without_line_breaks
+from routing.importing.tsql.cursor import Cursor, drop_line_breaks
 from routing.importing.tsql.tokens import Kind, Lexeme
 from routing.importing.tsql.vocabulary import STARTERS, speaks_of_routing
 
@@ -38,7 +38,7 @@ def read_execution(cursor: Cursor) -> Executed:
     """What the EXEC at the cursor runs; the cursor moves past the text or the procedure's name."""
     cursor.next()
     if cursor.at_sign("("):
-        return _executed_string(cursor)
+        return _read_executed_string(cursor)
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
         cursor.next()
         cursor.next()
@@ -54,10 +54,10 @@ def read_execution(cursor: Cursor) -> Executed:
         return Executed(why=_IS_VARIABLE, server=server)
     if cursor.peek(1).text == "+":
         return Executed(why=_IS_BUILT, server=server)
-    return Executed(without_line_breaks(cursor.next().text), database=database, server=server)
+    return Executed(drop_line_breaks(cursor.next().text), database=database, server=server)
 
 
-def _executed_string(cursor: Cursor) -> Executed:
+def _read_executed_string(cursor: Cursor) -> Executed:
     """EXEC ('…'): literals joined by plus signs are known; AT names another instance."""
     if not cursor.at_group:
         return Executed(why="of a text in a parenthesis that does not end")
@@ -81,7 +81,7 @@ def _join(parts: Sequence[Lexeme]) -> str | None:
         return None
     if any(part.kind not in (Kind.STRING, Kind.NAME) for part in strings):
         return None
-    return without_line_breaks("".join(part.text for part in strings))
+    return drop_line_breaks("".join(part.text for part in strings))
 
 
 def _procedure_name(cursor: Cursor) -> list[str]:
@@ -97,7 +97,7 @@ def _procedure_name(cursor: Cursor) -> list[str]:
     return parts
 
 
-def hidden_statement(words: Sequence[Lexeme]) -> str | None:
+def find_hidden_statement(words: Sequence[Lexeme]) -> str | None:
     """Why the routing statement in these words' strings does not count; None without one."""
     text = " ".join(lexeme.text for lexeme in words if lexeme.kind is Kind.STRING)
     if not speaks_of_routing(text):

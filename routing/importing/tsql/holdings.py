@@ -54,7 +54,7 @@ class Holdings:
 
     def database(self, name: str) -> Database | None:
         """The database of this name; of several that differ in case, the one spelled so."""
-        return _named(self._databases.get(name.casefold(), []), name)
+        return _find_named(self._databases.get(name.casefold(), []), name)
 
     def routes_named(self, database: str, name: str) -> list[Route]:
         """The routes of this name in any case."""
@@ -62,7 +62,7 @@ class Holdings:
 
     def route(self, database: str, name: str) -> Route | None:
         """The route of this name; of several that differ in case, the one spelled so."""
-        return _named(self.routes_named(database, name), name)
+        return _find_named(self.routes_named(database, name), name)
 
     def service(self, database: str, name: str) -> Service | None:
         """The service of exactly this name."""
@@ -108,7 +108,7 @@ class Holdings:
         self._services = {key: row for key, row in self._services.items() if key[0] != folded}
 
 
-def _named(rows: list[_Row], name: str) -> _Row | None:
+def _find_named(rows: list[_Row], name: str) -> _Row | None:
     exact = [row for row in rows if row.name == name]
     candidates = exact or rows
     return candidates[0] if len(candidates) == 1 else None

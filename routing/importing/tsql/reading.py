@@ -12,7 +12,7 @@ from routing.importing.tsql.decoding import decode
 from routing.importing.tsql.fate import ALWAYS
 from routing.importing.tsql.session import Session
 from routing.importing.tsql.sqlcmd import Batch, Include, batches
-from routing.importing.tsql.statements import Problem, Script, shown
+from routing.importing.tsql.statements import Problem, Script, quote
 from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.vocabulary import as_written
 
@@ -122,6 +122,6 @@ def _include(including: str, written: str) -> tuple[str, str]:
 def _read_batch(session: Session, batch: Batch, instance: str | None) -> None:
     fate = ALWAYS
     if batch.server is not None and batch.server.casefold() != (instance or "").casefold():
-        fate = fate.not_run(f"it runs on the server {shown(as_written(batch.server))} of :connect")
+        fate = fate.not_run(f"it runs on the server {quote(as_written(batch.server))} of :connect")
     tokens = tokenize(batch.text)
     walker.Walker(session, tokens, lambda row: batch.places[row], _HANDLERS).run(fate)

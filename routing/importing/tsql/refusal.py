@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from routing.importing.tsql.statements import shown
+from routing.importing.tsql.statements import quote
 from routing.importing.tsql.vocabulary import as_written
 
 
@@ -23,5 +23,5 @@ def length(text: str) -> int:
 def no_value(variable: str) -> RefusalError:
     """Why a text with a sqlcmd variable cannot be read."""
     return RefusalError(
-        f"sqlcmd variable {shown(as_written(variable))} has no value: give it with -v {variable}=VALUE"
+        f"sqlcmd variable {quote(as_written(variable))} has no value: give it with -v {variable}=VALUE"
     )

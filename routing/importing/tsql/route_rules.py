@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from routing.importing.tsql.refusal import RefusalError, length
-from routing.importing.tsql.statements import RouteOptions, shown
+from routing.importing.tsql.statements import RouteOptions, quote
 
 LONGEST_LIFETIME = 2**31 - 1
 _EMPTY, _TOO_LONG, _MIRROR_ALONE, _BROKER_ALONE = 9659, 9660, 9661, 9662
@@ -45,11 +45,11 @@ def check_options(options: RouteOptions) -> None:
         raise RefusalError(f"LIFETIME {seconds} is outside 1 to {LONGEST_LIFETIME}", _LIFETIME)
     address, mirror = options.address, options.mirror_address
     if address is not None and not (_comparable(address) in _KEYWORDS or _is_tcp(address)):
-        raise RefusalError(f"ADDRESS {shown(address)} is not a valid address", _BAD_ADDRESS)
+        raise RefusalError(f"ADDRESS {quote(address)} is not a valid address", _BAD_ADDRESS)
     if mirror is not None and _comparable(mirror) in _KEYWORDS:
-        raise RefusalError(f"MIRROR_ADDRESS {shown(mirror)} is no network address", _MIRROR_NO_ADDRESS)
+        raise RefusalError(f"MIRROR_ADDRESS {quote(mirror)} is no network address", _MIRROR_NO_ADDRESS)
     if mirror is not None and not _is_tcp(mirror):
-        raise RefusalError(f"MIRROR_ADDRESS {shown(mirror)} is not a valid address", _BAD_ADDRESS)
+        raise RefusalError(f"MIRROR_ADDRESS {quote(mirror)} is not a valid address", _BAD_ADDRESS)
 
 
 def check_route(
@@ -62,7 +62,7 @@ def check_route(
     nearby = address is not None and _comparable(address) in _KEYWORDS
     if mirror_address is not None:
         if nearby:
-            raise RefusalError(f"a mirror address with ADDRESS {shown(str(address))}", _MIRROR_NO_ADDRESS)
+            raise RefusalError(f"a mirror address with ADDRESS {quote(str(address))}", _MIRROR_NO_ADDRESS)
         if service_name is None or broker_instance is None:
             raise RefusalError("MIRROR_ADDRESS without SERVICE_NAME and BROKER_INSTANCE", _MIRROR_ALONE)
         if address is not None and _comparable(address) == _comparable(mirror_address):

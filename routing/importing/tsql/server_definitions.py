@@ -15,10 +15,10 @@ from routing.importing.tsql.statements import (
     CreateEndpoint,
     DropDatabase,
     Statement,
-    shown,
+    quote,
 )
 from routing.importing.tsql.tokens import Kind, Lexeme
-from routing.importing.tsql.vocabulary import STARTERS, unknown_variable
+from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable
 
 _SETTINGS = {setting.value: setting for setting in BrokerSetting}
 _OTHER_THINGS = {"AUDIT", "SCOPED", "ENCRYPTION"}
@@ -80,9 +80,9 @@ def create_database(cursor: Cursor, place: Place) -> list[Statement]:
     name = cursor.name("database name")
     words = {lexeme.upper for lexeme in _rest(cursor)}
     if "ATTACH" in words or "ATTACH_REBUILD_LOG" in words:
-        raise RefusalError(f"what the attached database {shown(name)} holds is not in the script")
+        raise RefusalError(f"what the attached database {quote(name)} holds is not in the script")
     if "SNAPSHOT" in words:
-        raise RefusalError(f"{shown(name)} is a snapshot, whose routes are those of its source")
+        raise RefusalError(f"{quote(name)} is a snapshot, whose routes are those of its source")
     return [CreateDatabase(file=place.file, line=place.line, database=place.database, name=name)]
 
 
@@ -113,14 +113,14 @@ def alter_database(cursor: Cursor, place: Place) -> list[Statement]:
     cursor.expect_words("ALTER", "DATABASE")
     if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is Kind.WORD:
         return []
-    name, doubt = _altered_database(cursor, place)
+    name, doubt = _read_altered_name(cursor, place)
     if cursor.at_words("MODIFY", "NAME"):
-        raise RefusalError(f"the database {shown(name)} gets another name, which is not followed here")
+        raise RefusalError(f"the database {quote(name)} gets another name, which is not followed here")
     if not cursor.take_words("SET"):
         return []
     rest = _rest(cursor)
     for before, lexeme in zip([",", *(lexeme.text for lexeme in rest)], rest, strict=False):
-        missing = unknown_variable(lexeme.text)
+        missing = find_unknown_variable(lexeme.text)
         if missing is not None and before == ",":
             raise no_value(missing)
     settings = [_SETTINGS[lexeme.upper] for lexeme in rest if lexeme.upper in _SETTINGS]
@@ -132,7 +132,7 @@ def alter_database(cursor: Cursor, place: Place) -> list[Statement]:
     ]
 
 
-def _altered_database(cursor: Cursor, place: Place) -> tuple[str, RefusalError | None]:
+def _read_altered_name(cursor: Cursor, place: Place) -> tuple[str, RefusalError | None]:
     """The database's name, or why it is not known, which matters only before a broker option."""
     if cursor.take_words("CURRENT"):
         return place.database or "", None if place.database else RefusalError("the database in use is not known")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.statements import Guard, Problem, Statement, Subject, shown
+from routing.importing.tsql.statements import Guard, Problem, Statement, Subject, quote
 
 DEEPEST = 100
 """Blocks and EXEC texts inside one another; the server itself stops at 32 levels of EXEC."""
@@ -54,9 +54,9 @@ class Session:
             self.database = name
             return
         why = fate.why_not or "it stands under a condition"
-        self.unknown_database(place, f"USE {shown(name)}: {why}")
+        self.forget_database(place, f"USE {quote(name)}: {why}")
 
-    def unknown_database(self, place: tuple[str, int], why: str) -> None:
+    def forget_database(self, place: tuple[str, int], why: str) -> None:
         """From here on the database in use is not known."""
         self.database = None
         self.report(place, f"{why}; the database in use is not known from here on")

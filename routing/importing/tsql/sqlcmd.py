@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from routing.importing.tsql.lexical import CODE, Mode, Segment, segments
-from routing.importing.tsql.statements import Problem, shown
+from routing.importing.tsql.statements import Problem, quote
 from routing.importing.tsql.vocabulary import (
     UNKNOWN_CLOSE,
     UNKNOWN_OPEN,
     as_written,
+    find_unknown_variable,
     speaks_of_routing,
-    unknown_variable,
 )
 
 Include = Callable[[str, str], tuple[str, str]]
@@ -145,9 +145,9 @@ class _Lines:
         def value(match: re.Match[str]) -> str:
             name = match.group(1)
             marked = f"{UNKNOWN_OPEN}{name}{UNKNOWN_CLOSE}"
-            known = self._variables.get(name.casefold())
-            self._filled_in += len(known or "")
-            return marked if known is None or self._filled_in > _MOST_FILLED_IN else known
+            value = self._variables.get(name.casefold())
+            self._filled_in += len(value or "")
+            return marked if value is None or self._filled_in > _MOST_FILLED_IN else value
 
         was_over = self._filled_in > _MOST_FILLED_IN
         filled = _VARIABLE.sub(value, text)
@@ -178,7 +178,7 @@ class _Lines:
         elif name == "reset":
             self._drop()
         elif name not in _WITHOUT_EFFECT:
-            self._report(file, number, f"no sqlcmd command is called {shown(':' + name)}")
+            self._report(file, number, f"no sqlcmd command is called {quote(':' + name)}")
         return True
 
     def _leave(self, runs_batch: bool, file: str, number: int) -> None:
@@ -205,9 +205,9 @@ class _Lines:
 
     def _read_file(self, rest: str, file: str, number: int, depth: int) -> None:
         path = self._fill(rest, file, number).strip().strip('"')
-        missing = unknown_variable(path)
+        missing = find_unknown_variable(path)
         if missing is not None:
-            why = f"sqlcmd variable {shown(missing)} has no value"
+            why = f"sqlcmd variable {quote(missing)} has no value"
         elif self._include is None:
             why = "only the script itself is read here"
         elif depth >= _DEEPEST_INCLUDE or self._includes >= _MOST_INCLUDES:
@@ -221,7 +221,7 @@ class _Lines:
             else:
                 self.read(text, included, depth + 1)
                 return
-        self._report(file, number, f"the file {shown(as_written(path))} of :r is not read: {why}")
+        self._report(file, number, f"the file {quote(as_written(path))} of :r is not read: {why}")
 
 
 def _go(code: str) -> str | None:

@@ -94,7 +94,7 @@ class Statement:
     @property
     def title(self) -> str:
         """How texts call this statement: ``CREATE ROUTE 'name'``."""
-        return f"{self.words} {shown(self.name)}"
+        return f"{self.words} {quote(self.name)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +201,6 @@ class Script:
     database: str | None = None
 
 
-def shown(value: str) -> str:
+def quote(value: str) -> str:
     """A value as texts show it: printable, in quotes, at most 80 characters."""
     return repr(value if len(value) <= 80 else value[:80] + "…")

@@ -38,7 +38,7 @@ def speaks_of_routing(text: str) -> bool:
     return _BROKER_TEXT.search(text) is not None
 
 
-def unknown_variable(text: str) -> str | None:
+def find_unknown_variable(text: str) -> str | None:
     """The first sqlcmd variable without a value that a text holds."""
     match = UNKNOWN_VARIABLE.search(text)
     return match.group(1) if match else None

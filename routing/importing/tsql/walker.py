@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from routing.importing.tsql.cursor import Cursor
-from routing.importing.tsql.dynamic import hidden_statement
+from routing.importing.tsql.dynamic import find_hidden_statement
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.refusal import no_value
 from routing.importing.tsql.session import DEEPEST, Session
 from routing.importing.tsql.statements import Guard
 from routing.importing.tsql.tokens import Kind, Tokens, tokenize
-from routing.importing.tsql.vocabulary import STARTERS, unknown_variable
+from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable
 
 Locate = Callable[[int], tuple[str, int]]
 """The file and line of a row of the text."""
@@ -75,7 +75,7 @@ class Walker:
             self._handlers.get(self.cursor.peek().upper, pass_over)(self, fate)
         self.session.depth -= 1
 
-    def effective(self, fate: Fate) -> Fate:
+    def settle(self, fate: Fate) -> Fate:
         """The fate with what else decides here: a RETURN above, or SET NOEXEC."""
         whole = Fate((*self.not_returned, *fate.guards), fate.why_not, fate.never)
         return whole.not_run(self.returned).not_run(self.session.not_executing)
@@ -109,7 +109,7 @@ class Walker:
     def report_hidden(self, start: int, place: tuple[str, int]) -> None:
         """Report a routing statement in the strings since ``start``."""
         words = self.cursor.between(start, self.cursor.position)
-        why = hidden_statement(words) if words else None
+        why = find_hidden_statement(words) if words else None
         if why is not None:
             self.session.report(place, why)
 
@@ -122,7 +122,7 @@ def pass_over(walker: Walker, fate: Fate) -> None:
     """A statement that says nothing about routing, unless in its strings."""
     place, start = walker.here(), walker.cursor.position
     first = walker.cursor.peek()
-    missing = unknown_variable(first.text)
+    missing = find_unknown_variable(first.text)
     if missing is not None and first.kind is Kind.WORD and not fate.never:
         walker.session.report(place, no_value(missing).why)
     walker.step()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from routing.errors import InputError
-from routing.importing.catalog import VIEWS, Export, StandIns, covered_by, queries, read_export
+from routing.importing.catalog import VIEWS, Export, StandIns, cover, queries, read_export
 from routing.importing.covered import Covered
 from routing.importing.spelling import Spelling
 
@@ -27,7 +27,7 @@ def export_of(tmp_path: Path, **views: str) -> Export:
 
 
 def covered_of(tmp_path: Path, *addresses: str, spelling: Spelling | None = None, **views: str) -> Covered:
-    return covered_by(export_of(tmp_path, **views), spelling or Spelling(), addresses)
+    return cover(export_of(tmp_path, **views), spelling or Spelling(), addresses)
 
 
 ENDPOINTS = f"""conversation_handle,conversation_id,is_initiator,conversation_group_id,lifetime,far_service,\
@@ -188,7 +188,7 @@ def test_an_address_belongs_to_one_instance(tmp_path: Path) -> None:
 def test_of_several_exports_the_newest_counts(tmp_path: Path) -> None:
     text = "name,exported_at,database_name\n//old,2026-01-04T12:00:00Z,shop\n//new,2026-01-05T12:00:00Z,Shop\n"
     export = export_of(tmp_path, services=text + "//other,2026-01-04T12:00:00Z,other\n")
-    covered = covered_by(export, Spelling())
+    covered = cover(export, Spelling())
     assert [row["name"] for row in covered.rows["services"]] == ["//new", "//other"]
     assert export.left_out == {"services": 1}
     assert covered.units["services"] == {("HUB", "Shop"): AT, ("HUB", "other"): EARLIER}

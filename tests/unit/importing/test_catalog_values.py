@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from routing.errors import ContractError
-from routing.importing.catalog import StandIns, covered_by, read_export
+from routing.importing.catalog import StandIns, cover, read_export
 from routing.importing.catalog.cells import lines
 from routing.importing.catalog.transmission_status import error_number, outcome
-from routing.importing.catalog.values import typed
+from routing.importing.catalog.values import read_cell
 from routing.importing.catalog.views import VIEWS, Kind
 from routing.importing.spelling import Spelling
 
@@ -55,7 +55,7 @@ def utc(year: int, month: int, day: int, *parts: int) -> datetime:
     ],
 )
 def test_a_cell(cell: object, kind: Kind, value: object) -> None:
-    assert typed(cell, kind) == value
+    assert read_cell(cell, kind) == value
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_cell(cell: object, kind: Kind, value: object) -> None:
 )
 def test_a_cell_that_is_something_else(cell: object, kind: Kind) -> None:
     with pytest.raises(ValueError, match=r" is (no|neither) | does not fit "):
-        typed(cell, kind)
+        read_cell(cell, kind)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_any_text_ends_in_rows_or_a_reason(tmp_path: Path, text: str, view: str,
     read = sum(export.rows_read.values())
     kept = sum("is_empty" not in row for rows in export.rows.values() for row in rows)
     assert kept + len(export.rejected) == read
-    covered_by(export, Spelling())
+    cover(export, Spelling())
 
 
 @OPTIONS

@@ -173,7 +173,7 @@ def test_a_script_is_known_by_its_name_and_time() -> None:
 
 def test_whose_routes_were_never_imported() -> None:
     known = [imported("services", MONDAY), {**imported("a.sql", MONDAY), "instance_name": "spoke"}]
-    assert order.without_routes(known, ["hub", "spoke"]) == {"hub"}
+    assert order.find_without_routes(known, ["hub", "spoke"]) == {"hub"}
 
 
 def test_spelling() -> None:

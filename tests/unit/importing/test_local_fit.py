@@ -15,7 +15,7 @@ from routing.schemas import SERVICES
 from routing.storage.kinds import arrow_schema
 from routing.storage.local import Unfit
 from tests.hostile import NAMES
-from tests.imports import make_table, no_spark, opened, place, rows_at
+from tests.imports import make_table, no_spark, open_tables, place, rows_at
 
 pytest.importorskip("deltalake")
 # What is changed of a table of services that deltalake would write, and the reason that Spark does.
@@ -53,7 +53,7 @@ def test_what_spark_has_to_write(tmp_path: Path, what: str) -> None:
     how, why = _UNFIT[what]
     where = place(tmp_path, "services")
     DeltaTable.create(where.text, **{"schema": arrow_schema(SERVICES), **how(pyarrow)})
-    store = opened(tmp_path, "services")
+    store = open_tables(tmp_path, "services")
     # It is read all the same.
     assert store.rows("services") == []
     found = store.opener.open_to_write(where, 0)
@@ -70,8 +70,8 @@ def test_a_comment_is_no_hindrance(tmp_path: Path) -> None:
     where = place(tmp_path, "services")
     DeltaTable.create(where.text, _with(pyarrow, pyarrow.string(), {"comment": "theirs"}))
     row = {"instance_name": "HUB", "database_name": "db", "name": "s"}
-    put(opened(tmp_path, "services"), "services", Changes(put=[row]))
-    put(opened(tmp_path, "services"), "services", Changes(put=[{**row, "name": "t"}], remove=[row]))
+    put(open_tables(tmp_path, "services"), "services", Changes(put=[row]))
+    put(open_tables(tmp_path, "services"), "services", Changes(put=[{**row, "name": "t"}], remove=[row]))
     assert rows_at(where) == [{**row, "name": "t", "x": None}]
     assert DeltaTable(where.text).schema().fields[-1].metadata == {"comment": "theirs"}
 

@@ -30,7 +30,7 @@ from tests.imports import (
     import_views,
     newest,
     no_spark,
-    opened,
+    open_tables,
     place,
     rows_at,
 )
@@ -56,14 +56,14 @@ def test_any_name_and_any_time(tmp_path: Path) -> None:
     names = dict.fromkeys([*NAMES, "", *(chr(point) for point in (0x7F, 0xD7FF, 0xFFFF, 0x10FFFF))])
     times = {"valid_from": FIRST_TIME, "valid_to": LAST_TIME, "lifetime": LAST_TIME}
     rows = [route(name, database_name=name, instance_name=name, **times) for name in names]
-    store = opened(tmp_path, "routes")
+    store = open_tables(tmp_path, "routes")
     make_ready(store)
     put(store, "routes", Changes(put=rows))
     assert by_name(rows_at(place(tmp_path, "routes"))) == by_name(rows)
     for row in rows:
-        assert opened(tmp_path, "routes").rows("routes", {"instance_name": [row["name"]]}) == [row]
+        assert open_tables(tmp_path, "routes").rows("routes", {"instance_name": [row["name"]]}) == [row]
     changed = [{**row, "address": row["name"] or "none"} for row in rows[::3]]
-    put(opened(tmp_path, "routes"), "routes", Changes(put=changed, remove=rows[1::3]))
+    put(open_tables(tmp_path, "routes"), "routes", Changes(put=changed, remove=rows[1::3]))
     assert by_name(rows_at(place(tmp_path, "routes"))) == by_name([*changed, *rows[2::3]])
 
 
@@ -76,7 +76,7 @@ def test_the_columns_of_somebody_else_stay(tmp_path: Path) -> None:
     table = {name: [value] if name != "tags" else value for name, value in theirs.items()}
     table |= {"instance_name": ["HUB"], "database_name": ["db"]}
     write_deltalake(place(tmp_path, "routes").text, pyarrow.table(table))
-    store = opened(tmp_path, "routes")
+    store = open_tables(tmp_path, "routes")
     assert store.rows("routes") == [route("r")]
     make_ready(store)
     put(store, "routes", Changes(put=[route("r", address="TRANSPORT"), route("new")]))
@@ -97,7 +97,7 @@ def test_a_column_that_may_not_be_null_for_somebody_else(tmp_path: Path) -> None
     schema = arrow_schema(ROUTES).append(pyarrow.field("theirs", pyarrow.string(), nullable=False))
     DeltaTable.create(place(tmp_path, "routes").text, schema)
     with pytest.raises(StorageError, match=r"writing tables\.routes"):
-        put(opened(tmp_path, "routes"), "routes", Changes(put=[route("new")]))
+        put(open_tables(tmp_path, "routes"), "routes", Changes(put=[route("new")]))
     assert newest(config_in(tmp_path))["routes"] == 0
 
 
@@ -114,7 +114,7 @@ def test_dialogs_are_found_without_case_and_others_pass_through(tmp_path: Path) 
         {**row, "conversation_id": row["conversation_id"].lower()} for row in rows if row["instance_name"] == "i3"
     ]
     changed = [{**row, "far_service": "new"} for row in mine[::2]]
-    put(opened(tmp_path, "dialogs"), "dialogs", Changes(put=changed, remove=mine[1::2]))
+    put(open_tables(tmp_path, "dialogs"), "dialogs", Changes(put=changed, remove=mine[1::2]))
     found = {row["conversation_id"]: row for row in rows_at(place(tmp_path, "dialogs"))}
     assert len(found) == 999 - len(mine[1::2])
     assert found == {
@@ -152,7 +152,7 @@ def test_a_table_that_does_not_fit(tmp_path: Path) -> None:
     columns = {"INSTANCE_NAME": ["a"], "database_name": ["b"], "name": [1], "Lifetime": ["x"]}
     write_deltalake(place(tmp_path, "routes").text, pyarrow.table(columns))
     with pytest.raises(InputError) as caught:
-        opened(tmp_path, "routes")
+        open_tables(tmp_path, "routes")
     assert "column name is int64, not string" in str(caught.value)
     assert "column lifetime is string, not timestamp" in str(caught.value)
     assert "instance_name" not in str(caught.value).replace(str(tmp_path), "")
@@ -164,7 +164,7 @@ def test_a_wider_number_stays_as_it_is(tmp_path: Path) -> None:
 
     row = {"instance_name": "HUB", "name": "db", "database_id": 5, "service_broker_guid": "x"}
     write_deltalake(place(tmp_path, "databases").text, pyarrow.Table.from_pylist([row]))
-    store = opened(tmp_path, "databases")
+    store = open_tables(tmp_path, "databases")
     make_ready(store)
     put(store, "databases", Changes(put=[{**row, "database_id": 6, "is_broker_enabled": True}]))
     assert rows_at(place(tmp_path, "databases")) == [{**row, "database_id": 6, "is_broker_enabled": True}]

@@ -10,7 +10,7 @@ import pytest
 
 from routing.importing.history import Changes
 from routing.importing.result import Imported
-from routing.importing.scripted import applied, changes_of, state_of
+from routing.importing.scripted import apply_all, changes_of, state_of
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import Script, apply_script
 
@@ -99,7 +99,7 @@ def test_a_snapshot_says_all_routes_of_the_databases_it_speaks_of(read: ReadText
     rows = own()
     script = read("DROP ROUTE a\nCREATE ROUTE c WITH ADDRESS = 'LOCAL'\nDROP ROUTE ended", database="shop")
     done, before = Imported(is_dry_run=False), state_of(rows, LATER)
-    after = applied(done, before, [script], Spelling([], [("hub", "Shop"), ("hub", "Stock")]), "hub", snapshot)
+    after = apply_all(done, before, [script], Spelling([], [("hub", "Shop"), ("hub", "Stock")]), "hub", snapshot)
     assert [(route.database_name, route.name) for route in after.routes] == [("Stock", "b"), ("Shop", "c")]
     # Of what a snapshot replaces nothing has to be there.
     assert done.rows_read == {"f.sql": (3, 0 if snapshot else 1, 0)}
@@ -110,6 +110,6 @@ def test_a_snapshot_closes_the_rest(read: ReadText) -> None:
     rows = own()
     script = read("CREATE ROUTE c WITH ADDRESS = 'LOCAL'", database="shop")
     before = state_of(rows, LATER)
-    after = applied(Imported(False), before, [script], Spelling([], [("hub", "Shop")]), "hub", True)
+    after = apply_all(Imported(False), before, [script], Spelling([], [("hub", "Shop")]), "hub", True)
     changes = changes_of(rows, before, after, "hub", {("hub", "Shop"): LATER}, set())
     assert versions(changes["routes"]) == [("Shop", "c", LATER, None), ("Shop", "a", None, LATER)]
