@@ -19,6 +19,7 @@ from routing.analysis.explain.explaining import explain
 from routing.analysis.explain.reading import Source
 from routing.errors import InputError
 from routing.schemas import INPUTS, MESSAGES
+from routing.storage.inputs import columns_of
 from routing.storage.opening import Opener
 from tests.crowded import BROKEN, NOON, QUESTIONS, WRONG, crowded
 from tests.frames import arrow, arrow_of
@@ -177,6 +178,8 @@ def test_nothing_is_equal_to_null() -> None:
     nowhere["routes"].append({**nowhere["routes"][0], "instance_name": None})
     with pytest.raises(QuestionError, match="the message cannot be judged: MISSING_INSTANCE_NAME"):
         explain(arrow(nowhere), Stored("m9"))
+    found = columns_of(arrow(nowhere)["routes"], "routes", {"instance_name": ["hub", "spoke", None]})
+    assert set(found.values["instance_name"]) == {"hub"}
 
 
 @pytest.mark.parametrize("as_of", [None, 0])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
+from routing.errors import InputError
 from routing.schemas import KEYS
 from routing.storage.columns import Columns
-from routing.storage.faults import findings, said, time_text
+from routing.storage.faults import findings, refuse_faults, said, time_text
 from routing.storage.inputs import columns_of
 from tests.faulty_rows import faulty_rows
 from tests.frames import arrow, moment
@@ -34,6 +36,18 @@ def test_every_faulty_row_is_found() -> None:
 
 def test_a_fine_estate_has_no_faulty_row() -> None:
     assert list(findings(_columns(small_estate()))) == []
+
+
+def test_the_first_faults_are_told_and_the_rest_counted() -> None:
+    bad = [route(f"r{n:02}", "//far", "no address") for n in reversed(range(30))]
+    with pytest.raises(InputError) as caught:
+        refuse_faults(_columns({**small_estate(), "routes": bad, "instances": [{"instance_name": ""}]}))
+    told = str(caught.value)
+    assert told.startswith("the input tables have 31 faulty rows: instances (): instance_name is missing; ")
+    assert re.findall(r"routes \(hub, Sales, (r\d\d), NULL\): address 'no address'", told) == [
+        f"r{n:02}" for n in range(19)
+    ]
+    refuse_faults(_columns(small_estate()))
 
 
 def test_what_is_shown_is_cut() -> None:

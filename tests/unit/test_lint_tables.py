@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,15 @@ def test_rows_that_tell_nothing_are_left_out() -> None:
     rows[3].update(is_initiator=False, far_broker_instance="b3")
     rows[4].update(far_service="other", far_broker_instance="b4")
     assert len(read(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == 0
+
+
+@pytest.mark.parametrize(("at", "count"), [(NOW, 2), (NOW + timedelta(microseconds=1), 0), (None, 0)])
+def test_an_acknowledgement_binds_from_its_time_on(at: datetime | None, count: int) -> None:
+    group = {"far_service": "s", "conversation_group_id": "g", "far_broker_instance": "b1"}
+    sound = {"instance_name": "a", "database_name": "b", "is_initiator": True, **group}
+    other = {"acknowledged_broker_instance": "b2", "acknowledged_at": at}
+    rows = [{**sound, "conversation_id": ID.format(1)}, {**sound, "conversation_id": ID.format(2), **other}]
+    assert len(read(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == count
 
 
 @given(st.lists(st.none() | TEXTS | st.text("{} \t\n\rAb0-", max_size=6) | st.just(f" {{{ZERO}}}")))

@@ -80,7 +80,9 @@ def answer(asked: Asked, known: Known) -> Explanation:
     found = judge_question(asked, known)
     verdict = verdict_row(found)
     told = path(found, known.instances[found.message.instance], verdict)
-    return Explanation(Rows(RESOLVED_ROUTES, (verdict,)), Rows(EXPLAINED_STEPS, lines.number_lines(told)))
+    return Explanation(
+        Rows(RESOLVED_ROUTES.optional(), (verdict,)), Rows(EXPLAINED_STEPS, lines.number_lines(told))
+    )
 
 
 def _find_stored(source: Source, question: Stored, as_of: datetime | None) -> Asked:
