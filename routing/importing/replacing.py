@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from routing.importing.covered import Row
 from routing.importing.history import Changes
 from routing.importing.keyed import SCHEMAS, bounds_of, key_of
-from routing.importing.stored_rows import key_columns, rows_of_arrow
+from routing.importing.stored_rows import key_columns
 from routing.storage.arrow import table_of
 from routing.storage.columns import spelled
+from routing.storage.stored import rows_of_arrow
 
 if TYPE_CHECKING:
     import pyarrow

@@ -15,13 +15,15 @@ from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
 from routing.importing.keyed import SCHEMAS
-from routing.importing.stored_rows import find_faults, find_keys, find_missing, read_rows
+from routing.importing.stored_rows import find_keys, find_missing
 from routing.importing.writing import LocalWriter, SparkWriter, Writer
 from routing.storage.columns import Only
 from routing.storage.commits import is_local
 from routing.storage.local import Unfit
 from routing.storage.locking import only_run
 from routing.storage.opening import Opened, Opener
+from routing.storage.shapes import cannot_hold, types_of
+from routing.storage.stored import stored_rows
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,10 @@ class Stored:
     writers: dict[str, Writer] = field(default_factory=dict)
 
     def rows(self, key: str, only: Only | None = None) -> list[Row]:
-        """A table's rows as `read_rows` has them."""
+        """A table's rows, whole."""
         if key not in self.opened or any(not values for values in (only or {}).values()):
             return []
-        return read_rows(self.opened[key].rows, SCHEMAS[key], only)
+        return stored_rows(self.opened[key].rows, SCHEMAS[key], only=only)
 
     def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
         """Which of the keys of these rows stand in a table."""
@@ -75,7 +77,7 @@ def open_stored(opener: Opener, config: Config, keys: Sequence[str]) -> Stored:
         found = opener.find(f"tables.{key}", location)
         if found is not None:
             opened[key] = found
-            faults = list(find_faults(found.rows, SCHEMAS[key]))
+            faults = cannot_hold(types_of(found.rows), SCHEMAS[key])
             if faults:
                 raise InputError.wrong_columns(key, faults)
         elif _holds_files(location):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from routing.errors import OutputError
-from routing.schemas import Schema
+from routing.schemas import AnyKind, Kind, Schema
 from routing.storage.columns import Table, is_frame
 from routing.storage.kinds import spark_name
 
@@ -34,6 +34,23 @@ def lacks(found: Mapping[str, str], wanted: Schema) -> list[str] | None:
     missing = [field for field in wanted if field.nullable and field.name not in found]
     rest = Schema(tuple(field for field in wanted if field not in missing))
     return None if differences(found, rest) else [field.name for field in missing]
+
+
+def cannot_hold(found: Mapping[str, str], wanted: Schema) -> list[str]:
+    """The columns of a table, given by their types, that rows of a schema cannot be written to, a text each."""
+    types = {name.lower(): kind for name, kind in found.items()}
+    return [
+        f"column {field.name} is {types[field.name]}, not {field.kind}"
+        for field in wanted
+        if field.name in types and not _holds(types[field.name], field.kind)
+    ]
+
+
+def _holds(found: str, wanted: AnyKind) -> bool:
+    """Whether a column takes every value of a kind, and gives it back."""
+    if wanted == Kind.STRING:
+        return found == str(wanted) or found.startswith(("char(", "varchar("))
+    return found == str(wanted) or (wanted == Kind.INT and found == str(Kind.BIGINT))
 
 
 def differences(found: Mapping[str, str], wanted: Schema) -> list[str]:

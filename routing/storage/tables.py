@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import CharType, DataType, StringType, StructType, VarcharType
 
 from routing.config import Location
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
-from routing.schemas import AnyKind, Kind, Schema
+from routing.schemas import Schema
 from routing.storage import commits, statements
+from routing.storage.shapes import differences, lacks, types_of
 
 # Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
 # runs, times, perhaps instances. Ids and outcomes are in every file alike, so theirs would skip nothing.
@@ -21,9 +21,6 @@ STATISTICS = {
     "resolved_routes": "instance_name,decided_at,run_id",
     "rejected_messages": "instance_name",
 }
-
-
-_WIDER = {"int": "bigint"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ def check_output(spark: SparkSession, key: str, location: Location, schema: Sche
     """
     version = current_version(spark, location)
     if version is not None:
-        found = Snapshot(location, version).read(spark).schema
+        found = types_of(Snapshot(location, version).read(spark))
         missing = lacks(found, schema)
         if missing is None:
             raise OutputError.other_schema(key, str(location), differences(found, schema))
@@ -93,25 +90,6 @@ def check_writable(key: str, location: Location) -> None:
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
-
-
-def lacks(found: StructType, wanted: Schema) -> list[str] | None:
-    """The columns, all of which may be null, that keep one table from being of a schema; None where more does."""
-    missing = [field for field in wanted if field.nullable and field.name not in found.names]
-    rest = Schema(tuple(field for field in wanted if field not in missing))
-    return None if differences(found, rest) else [field.name for field in missing]
-
-
-def differences(found: StructType, wanted: Schema) -> list[str]:
-    """What keeps a table of one schema from being one of another, a text each; empty where nothing does."""
-    types = {field.name: field.dataType.simpleString() for field in found}
-    names = {field.name for field in wanted}
-    faults = [
-        f"column {field.name} is {types.get(field.name, 'missing')}, not {field.kind}"
-        for field in wanted
-        if types.get(field.name) != str(field.kind)
-    ]
-    return faults + [f"column {name} is unknown" for name in types if name not in names]
 
 
 def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
@@ -203,22 +181,6 @@ def merge(
         statements.merge(rows, location, on, removed_by=REMOVE, folded=folded, insert_only=insert_only)
     except Exception as error:
         raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
-
-
-def cannot_hold(found: StructType, wanted: Schema) -> list[str]:
-    """The columns of a table that rows of the wanted schema cannot be written to, a text each."""
-    types = {field.name.lower(): field.dataType for field in found}
-    return [
-        f"column {field.name} is {types[field.name].simpleString()}, not {field.kind}"
-        for field in wanted
-        if field.name in types and not _holds(types[field.name], field.kind)
-    ]
-
-
-def _holds(found: DataType, wanted: AnyKind) -> bool:
-    if wanted == Kind.STRING:
-        return isinstance(found, StringType | CharType | VarcharType)
-    return found.simpleString() in (str(wanted), _WIDER.get(str(wanted)))
 
 
 def read_text(spark: SparkSession, uri: str) -> str:

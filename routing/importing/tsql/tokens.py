@@ -60,6 +60,8 @@ class Tokens:
 
 class _Lexer(TSQL.Tokenizer):
     KEYWORDS: ClassVar[dict[str, TokenType]] = {}
+    # With a double quote here, which encloses names, N before one would begin a string that ends at the next.
+    QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
 
 
 def tokenize(text: str) -> Tokens:
@@ -110,7 +112,7 @@ def _lexeme(token: Token, text: str, row_starts: list[int]) -> Lexeme:
     raw = text[start:end]
     first = raw[:1]
     row = bisect_right(row_starts, start)
-    if first == "'" or (first in "nN" and raw[1:2] in ("'", '"') and len(raw) > 2):
+    if first == "'" or (first in "nN" and raw[1:2] == "'" and len(raw) > 2):
         return Lexeme(Kind.STRING, token.text, "", start, end, row)
     if first in ('"', "["):
         return Lexeme(Kind.NAME, token.text, "", start, end, row)

@@ -153,7 +153,7 @@ def test_a_table_that_does_not_fit(tmp_path: Path) -> None:
     write_deltalake(place(tmp_path, "routes").text, pyarrow.table(columns))
     with pytest.raises(InputError) as caught:
         open_tables(tmp_path, "routes")
-    assert "column name is int64, not string" in str(caught.value)
+    assert "column name is bigint, not string" in str(caught.value)
     assert "column lifetime is string, not timestamp" in str(caught.value)
     assert "instance_name" not in str(caught.value).replace(str(tmp_path), "")
 

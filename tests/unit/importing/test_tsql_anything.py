@@ -6,7 +6,7 @@ import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from routing.importing.tsql import Database, InstanceState, Script, apply_script, read_script
@@ -105,6 +105,7 @@ def test_any_bytes_are_some_text(data: bytes) -> None:
 
 
 @LONG_ENOUGH
+@example('N""""')
 @given(st.text(alphabet="a '\"[]/*-\n{#}\\Nn;", max_size=60))
 def test_the_tokenizer_and_the_line_reader_agree_on_strings_and_comments(text: str) -> None:
     found, last = segments(text)
