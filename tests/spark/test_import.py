@@ -228,6 +228,8 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
 
 def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Callable[..., Opener]) -> None:
     """Messages that deltalake appends are new to an incremental run, and so are those of a MERGE after them."""
+    from deltalake import DeltaTable
+
     import routing
 
     config = config_in(tmp_path, "resolve.mode=incremental")
@@ -239,16 +241,21 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
         views["transmission_queue"] = queue
         return import_views(opener, config, exports(tmp_path / name, at, **views)).written["messages"]["added"]
 
-    counts = []
-    for number, opener in enumerate((no_spark(), no_spark(), by_spark("messages")), start=1):
-        at = MONDAY + timedelta(hours=number)
-        added = bring(opener, f"export {number}", at, 2 * number)
-        row = routing.run(spark, config, run_id=f"run {number}", now=NOW).row
-        counts.append((added, row["rows_read"], row["rows_resolved"], row["rows_rejected"]))
-    assert counts == [(2, 2, 2, 0)] * 3
+    def resolve(run: str) -> tuple[Any, ...]:
+        row = routing.run(spark, config, run_id=run, now=NOW).row
+        return row["rows_read"], row["rows_resolved"], row["rows_rejected"]
+
+    at = [MONDAY + timedelta(hours=number) for number in range(3)]
+    assert bring(no_spark(), "export 1", at[0], 2) == 2
+    assert resolve("run 1") == (2, 2, 0)
+    assert bring(no_spark(), "export 2", at[1], 5) == 3
+    assert bring(by_spark("messages"), "export 3", at[2], 6) == 1
+    assert resolve("run 2") == (4, 4, 0)
+    history = DeltaTable(config.tables["messages"].text).history()
+    assert [commit["operation"] for commit in history] == ["MERGE", "WRITE", "WRITE", "CREATE TABLE"]
     found = rows_of(spark.read.format("delta").load(str(config.output["resolved_routes"])))
     assert sorted((row["message_id"], row["outcome"], row["run_id"]) for row in found) == [
-        (f"{dialog(1)}:I:{number}", "SENT", f"run {number // 2 + 1}") for number in range(6)
+        (f"{dialog(1)}:I:{number}", "SENT", "run 1" if number < 2 else "run 2") for number in range(6)
     ]
 
 
