@@ -40,7 +40,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.runs import pipeline
 
     seconds = time.monotonic() - begun
-    done = pipeline.run(spark, settings, now=now, progress=console.progress, session_seconds=seconds)
+    tell = console.note if options.verbose else lambda text: None
+    done = pipeline.run(spark, settings, now=now, progress=console.progress, tell=tell, session_seconds=seconds)
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     if options.format == "json":

@@ -27,6 +27,7 @@ from routing.storage.conform import conform
 from routing.storage.keeping import Keeper, released_on_failure
 from routing.storage.ledger import DeltaTables
 from routing.storage.locking import only_run
+from routing.storage.opening import Opener
 from routing.storage.protocol import LastRun, Start
 from routing.storage.releases import release
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
@@ -103,15 +104,16 @@ def run(
     run_id: str | None = None,
     now: datetime | None = None,
     progress: Callable[[str], None] = lambda text: None,
+    tell: Callable[[str], None] = lambda text: None,
     session_seconds: float | None = None,
 ) -> Run:
-    """The main job, from tables to tables (commands.md); ``progress`` is told of each stage.
+    """The main job, from tables to tables (commands.md).
 
-    Every pass reads each input at the one version that the run records; outputs are committed in the order
-    requests, rejected, resolved, pending, runs. ``now`` (UTC where it has no zone; the clock if not given) is
-    the time at which incremental mode tries delayed messages again. ``session_seconds``, what it took to start a
-    session for this run, are recorded as its first stage. Raises ContractError before anything is
-    written, StorageError after, and where another run is at work.
+    ``progress`` is told of each stage, ``tell`` by what each table is read. Every pass reads each input at the one
+    version that the run records. Outputs are committed side by side, then pending_messages, then runs. ``now`` (UTC
+    where it has no zone; the clock if not given) is the time at which incremental mode tries delayed messages again.
+    ``session_seconds``, what it took to start a session for this run, are recorded as its first stage. Raises
+    ContractError before anything is written, StorageError after, and where another run is at work.
     """
     started = datetime.now(timezone.utc)
     is_full = config.resolve.mode == "full"
@@ -136,7 +138,8 @@ def run(
         with clock.stage("read"):
             start = _start(outputs, options.run_id, is_full=is_full)
             inputs = tables.snapshots(spark, config.tables)
-        work = Work(outputs, start, options, inputs, clock, keeper, list(start.notes))
+        opener = Opener.of_session(spark, tell)
+        work = Work(outputs, start, options, inputs, clock, opener, keeper, list(start.notes))
         moment = None if is_full else _utc(now or started)
         written = run_full(work) if moment is None else run_incremental(work, moment)
         row = {

@@ -32,17 +32,18 @@ class Work:
     options: Options
     inputs: Mapping[str, tables.Snapshot]
     clock: Stages
+    opener: Opener
     keeper: Keeper
     notes: list[str]
 
     def open_tables(self) -> dict[str, Table]:
         """The inputs but for the messages, each at its version: dialogs as a frame, others as they are opened."""
-        opener, found = Opener.of_session(self.spark), dict[str, Table]()
+        found = dict[str, Table]()
         for key, snapshot in self.inputs.items():
             if key == "dialogs":
                 found[key] = snapshot.read(self.spark)
             elif key != "messages":
-                found[key] = opener.open_at(key, snapshot.location, snapshot.version)
+                found[key] = self.opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
         return found
 
     def read_messages(self) -> DataFrame:
@@ -77,5 +78,5 @@ class Work:
 
     def count_written(self, key: str, version: int, *names: str) -> Counter[tuple[Any, ...]]:
         """How many rows of this run are stored in an output, by the values of some columns."""
-        stored = Opener.of_session(self.spark).open_at(key, self.config.output[key], version)
+        stored = self.opener.open_at(f"output.{key}", self.config.output[key], version)
         return count_by(stored, names, {"run_id": [self.options.run_id]})

@@ -54,9 +54,9 @@ class Opener:
     _spark: SparkSession | None = None
 
     @classmethod
-    def of_session(cls, spark: SparkSession) -> Opener:
+    def of_session(cls, spark: SparkSession, tell: Callable[[str], None] = _say_nothing) -> Opener:
         """One for a session that is there."""
-        return cls(lambda: spark, _spark=spark)
+        return cls(lambda: spark, tell=tell, _spark=spark)
 
     @property
     def spark(self) -> SparkSession:
@@ -80,10 +80,10 @@ class Opener:
         return None if found is None else Opened(Snapshot(location, found).read(spark), found)
 
     def open_at(self, key: str, location: Location, version: int) -> Table:
-        """A table at a version. Raises InputError where it is missing."""
-        found = self.find(f"tables.{key}", location, version)
+        """A table, by its key in the configuration, at a version. Raises InputError where it is missing."""
+        found = self.find(key, location, version)
         if found is None:
-            raise InputError.missing_table(key, str(location))
+            raise InputError.missing_table(key.removeprefix("tables."), str(location))
         return found.rows
 
     def open(self, tables: Mapping[str, Location]) -> dict[str, Table]:
