@@ -110,8 +110,9 @@ def run(
     """The main job, from tables to tables (commands.md).
 
     ``progress`` is told of each stage, ``tell`` by what each table is read. Every pass reads each input at the one
-    version that the run records. Outputs are committed side by side, then pending_messages, then runs. ``now`` (UTC
-    where it has no zone; the clock if not given) is the time at which incremental mode tries delayed messages again.
+    version that the run records. Outputs are committed side by side, then pending_messages, then runs. ``now``
+    (UTC where it has no zone; the clock if not given) is the time at which incremental mode tries delayed messages
+    again.
     ``session_seconds``, what it took to start a session for this run, are recorded as its first stage. Raises
     ContractError before anything is written, StorageError after, and where another run is at work.
     """
