@@ -48,7 +48,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
         with clock.stage("requests"):
             found = openers.find_openers(job)
     with clock.stage("write"):
-        outputs = {"resolved_routes": results.resolved_routes(job, found, attempt=F.col("attempt"))}
+        outputs = {}
         if found is not None or is_first:
             rows = openers.new_route_requests(job, found)
             outputs["new_route_requests"] = increment.not_on_record(rows, step, job.broadcasts)
@@ -57,6 +57,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
             outputs["rejected_messages"] = increment.combine_rejected(
                 rows, step, work.options.run_id, job.broadcasts
             )
+        outputs["resolved_routes"] = results.resolved_routes(job, found, attempt=F.col("attempt"))
         versions |= work.commit(outputs, adds=not is_first)
     with clock.stage("counts"):
         done = count_rows(work, versions, outputs, keys.rows_read + step.duplicate_count)

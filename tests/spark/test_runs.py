@@ -124,7 +124,7 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
     assert row == done.first.row
     assert done.started <= row["started_at"] < row["finished_at"] <= done.finished
     seconds = row["stage_seconds"]
-    assert {"read", "resolved_routes"} <= set(seconds)
+    assert {"read", "write"} <= set(seconds)
     assert all(value >= 0 for value in seconds.values())
     assert sum(seconds.values()) <= (row["finished_at"] - row["started_at"]).total_seconds() + 0.1
     # The table `runs` is made by this very row.
