@@ -70,8 +70,9 @@ def resolve(
     """Resolve messages against route tables (rule book, all sections).
 
     ``tables`` maps the configuration's keys (routes, databases, services, instances, messages; dialogs and
-    route_requests where there are any) to DataFrames with the columns of tables.md. The result's frames are
-    lazy; validation and the pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
+    route_requests where there are any) to tables with the columns of tables.md: messages and dialogs are
+    DataFrames, the others DataFrames, Arrow tables or datasets. The result's frames are lazy; validation and the
+    pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
     check_given(tables)
@@ -107,11 +108,11 @@ def run(
 ) -> Run:
     """The main job, from tables to tables (commands.md); ``progress`` is told of each stage.
 
-    Every pass reads each input at the one version that the run records; outputs are committed in the order
-    requests, rejected, resolved, pending, runs. ``now`` (UTC where it has no zone; the clock if not given) is
-    the time at which incremental mode tries delayed messages again. ``session_seconds``, what it took to start a
-    session for this run, are recorded as its first stage. Raises ContractError before anything is
-    written, StorageError after, and where another run is at work.
+    Every pass reads each input at the one version that the run records; outputs that do not depend on each other
+    are committed side by side, pending once its rows are stored, runs last. ``now`` (UTC where it has no zone; the
+    clock if not given) is the time at which incremental mode tries delayed messages again. ``session_seconds``,
+    what it took to start a session for this run, are recorded as its first stage. Raises ContractError before
+    anything is written, StorageError after, and where another run is at work.
     """
     started = datetime.now(timezone.utc)
     is_full = config.resolve.mode == "full"
