@@ -1,6 +1,6 @@
 """Where SQL Server Service Broker messages go, and why: resolve messages against route tables with PySpark.
 
-`resolve` takes and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says.
+`resolve` takes tables and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says.
 Spark is imported when one of these is first used.
 """
 

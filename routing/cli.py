@@ -96,7 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--format", choices=("table", "json"), default="table", help="how results are printed")
     group.add_argument("--log-format", choices=("text", "json"), default="text", help="how progress is printed")
     group.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    group.add_argument("--verbose", action="store_true", help="tracebacks, and Java's own messages")
+    group.add_argument(
+        "--verbose", action="store_true", help="tracebacks, Java's own messages, and by what each table is read"
+    )
     parser = _Parser(
         prog="sbroute",
         description="Where SQL Server Service Broker messages go, and why.",

@@ -71,8 +71,9 @@ def resolve(
     """Resolve messages against route tables (rule book, all sections).
 
     ``tables`` maps the configuration's keys (routes, databases, services, instances, messages; dialogs and
-    route_requests where there are any) to DataFrames with the columns of tables.md. The result's frames are
-    lazy; validation and the pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
+    route_requests where there are any) to tables with the columns of tables.md: messages and dialogs are
+    DataFrames, the others DataFrames, Arrow tables or datasets. The result's frames are lazy; validation and the
+    pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
     check_given(tables)
@@ -110,13 +111,13 @@ def run(
     """The main job, from tables to tables (commands.md).
 
     ``progress`` is told of each stage, ``tell`` by what each table is read. Every pass reads each input at the one
-    version that the run records. Outputs are committed side by side, then pending_messages, then runs. ``now``
-    (UTC where it has no zone; the clock if not given) is the time at which incremental mode tries delayed messages
-    again.
-    ``session_seconds``, what it took to start a session for this run, are recorded as its first stage. Raises
-    ContractError before anything is written, StorageError after, and where another run is at work.
+    version that the run records; outputs that do not depend on each other are committed side by side, pending once
+    its rows are stored, runs last. ``now`` (UTC where it has no zone; the clock if not given) is the time at which
+    incremental mode tries delayed messages again. The run begins ``session_seconds`` ago, with the start of its
+    session as the first stage. Raises ContractError before anything is written, StorageError after, and where
+    another run is at work.
     """
-    started = datetime.now(timezone.utc)
+    started = datetime.now(timezone.utc) - timedelta(seconds=session_seconds or 0)
     is_full = config.resolve.mode == "full"
     if is_full and now is not None:
         raise ConfigError.now_without_retries()
