@@ -144,7 +144,7 @@ def _read(spark: SparkSession, messages: Snapshot, root: str, paths: Iterable[st
     wanted = [
         field
         for field in messages.read(spark).schema
-        if field.name in INPUTS["messages"].names and not isinstance(field.dataType, NullType)
+        if field.name.lower() in INPUTS["messages"].names and not isinstance(field.dataType, NullType)
     ]
     files = [_escape(_absolute(root, path)) for path in paths]
     try:

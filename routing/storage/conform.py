@@ -32,21 +32,26 @@ _MICROSECONDS_A_DAY = 86_400_000_000
 def conform(frame: DataFrame, key: str) -> DataFrame:
     """The declared columns of input table ``key``, in order, in the types that the rules work with.
 
-    Extra columns are left out, missing optional ones are null. Integers come out as bigint, so that a value
-    which does not fit its column is still there to be reported. Raises InputError naming every column that is
-    missing or of a type that is not accepted.
+    Columns are matched without case, as Spark does. Extra ones are left out, missing optional ones are null.
+    Integers come out as bigint, so that a value which does not fit its column is still there to be reported.
+    Raises InputError naming every column that is missing or of a type that is not accepted.
     """
     schema = INPUTS[key]
-    found = {field.name: field.dataType for field in frame.schema}
     faults = column_faults(frame.schema, key)
     if faults:
         raise InputError.wrong_columns(key, faults)
+    types = _types_by_name(frame.schema)
     return frame.select(
         *(
-            _convert(F.col(f"`{field.name}`"), found.get(field.name, NullType()), field.kind).alias(field.name)
+            _convert(F.col(f"`{field.name}`"), types.get(field.name, NullType()), field.kind).alias(field.name)
             for field in schema
         )
     )
+
+
+def _types_by_name(columns: StructType) -> dict[str, DataType]:
+    """The types of columns by their names in lower case."""
+    return {field.name.lower(): field.dataType for field in columns}
 
 
 def in_shape(rows: DataFrame, shape: Schema, values: Mapping[str, Column] | None = None) -> DataFrame:
@@ -63,7 +68,7 @@ def no_rows(spark: SparkSession, shape: Schema) -> DataFrame:
 
 def column_faults(found: StructType, key: str) -> list[str]:
     """What is wrong with a table's columns, a text each; empty where nothing is."""
-    types = {field.name: field.dataType for field in found}
+    types = _types_by_name(found)
     faults = []
     for field in INPUTS[key]:
         kind = types.get(field.name, NullType())

@@ -1,9 +1,9 @@
 """Local Delta tables without a JVM, by delta-rs (`deltalake`): what it reads and writes rightly, and nothing else.
 
-Tables of reader version 1 are read, by way of Arrow's datasets. Whatever a later version brings (deletion vectors,
-column mapping, further types) is left out there without a word, or is an error; and delta-rs's own readers give
-wrong times for the years 1 and 9999 in files that Spark wrote. For the same reason nothing is written here but
-whole rows: its MERGE, UPDATE and DELETE would read by those readers.
+Tables of reader version 1 are read, by way of Arrow's datasets, where their files lie in their folder. Whatever a
+later version brings (deletion vectors, column mapping, further types) is left out there without a word, or is an
+error; and delta-rs's own readers give wrong times for the years 1 and 9999 in files that Spark wrote. For the same
+reason nothing is written here but whole rows: its MERGE, UPDATE and DELETE would read by those readers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 _READER, _WRITER = 1, 2
 # It takes paths for URLs: by some it opens another folder, by others the process ends.
 _MISTAKEN = re.compile(r"[\x00-\x1f\x7f%\[\]\\^|]|/\.\.(?:/|\Z)")
+# A path in a log that is not one inside the table's folder.
+_ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _APPEND_ONLY = "delta.appendOnly"
+# The property of a field that Spark keeps the length of texts in, and how a fixed one is told there.
+_LENGTH, _FIXED = "__CHAR_VARCHAR_TYPE_STRING", re.compile(r"(?<!var)char\(")
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,22 @@ def open_local(location: Location, version: int | None = None) -> DeltaTable | U
     except DeltaError:
         # Spark says what is wrong with it, if anything is.
         return Unfit("deltalake cannot open it")
+    return _look_at_reading(table) or table
+
+
+def _look_at_reading(table: DeltaTable) -> Unfit | None:
+    """Why delta-rs does not read an open table rightly; None where it does."""
+    import pyarrow
+
     reader = table.protocol().min_reader_version
-    return table if reader == _READER else Unfit(f"its reader version is {reader}")
+    if reader != _READER:
+        return Unfit(f"its reader version is {reader}")
+    # In the files these texts are as they came; Spark fills them up as it reads them.
+    if any(_FIXED.search(str(field["metadata"].get(_LENGTH, ""))) for field in _fields_of(table)):
+        return Unfit("a column has texts of a fixed length, which are filled up with blanks")
+    # Those of a shallow clone are another table's.
+    paths = pyarrow.table(table.get_add_actions())["path"].to_pylist()
+    return Unfit("files of it lie elsewhere") if any(map(_ELSEWHERE.match, paths)) else None
 
 
 def find_id(location: Location) -> str | None:
@@ -115,14 +133,18 @@ def look_at_writing(folder: str, table: DeltaTable) -> LocalTable | Unfit:
         return Unfit("it is partitioned")
     if metadata.configuration.get(_APPEND_ONLY, "false").lower() != "false":
         return Unfit(f"it has the property {_APPEND_ONLY}")
-    fields = list(_fields(json.loads(table.schema().to_json())))
-    if any(field["type"] == "void" or set(field["metadata"]) - {"comment"} for field in fields):
+    if any(field["type"] == "void" or set(field["metadata"]) - {"comment"} for field in _fields_of(table)):
         return Unfit("a column has more than a name and a type")
     return LocalTable(folder, table)
 
 
+def _fields_of(table: DeltaTable) -> Iterator[dict[str, Any]]:
+    """Every field of a table, those of nested types too, as its log writes it."""
+    return _fields(json.loads(table.schema().to_json()))
+
+
 def _fields(schema: object) -> Iterator[dict[str, Any]]:
-    """Every field of a schema as the log writes it, those of nested types too."""
+    """Every field in a schema, or in a part of one."""
     if isinstance(schema, dict):
         if "metadata" in schema:
             yield schema

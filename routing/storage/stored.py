@@ -52,7 +52,8 @@ def _stored_in_frame(
 
     from routing.storage.frames import rows_of, where_in
 
-    found = where_in(frame.select(*(name for name in schema.names if name in frame.columns)), only)
+    there = {name.lower() for name in frame.columns}
+    found = where_in(frame.select(*(F.col(name).alias(name) for name in schema.names if name in there)), only)
     if last_by:
         found = found.orderBy(*(F.desc(name) for name in last_by))
     rows = rows_of(found if limit is None else found.limit(limit))

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
+from routing.config import Location
 from routing.errors import InputError
+from routing.schemas import ROUTES
+from routing.storage.appended import Known, appended
+from routing.storage.conform import conform
+from routing.storage.stored import stored_rows
+from routing.storage.tables import Snapshot
 from tests.frames import frame_of, frames, rows_of
 from tests.golden_texts import assert_golden
 from tests.stored import config_of, message, route, small_estate, store, store_estate
@@ -45,6 +51,26 @@ def resolved(spark: SparkSession, tables: dict[str, DataFrame]) -> tuple[Rows, R
         done.unpersist()
     first, second = (sorted(rows, key=lambda row: str(row["message_id"])) for rows in both)
     return first, second
+
+
+def shouted(frame: DataFrame) -> DataFrame:
+    """A frame with its columns' names in capitals."""
+    return frame.toDF(*(name.upper() for name in frame.columns))
+
+
+def test_columns_are_matched_without_case(
+    spark: SparkSession, estate: dict[str, DataFrame], tmp_path: Path
+) -> None:
+    """Those that may be missing too: nothing would be said of one that is passed over."""
+    found = resolved(spark, {key: shouted(frame) for key, frame in estate.items()})
+    assert found == resolved(spark, estate)
+    assert {row["mirror_address"] for row in found[0]} == {None, "tcp://mirror.example:4022"}
+    assert stored_rows(shouted(estate["routes"]), ROUTES) == rows_of(estate["routes"])
+    for mode in ("overwrite", "append"):
+        store(shouted(estate["messages"]), tmp_path, mode)
+    new = appended(spark, Snapshot(Location(str(tmp_path)), 1), Known(0))
+    hops = conform(new.rows, "messages").select("hops_remaining").collect()
+    assert sorted(row[0] or 0 for row in hops) == [0, 0, 0, 0, 0, 0, 3]
 
 
 def test_accepted_types_give_the_same_rows(

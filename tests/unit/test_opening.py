@@ -1,0 +1,63 @@
+"""Which tables deltalake reads: what it would read wrongly, or not at all, goes by Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.config import Location
+from routing.schemas import SERVICES
+from routing.storage.local import Unfit, open_local
+from tests.frames import arrow_of
+from tests.stored import store_local
+
+pytest.importorskip("deltalake")
+ROW = {"instance_name": "HUB", "database_name": "db", "name": "s"}
+
+
+def stored(folder: Path) -> Path:
+    return store_local(arrow_of([ROW], SERVICES), folder)
+
+
+def change_log(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Have something of each action in a table's only commit be otherwise."""
+    log = folder / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        change(action)
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+
+
+@pytest.mark.parametrize("root", ["file:{}", "file://{}", "{}"])
+def test_a_table_whose_files_lie_elsewhere(root: str, tmp_path: Path) -> None:
+    """A shallow clone, say: its log names the files of another table."""
+    other, clone = stored(tmp_path / "other"), stored(tmp_path / "clone")
+
+    def name_the_others(action: dict[str, Any]) -> None:
+        if "add" in action:
+            action["add"]["path"] = root.format(next(other.glob("*.parquet")))
+
+    change_log(clone, name_the_others)
+    assert open_local(Location(str(clone))) == Unfit("files of it lie elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_read"), [("char(5)", False), ("array<char(5)>", False), ("varchar(5)", True)]
+)
+def test_text_of_a_fixed_length(kind: str, is_read: bool, tmp_path: Path) -> None:
+    """Spark fills it up with blanks as it is read, so that a name is another one."""
+
+    def say(action: dict[str, Any]) -> None:
+        if "metaData" in action:
+            schema = json.loads(action["metaData"]["schemaString"])
+            schema["fields"][0]["metadata"] = {"__CHAR_VARCHAR_TYPE_STRING": kind}
+            action["metaData"]["schemaString"] = json.dumps(schema)
+
+    found = stored(tmp_path)
+    change_log(found, say)
+    opened = open_local(Location(str(found)))
+    assert is_read == (opened != Unfit("a column has texts of a fixed length, which are filled up with blanks"))
