@@ -1,6 +1,6 @@
 """Whoever reads while runs work, are killed and start again always gets one counting run, whole.
 
-By Python, by the view of a catalog, and by SQL in two statements, at every moment of a run.
+By Python, by the view of a catalog, and by SQL in two statements, before and after each commit to what they read.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Readers:
         return hook
 
     def at(self, moment: str) -> None:
-        """Read at a moment of a run, but not where the last run is looked up: readers do so themselves."""
-        if "last_run" not in moment:
+        """Read at a moment of a run at which what readers look at is committed, or is about to be."""
+        if moment.split()[-1] in ("resolved_routes", "runs"):
             self.read(moment)
 
 
