@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # What an interruption leaves it at.
     status = EXIT_FAILED
     try:
-        status = _ended(options, console)
+        status = _run_to_end(options, console)
     finally:
         from routing.sessions.session import settle_java_logs
 
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _ended(options: argparse.Namespace, console: Console) -> int:
+def _run_to_end(options: argparse.Namespace, console: Console) -> int:
     """The exit status of a command that has run, its error told in the last line."""
     try:
         return _COMMANDS[options.command](options, console)

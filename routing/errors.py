@@ -17,7 +17,7 @@ _SHOWN_FAULTS = 20
 _SHOWN_CHARACTERS = 200
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """A value as error texts show it: printable, in quotes, at most 200 characters."""
     text = str(value)
     if len(text) > _SHOWN_CHARACTERS:
@@ -49,31 +49,31 @@ class ConfigError(ContractError):
     def too_late(cls, file: str, keys: Sequence[str]) -> ConfigError:
         """Spark runs already, for it had to read the configuration that has settings for its start."""
         return cls(
-            f"{quoted(file)}: Spark had to be started to read this file, too early for {', '.join(keys)}",
+            f"{quote(file)}: Spark had to be started to read this file, too early for {', '.join(keys)}",
             "copy the file to a local path, or give the settings to spark-submit",
         )
 
     @classmethod
     def unreadable(cls, file: str, why: str) -> ConfigError:
         """The file is missing or cannot be read."""
-        return cls(f"the configuration {quoted(file)} cannot be read: {why}", "check --config")
+        return cls(f"the configuration {quote(file)} cannot be read: {why}", "check --config")
 
     @classmethod
     def broken_yaml(cls, file: str, line: int | None, why: str) -> ConfigError:
         """The file is no YAML mapping."""
-        where = f"{quoted(file)}" if line is None else f"{quoted(file)}, line {line}"
+        where = f"{quote(file)}" if line is None else f"{quote(file)}, line {line}"
         return cls(f"the configuration {where} is not valid YAML: {why}")
 
     @classmethod
     def faults(cls, file: str, faults: Sequence[str]) -> ConfigError:
         """All faults of one file, told at once."""
-        return cls(f"the configuration {quoted(file)} has {bounded(faults, 'fault')}")
+        return cls(f"the configuration {quote(file)} has {join_bounded(faults, 'fault')}")
 
     @classmethod
     def secrets(cls, file: str, keys: Sequence[str]) -> ConfigError:
         """Keys that look like secrets, or hold one; their values are not told."""
         return cls(
-            f"the configuration {quoted(file)} holds what looks like {bounded(keys, 'secret')}",
+            f"the configuration {quote(file)} holds what looks like {join_bounded(keys, 'secret')}",
             "take it out, and change it where others may have read it; access comes from the platform: an instance"
             " role, a credential provider, the environment, the cluster's secret scope",
         )
@@ -97,11 +97,11 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     names = sorted(known)
     nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
     if nearest:
-        return f"unknown key {quoted(key)}, did you mean {quoted(nearest[0])}?"
-    return f"unknown key {quoted(key)}, known are {', '.join(names)}"
+        return f"unknown key {quote(key)}, did you mean {quote(nearest[0])}?"
+    return f"unknown key {quote(key)}, known are {', '.join(names)}"
 
 
-def bounded(items: Sequence[str], noun: str, total: int | None = None) -> str:
+def join_bounded(items: Sequence[str], noun: str, total: int | None = None) -> str:
     """``2 faults: a; b``, at most 20 shown and the rest counted."""
     count = len(items) if total is None else total
     shown = "; ".join(items[:_SHOWN_FAULTS])
@@ -117,14 +117,14 @@ class InputError(ContractError):
     def missing_table(cls, key: str, location: str) -> InputError:
         """No Delta table stands at the location that a configuration key names."""
         return cls(
-            f"tables.{key}: there is no Delta table at {quoted(location)}",
+            f"tables.{key}: there is no Delta table at {quote(location)}",
             "correct the location or create the table",
         )
 
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
         """Something else than an append happened to the messages since the last run."""
-        return cls.full_run_needed(f"version {version} of {quoted(location)} is no append ({operation})")
+        return cls.full_run_needed(f"version {version} of {quote(location)} is no append ({operation})")
 
     @classmethod
     def full_run_needed(cls, why: str) -> InputError:
@@ -137,13 +137,13 @@ class InputError(ContractError):
     @classmethod
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
         """Columns are missing or have a type that is not accepted."""
-        return cls(f"table {key} has {bounded(faults, 'column fault')}")
+        return cls(f"table {key} has {join_bounded(faults, 'column fault')}")
 
     @classmethod
     def faulty_rows(cls, faults: Sequence[str], total: int) -> InputError:
         """Configuration rows break their contract; every decision would be doubtful."""
         return cls(
-            f"the input tables have {bounded(faults, 'faulty row', total)}",
+            f"the input tables have {join_bounded(faults, 'faulty row', total)}",
             "correct these rows; nothing was written",
         )
 
@@ -154,15 +154,15 @@ class RunError(ContractError):
     @classmethod
     def unknown(cls, asked: str, location: str, nearest: Sequence[str]) -> RunError:
         """No run has this id or begins with it."""
-        others = [quoted(other) for other in nearest]
+        others = [quote(other) for other in nearest]
         hint = f"the nearest are {', '.join(others)}" if others else "no run is recorded there"
-        return cls(f"no run {quoted(asked)} is recorded in {quoted(location)}", hint)
+        return cls(f"no run {quote(asked)} is recorded in {quote(location)}", hint)
 
     @classmethod
     def ambiguous(cls, asked: str, found: Sequence[str], total: int) -> RunError:
         """Several runs begin with this text."""
-        runs = bounded([quoted(run) for run in found], "run", total)
-        return cls(f"{quoted(asked)} is the beginning of {runs}", "write more of the id")
+        runs = join_bounded([quote(run) for run in found], "run", total)
+        return cls(f"{quote(asked)} is the beginning of {runs}", "write more of the id")
 
 
 class OutputError(ContractError):
@@ -172,7 +172,8 @@ class OutputError(ContractError):
     def other_schema(cls, key: str, location: str, faults: Sequence[str]) -> OutputError:
         """The table that stands there was not made by this command."""
         return cls(
-            f"output.{key}: {quoted(location)} holds a table of another schema, {bounded(faults, 'difference')}",
+            f"output.{key}: {quote(location)} holds a table of another schema,"
+            f" {join_bounded(faults, 'difference')}",
             "name another location",
         )
 
@@ -180,33 +181,33 @@ class OutputError(ContractError):
     def newer_release(cls, location: str, found: str, own: str) -> OutputError:
         """A newer release has written there: what it means by its columns is not known here."""
         return cls(
-            f"output.runs: {quoted(location)} was written by release {quoted(found)}, this is {own}",
+            f"output.runs: {quote(location)} was written by release {quote(found)}, this is {own}",
             "install that release or a newer one, or name other outputs",
         )
 
     @classmethod
     def no_runs(cls, location: str) -> OutputError:
         """There is no table of runs yet."""
-        return cls(f"output.runs: there is no Delta table at {quoted(location)}", "sbroute resolve makes it")
+        return cls(f"output.runs: there is no Delta table at {quote(location)}", "sbroute resolve makes it")
 
     @classmethod
     def not_a_table(cls, key: str, location: str) -> OutputError:
         """Files stand there that are no Delta table."""
         return cls(
-            f"output.{key}: {quoted(location)} is not empty and holds no Delta table",
+            f"output.{key}: {quote(location)} is not empty and holds no Delta table",
             "name another location",
         )
 
     @classmethod
     def not_writable(cls, key: str, location: str, why: str) -> OutputError:
         """The location cannot be written to."""
-        return cls(f"output.{key}: {quoted(location)} cannot be written: {why}")
+        return cls(f"output.{key}: {quote(location)} cannot be written: {why}")
 
     @classmethod
     def full_run_needed(cls, key: str, location: str, why: str) -> OutputError:
         """An incremental run cannot go on from what stands at an output."""
         return cls(
-            f"output.{key} at {quoted(location)}: {why}",
+            f"output.{key} at {quote(location)}: {why}",
             "its history says who wrote; run once with --set resolve.mode=full, which writes all outputs anew",
         )
 
@@ -214,7 +215,7 @@ class OutputError(ContractError):
     def other_table(cls, key: str, location: str, run_id: str) -> OutputError:
         """Another table stands where the runs so far wrote: a mistyped location, or a table made anew."""
         return cls(
-            f"output.{key}: {quoted(location)} is another table than the one that run {quoted(run_id)} recorded",
+            f"output.{key}: {quote(location)} is another table than the one that run {quote(run_id)} recorded",
             "correct the location, or move this table away and run once with --set resolve.mode=full",
         )
 
@@ -222,7 +223,7 @@ class OutputError(ContractError):
     def other_job(cls, key: str, location: str, runs: str) -> OutputError:
         """A run of another job, one with another table ``runs``, has written there."""
         return cls(
-            f"output.{key}: {quoted(location)} holds what runs recorded in {quoted(runs)} wrote",
+            f"output.{key}: {quote(location)} holds what runs recorded in {quote(runs)} wrote",
             "correct output.runs or this location; move the table away if that job is gone",
         )
 
@@ -230,7 +231,7 @@ class OutputError(ContractError):
     def runs_changed(cls, location: str, version: int, operation: str) -> OutputError:
         """The account of runs was put back or changed, by anybody but a run."""
         return cls(
-            f"output.runs: version {version} of {quoted(location)} is no run's ({operation}): runs go on from its"
+            f"output.runs: version {version} of {quote(location)} is no run's ({operation}): runs go on from its"
             " newest row",
             f"RESTORE it to version {version - 1}, or name other outputs",
         )
@@ -242,7 +243,7 @@ class HistoryGap(RoutingError):
     @classmethod
     def cleaned(cls, location: str, version: int) -> HistoryGap:
         """The log does not go back to the commit after this version."""
-        return cls(f"the log of {quoted(location)} has been cleaned up: nothing tells what came after {version}")
+        return cls(f"the log of {quote(location)} has been cleaned up: nothing tells what came after {version}")
 
 
 class EnvironmentFault(ContractError):
@@ -281,7 +282,7 @@ class StorageError(RoutingError):
     def damaged_log(cls, location: str, version: int) -> StorageError:
         """A line of a commit in Delta's log is no JSON."""
         return cls(
-            f"the run failed while reading the log of {quoted(location)}: a line of version {version} is no JSON",
+            f"the run failed while reading the log of {quote(location)}: a line of version {version} is no JSON",
             "put the log back from a backup, or write the table anew",
         )
 
@@ -289,21 +290,21 @@ class StorageError(RoutingError):
     def locked(cls, file: str, pid: str, run_id: str) -> StorageError:
         """Another process is at work on the same tables."""
         return cls(
-            f"another run is at work on these tables: run {quoted(run_id)}, process {quoted(pid)},"
-            f" holds {quoted(file)}",
+            f"another run is at work on these tables: run {quote(run_id)}, process {quote(pid)},"
+            f" holds {quote(file)}",
             "run again when it has ended",
         )
 
     @classmethod
     def no_lock_file(cls, file: str) -> StorageError:
         """A link or something else than a file stands where the lock file belongs, and is not written to."""
-        return cls(f"{quoted(file)} is a link or no ordinary file, and not written to", "remove it, and run again")
+        return cls(f"{quote(file)} is a link or no ordinary file, and not written to", "remove it, and run again")
 
     @classmethod
     def overtaken(cls, key: str, location: str) -> StorageError:
         """Another run has written to the same tables meanwhile: this one must not count."""
         return cls(
-            f"another run has written to output.{key} at {quoted(location)} meanwhile; this run does not count",
+            f"another run has written to output.{key} at {quote(location)} meanwhile; this run does not count",
             "run again: what this one wrote is taken back",
         )
 
@@ -311,7 +312,7 @@ class StorageError(RoutingError):
     def imported_meanwhile(cls, key: str, location: str) -> StorageError:
         """Another import has written to the same tables: what this one read of them is old."""
         return cls(
-            f"somebody else has written to tables.{key} at {quoted(location)} since this import read it",
+            f"somebody else has written to tables.{key} at {quote(location)} since this import read it",
             "import again: what stands there is left as it is",
         )
 
@@ -319,7 +320,7 @@ class StorageError(RoutingError):
     def not_restored(cls, key: str, location: str, version: int, why: str) -> StorageError:
         """What an unfinished run left cannot be taken back."""
         return cls(
-            f"output.{key} at {quoted(location)} holds rows of an unfinished run,"
+            f"output.{key} at {quote(location)} holds rows of an unfinished run,"
             f" and version {version} cannot be restored: {why}",
             f"RESTORE it to version {version} once the cause is gone, or run once with --set resolve.mode=full",
         )

@@ -20,7 +20,7 @@ _HARMLESS = {"F.filter", "show.table", "pyarrow.table"}
 _IMPORTED = {"F": "functions", "show": "show", "pyarrow": "pyarrow"}
 # Methods of a Column that no text has.
 _OF_COLUMNS = {"isNull", "isNotNull", "isin", "eqNullSafe"}
-_QUOTING = {"_sql", "_join", "quoted", "_literal", "_kind"}
+_QUOTING = {"_sql", "_join", "quote", "_literal", "_kind"}
 
 Known = dict[str, list[ast.expr | bool]]
 

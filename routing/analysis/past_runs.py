@@ -10,7 +10,7 @@ from routing.errors import RunError
 from routing.schemas import LISTED_RUNS, ONE_RUN, RUNS, Schema
 from routing.storage.columns import Table
 from routing.storage.rows import Rows
-from routing.storage.stored import stored_rows
+from routing.storage.stored import read_rows
 from routing.storage.times import micros_of
 
 NEAREST = 3
@@ -27,7 +27,7 @@ def list_runs(runs: Table, limit: int | None = None) -> Rows:
 
     ``runs`` is the table of that name. Rows of `schemas.LISTED_RUNS`.
     """
-    found = stored_rows(runs, _OF_A_LIST, last_by=_NEWEST_FIRST, limit=limit)
+    found = read_rows(runs, _OF_A_LIST, last_by=_NEWEST_FIRST, limit=limit)
     return Rows(LISTED_RUNS, tuple(_in_order({**row, "seconds": _seconds(row)}, LISTED_RUNS) for row in found))
 
 
@@ -36,14 +36,14 @@ def find_run(runs: Table, asked: str, location: str) -> Rows:
 
     One row of `schemas.ONE_RUN`. ``location`` is for the message. Raises RunError.
     """
-    newest = [str(row["run_id"]) for row in stored_rows(runs, _IDS, last_by=_NEWEST_FIRST)]
+    newest = [str(row["run_id"]) for row in read_rows(runs, _IDS, last_by=_NEWEST_FIRST)]
     ids = [run_id for run_id in dict.fromkeys(newest) if run_id.startswith(asked)]
     if not ids or not asked:
         raise RunError.unknown(asked, location, _nearest(newest[:_LOOKED_THROUGH], asked))
     if len(ids) > 1 and asked not in ids:
         raise RunError.ambiguous(asked, ids[:NEAREST], len(ids))
     run_id = asked if asked in ids else ids[0]
-    [row] = stored_rows(runs, RUNS, last_by=_NEWEST_FIRST, limit=1, only={"run_id": [run_id]})
+    [row] = read_rows(runs, RUNS, last_by=_NEWEST_FIRST, limit=1, only={"run_id": [run_id]})
     return Rows(ONE_RUN, ({**row, "seconds": _seconds(row), "slow_stages": _slow_stages(row)},))
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from routing.commands.common import Console, Subparsers, add_config, load, moment, opener
-from routing.errors import EXIT_DONE, ContractError, EnvironmentFault, InputError, quoted
+from routing.errors import EXIT_DONE, ContractError, EnvironmentFault, InputError, quote
 
 if TYPE_CHECKING:
     from routing.importing.result import Imported
@@ -119,7 +119,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
 
     for address in options.address:
         if not is_tcp(address):
-            raise InputError(f"--address {quoted(address)} is not tcp://HOST[:PORT]")
+            raise InputError(f"--address {quote(address)} is not tcp://HOST[:PORT]")
     stand_ins = StandIns(options.instance, options.database, _time(options.exported_at, "--exported-at"))
     settings = load(options)
     # Before a table is opened: a file that cannot be read is told at once.
@@ -174,7 +174,7 @@ def _time(text: str | None, option: str) -> datetime | None:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ContractError(f"-v takes NAME=VALUE, not {quoted(text)}")
+        raise ContractError(f"-v takes NAME=VALUE, not {quote(text)}")
     return name, value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from routing.config.keys import INPUTS, KEPT, OUTPUTS, SECTIONS
 from routing.config.model import MODES, Config, ResolveSettings
 from routing.config.values import Location, parse_time, size_in_bytes
-from routing.errors import quoted, unknown_key
+from routing.errors import quote, unknown_key
 from routing.terms import MISSING_ROUTE_NAMESPACE
 
 
@@ -117,7 +117,7 @@ class Checker:
         """One of a few words; the first is the default."""
         value = self._text(section, key, choices[0])
         if value not in choices:
-            self._faults.append(f"{key} must be {' or '.join(choices)}, not {quoted(value)}")
+            self._faults.append(f"{key} must be {' or '.join(choices)}, not {quote(value)}")
         return value
 
     def _text(self, section: Mapping[str, Any], key: str, default: str) -> str:
@@ -125,7 +125,7 @@ class Checker:
         if value is None:
             return default
         if not isinstance(value, str):
-            self._faults.append(f"{key} must be text, not {quoted(value)}")
+            self._faults.append(f"{key} must be text, not {quote(value)}")
             return default
         return value
 

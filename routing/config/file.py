@@ -12,7 +12,7 @@ from routing.config.checking import Checker
 from routing.config.model import Config
 from routing.config.secrets import refuse_secrets, without_content
 from routing.config.values import folder_of
-from routing.errors import ConfigError, first_sentence, quoted
+from routing.errors import ConfigError, first_sentence, quote
 
 _LARGEST, _LONGEST_NUMBER = 2_000_000, 1000
 _TEXT = "tag:yaml.org,2002:str"
@@ -110,7 +110,7 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
                 if key_node.value in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {quoted(key_node.value)} stands twice", key_node.start_mark
+                        None, None, f"the key {quote(key_node.value)} stands twice", key_node.start_mark
                     )
                 seen.add(key_node.value)
         return super().construct_mapping(node, deep=deep)
@@ -120,11 +120,11 @@ def _override(values: dict[str, Any], override: str) -> str | None:
     """Put one ``--set KEY=VALUE`` into the values; a fault text where it cannot be."""
     key, equals, raw = override.partition("=")
     if not equals or not key:
-        return f"--set takes KEY=VALUE, not {quoted(override)}"
+        return f"--set takes KEY=VALUE, not {quote(override)}"
     try:
         value = _load_text(raw)
     except (yaml.YAMLError, ValueError, RecursionError):
-        return f"--set {key}: {quoted(raw)} is not valid YAML"
+        return f"--set {key}: {quote(raw)} is not valid YAML"
     section, dot, rest = key.partition(".")
     parts = [section, rest] if section == "spark" and dot else key.split(".")
     inner = values
@@ -132,7 +132,7 @@ def _override(values: dict[str, Any], override: str) -> str | None:
         if inner.get(part) is None:
             inner[part] = {}
         if not isinstance(inner[part], dict):
-            return f"--set {key}: {quoted(part)} holds no keys"
+            return f"--set {key}: {quote(part)} holds no keys"
         inner = inner[part]
     inner[parts[-1]] = value
     return None

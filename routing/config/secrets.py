@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from routing.errors import ConfigError, quoted
+from routing.errors import ConfigError, quote
 
 HIDDEN = "…"
 """What stands for a value that is not shown."""
@@ -85,7 +85,7 @@ def _of_overrides(overrides: Sequence[str]) -> Iterator[str]:
         if holds_secret(key) or (not equals and names_secret(key)):
             yield "a key of --set"
         elif names_secret(name) or holds_secret(raw):
-            yield f"--set {quoted(key)}"
+            yield f"--set {quote(key)}"
 
 
 def _of_values(value: object, at: str, seen: set[int]) -> Iterator[str]:
@@ -103,11 +103,11 @@ def _of_values(value: object, at: str, seen: set[int]) -> Iterator[str]:
             if holds_secret(key):
                 yield f"a key of {at}" if at else "a key"
             elif names_secret(str(key)):
-                yield quoted(path)
+                yield quote(path)
             else:
                 yield from _of_values(inner, path, seen)
     elif isinstance(value, list | tuple | set):
         for inner in value:
             yield from _of_values(inner, at, seen)
     elif holds_secret(value):
-        yield quoted(at)
+        yield quote(at)

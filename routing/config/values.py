@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from pathlib import Path
 
-from routing.errors import quoted
+from routing.errors import quote
 
 _SIZE = re.compile(r"\A(\d+)\s*([kmgt]?)i?b?\Z", re.IGNORECASE)
 _URI = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:")
@@ -44,7 +44,7 @@ def size_in_bytes(size: str) -> int:
     """
     match = _SIZE.match(size.strip())
     if match is None:
-        raise ValueError(f"{quoted(size)} is no size, such as 512MB")
+        raise ValueError(f"{quote(size)} is no size, such as 512MB")
     return int(match.group(1)) * _UNITS[match.group(2).lower()]
 
 
@@ -61,13 +61,13 @@ def parse_time(value: object) -> datetime:
         try:
             time = datetime.fromisoformat(re.sub(r"[zZ]\Z", "+00:00", value.strip()))
         except ValueError:
-            raise ValueError(f"{quoted(value)} is no ISO 8601 time") from None
+            raise ValueError(f"{quote(value)} is no ISO 8601 time") from None
     else:
-        raise ValueError(f"{quoted(value)} is no ISO 8601 time")
+        raise ValueError(f"{quote(value)} is no ISO 8601 time")
     try:
         return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
     except OverflowError:
-        raise ValueError(f"{quoted(value)} is no time between the years 1 and 9999") from None
+        raise ValueError(f"{quote(value)} is no time between the years 1 and 9999") from None
 
 
 def is_uri(file: str) -> bool:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from routing.config import Config, load
 from routing.demo.day import generate_day
 from routing.demo.estates import document_estates
-from routing.errors import ContractError, StorageError, quoted
+from routing.errors import ContractError, StorageError, quote
 from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
 from routing.storage.arrow import table_of
 from routing.storage.local import write_new
-from routing.storage.stored import stored_rows
+from routing.storage.stored import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def check(folder: Path) -> None:
     ours = mark.is_file() and mark.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
     if (folder.exists() and not folder.is_dir()) or (found and (not ours or not found <= _MADE)):
         raise ContractError(
-            f"{quoted(folder)} holds what sbroute demo did not make", "name another folder with --out"
+            f"{quote(folder)} holds what sbroute demo did not make", "name another folder with --out"
         )
 
 
@@ -101,7 +101,7 @@ def read_resolved(opener: Opener, config: Config, version: int) -> list[dict[str
     found = opener.find("output.resolved_routes", location, version)
     if found is None:
         raise StorageError.failed(f"reading output.resolved_routes at {location}", "the table is gone")
-    return stored_rows(found.rows, _SHOWN)
+    return read_rows(found.rows, _SHOWN)
 
 
 def document_lines(resolved: Iterable[Row]) -> list[tuple[str, list[tuple[Any, ...]]]]:

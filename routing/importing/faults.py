@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from routing.errors import ConfigError, EnvironmentFault, InputError, bounded, quoted
+from routing.errors import ConfigError, EnvironmentFault, InputError, join_bounded, quote
 
 
 def unreadable_file(file: str, why: str, hint: str | None = None) -> InputError:
     """A file that cannot be read at all."""
-    return InputError(f"{quoted(file)} cannot be read: {why}", hint or "nothing was written")
+    return InputError(f"{quote(file)} cannot be read: {why}", hint or "nothing was written")
 
 
 def stand_in_missing(file: str, column: str, option: str) -> InputError:
     """Neither a column nor an option says where or when the rows are from."""
-    return InputError(f"{quoted(file)} has no column {column}", f"give {option}")
+    return InputError(f"{quote(file)} has no column {column}", f"give {option}")
 
 
 def missing_package(name: str, file: str) -> EnvironmentFault:
     """A package that only this kind of file needs."""
     return EnvironmentFault(
-        f"{quoted(file)} cannot be read: the Python package {name} is missing",
+        f"{quote(file)} cannot be read: the Python package {name} is missing",
         f"pip install {name}, or export CSV or JSON",
     )
 
 
 def unknown_view(name: str, views: Sequence[str]) -> InputError:
     """``--view`` with a name that is none."""
-    return InputError(f"--view {quoted(name)} is no view that import reads", f"it reads {', '.join(views)}")
+    return InputError(f"--view {quote(name)} is no view that import reads", f"it reads {', '.join(views)}")
 
 
 def older_import(what: Sequence[str]) -> InputError:
     """Something newer has been imported already."""
     return InputError(
-        f"this is older than what was imported before, {bounded(what, 'part')}",
+        f"this is older than what was imported before, {join_bounded(what, 'part')}",
         "import older exports first; nothing was written",
     )
 
@@ -47,5 +47,5 @@ def missing_keys(file: str, keys: Sequence[str]) -> ConfigError:
 def not_a_table(key: str, location: str) -> InputError:
     """Files stand there that are no Delta table."""
     return InputError(
-        f"tables.{key}: {quoted(location)} is not empty and holds no Delta table", "name another location"
+        f"tables.{key}: {quote(location)} is not empty and holds no Delta table", "name another location"
     )

@@ -10,7 +10,7 @@ from routing.importing.history import Changes
 from routing.importing.keyed import SCHEMAS, bounds_of, key_of
 from routing.importing.stored_rows import key_columns
 from routing.storage.arrow import table_of
-from routing.storage.columns import spelled
+from routing.storage.columns import spell
 from routing.storage.stored import rows_of_arrow
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _find_places(
     import pyarrow
     from pyarrow import compute
 
-    names = spelled(part)
+    names = spell(part)
     near = pyarrow.array([True] * part.num_rows)
     for name, values in bounds.items():
         column = part[names[name]]
@@ -86,7 +86,7 @@ def _find_places(
 
 def _put_values(part: pyarrow.Table, key: str, rows: Sequence[Row]) -> pyarrow.Table:
     """Rows of a table with this import's columns replaced."""
-    names, ours = spelled(part), table_of(rows, SCHEMAS[key])
+    names, ours = spell(part), table_of(rows, SCHEMAS[key])
     for name in ours.column_names:
         place = part.schema.get_field_index(names[name])
         field = part.schema.field(place)

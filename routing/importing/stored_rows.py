@@ -9,7 +9,7 @@ from routing.importing.covered import Row
 from routing.importing.keyed import ON, SCHEMAS, bounds_of, key_of
 from routing.schemas import Schema
 from routing.storage.columns import Table, is_frame
-from routing.storage.stored import stored_rows
+from routing.storage.stored import read_rows
 
 
 def find_keys(table: Table, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
@@ -22,9 +22,9 @@ def find_keys(table: Table, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...
 
         asked = frames.frame_of(table.sparkSession, rows, schema.optional())
         there = tables.with_columns_of(table, schema).join(asked, list(ON[key]), "left_semi")
-        found = stored_rows(there, schema)
+        found = read_rows(there, schema)
     else:
-        found = stored_rows(table, schema, only=bounds_of(key, rows))
+        found = read_rows(table, schema, only=bounds_of(key, rows))
     return {key_of(key, row) for row in rows} & {key_of(key, row) for row in found}
 
 

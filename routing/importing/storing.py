@@ -23,7 +23,7 @@ from routing.storage.local import Unfit
 from routing.storage.locking import only_run
 from routing.storage.opening import Opened, Opener
 from routing.storage.shapes import cannot_hold, types_of
-from routing.storage.stored import stored_rows
+from routing.storage.stored import read_rows
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Stored:
         """A table's rows, whole."""
         if key not in self.opened or any(not values for values in (only or {}).values()):
             return []
-        return stored_rows(self.opened[key].rows, SCHEMAS[key], only=only)
+        return read_rows(self.opened[key].rows, SCHEMAS[key], only=only)
 
     def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
         """Which of the keys of these rows stand in a table."""

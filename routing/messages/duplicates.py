@@ -49,7 +49,7 @@ def set_doubles_aside(
     doubled = broadcasts.side("the doubled message ids", found, how_many)
     judged = keeper.keep(_judge(messages, doubled, scopes))
     is_duplicate = F.col("is_duplicate")
-    others = messages.join(doubled.hinted().select(*KEY), KEY, how="left_anti")
+    others = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
     duplicates = judged.where(is_duplicate).select(
         *MESSAGES.names,
@@ -67,7 +67,7 @@ def _find_doubles(
     found = twice.select(*KEY, F.lit(False).alias("is_stored"))
     if stored is not None:
         side = broadcasts.side("the keys of the new messages", new, count)
-        hits = stored.select(*KEY).join(side.hinted(), KEY, how="left_semi")
+        hits = stored.select(*KEY).join(side.with_hint(), KEY, how="left_semi")
         found = found.unionByName(hits.select(*KEY, F.lit(True).alias("is_stored")))
     return found.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored"))
 
@@ -75,7 +75,7 @@ def _find_doubles(
 def _judge(messages: DataFrame, doubled: Side, scopes: DataFrame) -> DataFrame:
     """The rows of doubled keys with their other faults (reasons), and is_duplicate."""
     # A doubled key stands there once, so the join keeps the number of messages.
-    rows = add_reasons(messages.join(doubled.hinted(), KEY, how="inner"), scopes)
+    rows = add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"), scopes)
     faulty = F.size("reasons") > 0
     same_key = Window.partitionBy(*KEY)
     place = F.row_number().over(same_key.orderBy(faulty, *order_of_doubles()))

@@ -140,7 +140,7 @@ def add_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
     on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
     t = F.col("decided_at")
     acknowledged = F.when(F.col("acknowledged_at") <= t, F.col("acknowledged_broker"))
-    return look_up(messages, dialogs.hinted(), on, shuffled=not dialogs.fits).withColumns(
+    return look_up(messages, dialogs.with_hint(), on, shuffled=not dialogs.fits).withColumns(
         {
             "dialog_broker": F.coalesce(acknowledged, F.col("far_broker")),
             "is_expired": F.coalesce(F.col("dialog_lifetime") <= t, F.lit(False)),

@@ -78,7 +78,7 @@ def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
         many = list(rows)
         made = frames.frame_of_tuples(spark, many, schema)
         # Without Arrow rows are read by Python workers, in every job that uses them.
-        return keeper.cached(made) if len(many) > HELD_ROWS or not frames.has_arrow() else made
+        return keeper.store(made) if len(many) > HELD_ROWS or not frames.has_arrow() else made
 
     settings, dialogs = checked.settings, checked.dialogs
     routes, databases, requests = settings["routes"], settings["databases"], settings.get("route_requests")

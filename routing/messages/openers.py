@@ -77,7 +77,7 @@ def openers(asking: DataFrame, on_record: Side | None) -> DataFrame:
     if on_record is None:
         asked = asking.withColumns({"is_own": F.lit(False), "is_pending": F.lit(False)})
     else:
-        record = on_record.hinted().withColumnsRenamed(
+        record = on_record.with_hint().withColumnsRenamed(
             {"database_name": "ask_database", "service": "to_service_name"}
         )
         requests = F.coalesce("requests", F.array().cast(record.schema["requests"].dataType))

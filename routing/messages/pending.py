@@ -49,7 +49,7 @@ def own_times(pending: DataFrame) -> DataFrame:
 def as_read(rejected: DataFrame, own: Side) -> DataFrame:
     """Rejected rows, those that were tried again with their own observed_at (``own``: `own_times`)."""
     # A message is pending once, so the join keeps the number of rows.
-    joined = rejected.join(own.hinted(), KEY, how="left")
+    joined = rejected.join(own.with_hint(), KEY, how="left")
     observed = F.when(F.col("is_again"), F.col("own_time")).otherwise(F.col("observed_at"))
     return joined.withColumn("observed_at", observed).select(*rejected.columns)
 
@@ -67,7 +67,7 @@ def pending_messages(messages: DataFrame, waiting: Side, run_id: str) -> DataFra
     ``messages`` are the new messages and those tried again, as read, ``waiting`` what `select_delayed` finds of
     the rows that were written. Both have one row a message.
     """
-    rows = messages.select(*MESSAGES.names).join(waiting.hinted(), KEY, how="inner")
+    rows = messages.select(*MESSAGES.names).join(waiting.with_hint(), KEY, how="inner")
     rows = rows.withColumn("run_id", F.lit(run_id))
     return in_shape(rows, PENDING_MESSAGES)
 
@@ -94,7 +94,7 @@ def after_full_run(messages: DataFrame, waiting: Side) -> DataFrame:
     same_row = [own[name].eqNullSafe(F.col(f"resolved_{name}")) for name in _SAME_ROW]
     condition = reduce(Column.__and__, same_key + same_row)
     first = F.row_number().over(Window.partitionBy(*KEY).orderBy(*order_of_doubles()))
-    rows = messages.select(*MESSAGES.names).join(waiting.hinted(), condition, how="inner")
+    rows = messages.select(*MESSAGES.names).join(waiting.with_hint(), condition, how="inner")
     return in_shape(rows.withColumn("place", first).where("place = 1"), PENDING_MESSAGES)
 
 

@@ -119,7 +119,7 @@ def routing_plan(
     of_keys = frames.frame_of_tuples(spark, numbered, Schema((*_KEY_FIELDS, _NUMBER)))
     rows = ((number, *row) for number, timeline in enumerate(made.timelines) for row in timeline.rows)
     of_times = _read_times(frames.frame_of_tuples(spark, rows, Schema((_NUMBER, *_DECIDED_FIELDS))))
-    return Plan(keeper.cached(of_times), keeper.cached(of_keys), size, made.uses)
+    return Plan(keeper.store(of_times), keeper.store(of_keys), size, made.uses)
 
 
 def _whole(

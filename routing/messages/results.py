@@ -41,13 +41,13 @@ def choose(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool)
     on: Sequence[str] = KEY
     if plan.keys is not None:
         numbers = side_of(plan.keys, fits=fits)
-        keyed, on = look_up(keyed, numbers.hinted(), KEY, shuffled=not fits), [TIMELINE]
+        keyed, on = look_up(keyed, numbers.with_hint(), KEY, shuffled=not fits), [TIMELINE]
     side = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
     in_time = starts & ends if plan.uses.has_times else None
-    joined = look_up(keyed, side.hinted(), on, in_time, shuffled=not fits)
+    joined = look_up(keyed, side.with_hint(), on, in_time, shuffled=not fits)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
         F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
@@ -69,7 +69,7 @@ def add_openers(messages: DataFrame, opened: Side, *, in_msdb: bool) -> DataFram
 
 
 def _add_opener(messages: DataFrame, opened: Side, database: Column, name: str) -> DataFrame:
-    marked = opened.hinted().withColumnRenamed("ask_database", "asks_in").withColumn(name, F.lit(True))
+    marked = opened.with_hint().withColumnRenamed("ask_database", "asks_in").withColumn(name, F.lit(True))
     on = ["instance_name", "asks_in", "to_service_name", "decided_at", "message_id"]
     joined = look_up(messages.withColumn("asks_in", database), marked, on, shuffled=not opened.fits)
     return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")

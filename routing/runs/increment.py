@@ -17,7 +17,7 @@ from routing.messages import duplicates, pending
 from routing.messages.lookups import Lookups
 from routing.runs.stages import Stages
 from routing.schemas import MESSAGES, OUTPUTS, REJECTED_MESSAGES, ROUTE_REQUESTS
-from routing.storage.appended import Appended, Known, appended, check_files
+from routing.storage.appended import Appended, Known, check_files, read_appended
 from routing.storage.conform import conform, in_shape
 from routing.storage.joining import Broadcasts
 from routing.storage.keeping import Keeper, hold, hold_together
@@ -105,7 +105,7 @@ def _new(spark: SparkSession, messages: Snapshot, last: LastRun | None) -> Appen
         return Appended(messages.read(spark), None)
     ids, identities = last.table_ids or {}, last.commit_identities or {}
     known = Known(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
-    return appended(spark, messages, known)
+    return read_appended(spark, messages, known)
 
 
 def _left(
@@ -159,7 +159,7 @@ def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts)
     ours = requests.withColumn("ended_at", F.lit(None).cast("timestamp")).select(*ROUTE_REQUESTS.names)
     if known is not None:
         listed = broadcasts.side("the rows of route_requests", known.select(*_REQUEST_KEY))
-        ours = known.unionByName(ours.join(listed.hinted(), _REQUEST_KEY, how="left_anti"))
+        ours = known.unionByName(ours.join(listed.with_hint(), _REQUEST_KEY, how="left_anti"))
     return replace(step, requests=ours, on_record=requests)
 
 
@@ -177,7 +177,7 @@ def not_on_record(requests: DataFrame, step: Increment, broadcasts: Broadcasts) 
     if step.on_record is None:
         return requests
     record = broadcasts.side("the route requests of earlier runs", step.on_record)
-    return requests.join(record.hinted(), _REQUEST_KEY, how="left_anti").select(*requests.columns)
+    return requests.join(record.with_hint(), _REQUEST_KEY, how="left_anti").select(*requests.columns)
 
 
 def combine_rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts: Broadcasts) -> DataFrame:

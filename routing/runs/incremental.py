@@ -64,7 +64,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
-            resolved = work.written("resolved_routes", versions["resolved_routes"])
+            resolved = work.read_written("resolved_routes", versions["resolved_routes"])
             rows = increment.still_pending(step, resolved, work.options.run_id, delayed, job.broadcasts)
             versions |= work.commit({"pending_messages": rows}, adds=False)
     return done

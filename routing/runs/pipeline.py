@@ -166,7 +166,7 @@ def run(
         row |= ledger.identities_of(spark, {"messages": inputs["messages"]})
         row, notes = protocol.finish(outputs, start, written.versions, row)
         work.notes.extend(notes)
-        work.notes.extend(_shown(outputs, start, written.versions["resolved_routes"]))
+        work.notes.extend(_show_view(outputs, start, written.versions["resolved_routes"]))
     return Run(row, tuple(work.notes))
 
 
@@ -180,11 +180,11 @@ def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start:
     if not is_full:
         start = protocol.take_back(outputs, start)
     # A run that was killed once it counted has not come to this.
-    shown = _shown(outputs, start, last.output_versions["resolved_routes"])
+    shown = _show_view(outputs, start, last.output_versions["resolved_routes"])
     return replace(start, notes=(*start.notes, *shown))
 
 
-def _shown(outputs: DeltaTables, start: Start, version: int) -> tuple[str, ...]:
+def _show_view(outputs: DeltaTables, start: Start, version: int) -> tuple[str, ...]:
     """Have the view of a catalog show a version; a catalog that takes no such view is told so by the first run."""
     refused = view.show(outputs.spark, outputs.config, version)
     is_first = start.last is None or start.last.table_ids is None

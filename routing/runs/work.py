@@ -71,7 +71,7 @@ class Work:
 
         return dict(zip(outputs, frames.at_once(self.spark, commit_one, list(outputs)), strict=True))
 
-    def written(self, key: str, version: int) -> DataFrame:
+    def read_written(self, key: str, version: int) -> DataFrame:
         """The rows of this run as they are stored in an output, which may hold others' too."""
         stored = tables.Snapshot(self.config.output[key], version).read(self.spark)
         return stored.where(F.col("run_id") == self.options.run_id)

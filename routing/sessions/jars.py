@@ -65,7 +65,7 @@ def _hashes(jars: Sequence[str]) -> dict[str, str | None]:
         return dict(zip(jars, pool.map(_hash, jars), strict=True))
 
 
-def remembered() -> list[str]:
+def find_remembered() -> list[str]:
     """The jars of the installed pair of pyspark and delta-spark; none where one of them is gone or another."""
     pair = _pair()
     jars = {} if pair is None else _known().get(pair, {})

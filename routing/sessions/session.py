@@ -134,7 +134,7 @@ def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> t
     defaults = jars.of_defaults(Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent))
     asks_ivy = "PYSPARK_SUBMIT_ARGS" in os.environ or any(key.startswith("spark.jars") for key in settings)
     if not (asks_ivy or defaults):
-        known = jars.remembered()
+        known = jars.find_remembered()
         if known:
             return builder.config("spark.jars", ",".join(known)), False
         return configure_spark_with_delta_pip(builder), True

@@ -54,7 +54,7 @@ class Known:
     identity: str | None = None
 
 
-def appended(spark: SparkSession, messages: Snapshot, known: Known) -> Appended:
+def read_appended(spark: SparkSession, messages: Snapshot, known: Known) -> Appended:
     """The rows that came in after the version that is known, up to the snapshot's version.
 
     Raises InputError where this is another table or was put back, where anything else than an append, or

@@ -75,7 +75,7 @@ def is_frame(table: Table) -> TypeGuard[DataFrame]:
     return hasattr(table, "sparkSession")
 
 
-def spelled(table: Any) -> dict[str, str]:
+def spell(table: Any) -> dict[str, str]:
     """The columns of an Arrow table by their names in lower case: matched without case, as Spark does."""
     return {name.lower(): name for name in table.schema.names}
 
@@ -84,7 +84,7 @@ def shape_of(table: Any, key: str) -> dict[str, str]:
     """The declared columns that an Arrow table of an input has, each with its name there. Raises InputError."""
     import pyarrow
 
-    names, faults, shape = spelled(table), [], {}
+    names, faults, shape = spell(table), [], {}
     for field in INPUTS[key]:
         kind = table.schema.field(names[field.name]).type if field.name in names else pyarrow.null()
         if pyarrow.types.is_null(kind):

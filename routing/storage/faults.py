@@ -62,7 +62,7 @@ def refuse_faults(tables: Mapping[str, Columns], others: Collection[Fault] = (),
         raise InputError.faulty_rows([f"{one.table_name} ({one.row_key}): {one.fault}" for one in first], count)
 
 
-def said(sentence: str, *values: str | None) -> str:
+def phrase(sentence: str, *values: str | None) -> str:
     """A sentence with each ``%s`` filled: with 100 characters at most, NULL for nothing."""
     shown = tuple("NULL" if value is None else value[:_CHARACTERS] for value in values)
     return sentence % shown if shown else sentence
@@ -125,19 +125,19 @@ def _is_keyword(address: str | None) -> bool:
 def _bad_routes(routes: Columns) -> Iterator[tuple[int, str]]:
     addresses, mirrors = routes.values["address"], routes.values["mirror_address"]
     for place in _bad(addresses, lambda address: not _is_keyword(address) and not text.is_tcp(address)):
-        yield place, said("address '%s' is neither LOCAL, TRANSPORT nor tcp://HOST[:PORT]", addresses[place])
+        yield place, phrase("address '%s' is neither LOCAL, TRANSPORT nor tcp://HOST[:PORT]", addresses[place])
     for place in _bad(mirrors, lambda mirror: not text.is_tcp(mirror)):
-        yield place, said("mirror_address '%s' is not tcp://HOST[:PORT]", mirrors[place])
+        yield place, phrase("mirror_address '%s' is not tcp://HOST[:PORT]", mirrors[place])
     for place in _bad(mirrors, bool):
         if _is_keyword(addresses[place]):
-            yield place, said("mirror_address stands beside address '%s'", addresses[place])
+            yield place, phrase("mirror_address stands beside address '%s'", addresses[place])
 
 
 def _bad_instances(instances: Columns) -> Iterator[tuple[int, str]]:
     for place, addresses in enumerate(instances.values["addresses"]):
         bad = [address for address in addresses or () if address and not text.is_tcp(address)]
         if bad:
-            yield place, said("address '%s' is not tcp://HOST[:PORT]", bad[0])
+            yield place, phrase("address '%s' is not tcp://HOST[:PORT]", bad[0])
 
 
 def _is_blank(guid: str) -> bool:
@@ -147,7 +147,7 @@ def _is_blank(guid: str) -> bool:
 def _bad_databases(databases: Columns) -> Iterator[tuple[int, str]]:
     for place, number in enumerate(databases.values["database_id"]):
         if number is not None and number not in _INT_RANGE:
-            yield place, said("database_id %s does not fit an int", str(number))
+            yield place, phrase("database_id %s does not fit an int", str(number))
     for place in _bad(databases.values["service_broker_guid"], _is_blank):
         yield place, "service_broker_guid is missing"
 

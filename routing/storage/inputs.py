@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, read_arrow, spelled
+from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, read_arrow, spell
 
 
 def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
@@ -51,7 +51,7 @@ def condition_of(table: Any, only: Only) -> Any:
     import pyarrow
     import pyarrow.compute
 
-    condition, names = None, spelled(table)
+    condition, names = None, spell(table)
     for name, values in only.items():
         if name in names:
             kind, column = table.schema.field(names[name]).type, pyarrow.compute.field(names[name])

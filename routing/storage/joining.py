@@ -42,7 +42,7 @@ class Side:
         """Whether it is broadcast; else both sides are shuffled."""
         return self.how == _BROADCAST
 
-    def hinted(self) -> DataFrame:
+    def with_hint(self) -> DataFrame:
         """The rows with Spark's hint, which selects keep."""
         return self.rows.hint(self.how)
 

@@ -51,7 +51,7 @@ class Keeper:
         if session.is_connect(small.sparkSession):
             return _carry(small, CLIENT_ROWS)
         # Rows are carried from the storage: to find out that there are too many must not mean to do it again.
-        stored = self.cached(small)
+        stored = self.store(small)
         found = _hold(stored)
         if found.rows is not stored:
             self.frames.remove(stored)
@@ -60,7 +60,7 @@ class Keeper:
             stored.count()
         return found
 
-    def cached(self, frame: DataFrame) -> DataFrame:
+    def store(self, frame: DataFrame) -> DataFrame:
         """A frame that many parts of one pass read: kept in storage, filled by the first of them.
 
         For tables that are too large to be rows of the driver. On Spark Connect the frame as it is.

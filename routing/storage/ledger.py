@@ -21,7 +21,7 @@ from routing.storage.opening import Opener
 from routing.storage.protocol import Commit, LastRun, Mark
 from routing.storage.releases import refuse_newer
 from routing.storage.shapes import check_shape, types_of
-from routing.storage.stored import stored_rows
+from routing.storage.stored import read_rows
 
 # In a session that takes the setting it marks the commit of a statement that has no options of its own.
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -142,7 +142,7 @@ def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> 
     if opened is None:
         return None
     is_a_table_of_runs = set(_LISTED.names) <= set(types_of(opened.rows))
-    listed = stored_rows(opened.rows, _LISTED, last_by=("finished_at", "run_id")) if is_a_table_of_runs else []
+    listed = read_rows(opened.rows, _LISTED, last_by=("finished_at", "run_id")) if is_a_table_of_runs else []
     # A newer release may have other columns.
     refuse_newer((str(row["release"]) for row in listed), str(runs))
     check_shape(opened.rows, "runs", str(runs), schemas.RUNS)
@@ -151,7 +151,7 @@ def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> 
     if not listed:
         return None
     found = {"run_id": [listed[0]["run_id"]]}
-    [row] = stored_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=found)
+    [row] = read_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=found)
     settings = json.loads(row.pop("settings"))
     return LastRun(
         runs=settings["output"]["runs"], messages=settings["tables"]["messages"], read_at=opened.version, **row

@@ -38,7 +38,7 @@ def _join(parts: Iterable[Sql], by: Sql = _COMMA) -> Sql:
     return Sql(by.join(parts))
 
 
-def quoted(name: str) -> Sql:
+def quote(name: str) -> Sql:
     """One name: of a column, or one part of a table's."""
     return Sql("`" + name.replace("`", "``") + "`")
 
@@ -46,7 +46,7 @@ def quoted(name: str) -> Sql:
 def sql_name(location: Location) -> Sql:
     """The table as SQL names it, every part quoted."""
     parts = location.text.split(".") if location.is_name else ["delta", location.text]
-    return _join((quoted(part) for part in parts), by=_DOT)
+    return _join((quote(part) for part in parts), by=_DOT)
 
 
 def _literal(text: str) -> Sql:
@@ -62,13 +62,13 @@ def _kind(kind: AnyKind) -> Sql:
     if isinstance(kind, MapOf):
         return _sql("map<{key}, {value}>", key=_kind(kind.key), value=_kind(kind.value))
     if isinstance(kind, Schema):
-        fields = (_sql("{name}: {kind}", name=quoted(f.name), kind=_kind(f.kind)) for f in kind)
+        fields = (_sql("{name}: {kind}", name=quote(f.name), kind=_kind(f.kind)) for f in kind)
         return _sql("struct<{fields}>", fields=_join(fields))
     return Sql(str(kind))
 
 
 def _column(field: Field) -> Sql:
-    return _sql("{name} {kind}", name=quoted(field.name), kind=_kind(field.kind))
+    return _sql("{name} {kind}", name=quote(field.name), kind=_kind(field.kind))
 
 
 def read_named(reader: DataFrameReader, location: Location) -> DataFrame:
@@ -141,8 +141,8 @@ def merge(
 
     A row whose column ``removed_by`` is true is removed; with ``insert_only`` nothing that stands is touched.
     """
-    removed = quoted(removed_by)
-    names = [quoted(name) for name in rows.columns if name != removed_by]
+    removed = quote(removed_by)
+    names = [quote(name) for name in rows.columns if name != removed_by]
     clauses = []
     if not insert_only:
         put = _join(_sql("t.{name} = s.{name}", name=name) for name in names)
@@ -161,7 +161,7 @@ def merge(
     text = _sql(
         "MERGE INTO {table} AS t USING {view} AS s ON {same} {clauses}",
         table=sql_name(location),
-        view=quoted(view),
+        view=quote(view),
         same=_join((_same(name, name in folded) for name in on), by=_AND),
         clauses=_join(clauses, by=_BLANK),
     )
@@ -174,8 +174,8 @@ def merge(
 
 def _same(name: str, is_folded: bool) -> Sql:
     if is_folded:
-        return _sql("lower(t.{name}) <=> lower(s.{name})", name=quoted(name))
-    return _sql("t.{name} <=> s.{name}", name=quoted(name))
+        return _sql("lower(t.{name}) <=> lower(s.{name})", name=quote(name))
+    return _sql("t.{name} <=> s.{name}", name=quote(name))
 
 
 def show_version(spark: SparkSession, view: Location, resolved: Location, version: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from routing.schemas import Kind, Schema
-from routing.storage.columns import Only, Table, columns_in, is_frame, select_arrow, spelled
+from routing.storage.columns import Only, Table, columns_in, is_frame, select_arrow, spell
 from routing.storage.inputs import condition_of
 from routing.storage.times import moment_of
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def stored_rows(
+def read_rows(
     table: Table,
     schema: Schema,
     *,
@@ -28,8 +28,8 @@ def stored_rows(
     With ``last_by``, the greatest by these columns come first. Only as many as ``limit`` become objects of Python.
     """
     if is_frame(table):
-        return _stored_in_frame(table, schema, last_by, limit, only or {})
-    names = {name: there for name, there in spelled(table).items() if name in schema.names}
+        return _read_frame(table, schema, last_by, limit, only or {})
+    names = {name: there for name, there in spell(table).items() if name in schema.names}
     rows = select_arrow(table, list(names.values()), condition_of(table, only or {}))
     if last_by:
         rows = rows.sort_by([(names[name], "descending") for name in last_by])
@@ -39,13 +39,13 @@ def stored_rows(
 def rows_of_arrow(rows: pyarrow.Table, schema: Schema) -> list[dict[str, Any]]:
     """Rows that Arrow has read, in the columns of a schema."""
     times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
-    found = list(columns_in(rows, schema, spelled(rows)).dicts())
+    found = list(columns_in(rows, schema, spell(rows)).dicts())
     for row in found:
         row.update({name: None if row[name] is None else moment_of(row[name]) for name in times})
     return found
 
 
-def _stored_in_frame(
+def _read_frame(
     frame: DataFrame, schema: Schema, last_by: Sequence[str], limit: int | None, only: Only
 ) -> list[dict[str, Any]]:
     from pyspark.sql import functions as F

@@ -98,7 +98,7 @@ def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
 
     there = {name.lower() for name in rows.columns}
     nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in there}
-    return rows.select(*(nulls.get(name, F.col(statements.quoted(name))).alias(name) for name in schema.names))
+    return rows.select(*(nulls.get(name, F.col(statements.quote(name))).alias(name) for name in schema.names))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def location_of_view(config: Config) -> Location | None:
     return Location(f"{resolved.text.rpartition('.')[0]}.current_routes", is_name=True)
 
 
-def shown_version(spark: SparkSession, view: Location) -> int | None:
+def find_shown_version(spark: SparkSession, view: Location) -> int | None:
     """The version that the view shows, -1 where it names none; None where there is no such view."""
     from pyspark.errors import AnalysisException
 
@@ -61,7 +61,7 @@ def show(spark: SparkSession, config: Config, version: int) -> Refusal | None:
         return None
     was: int | None = -1
     try:
-        was = shown_version(spark, view)
+        was = find_shown_version(spark, view)
         if was != version:
             statements.show_version(spark, view, config.output["resolved_routes"], version)
     except Exception as error:  # noqa: BLE001

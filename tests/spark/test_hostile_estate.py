@@ -79,7 +79,7 @@ def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def said(capsys: pytest.CaptureFixture[str], job: Path, command: str, *options: str) -> str:
+def phrase(capsys: pytest.CaptureFixture[str], job: Path, command: str, *options: str) -> str:
     status = cli.main([command, "--config", str(job), "--quiet", *options])
     out, err = capsys.readouterr()
     assert status == 0, err
@@ -93,7 +93,7 @@ def assert_harmless(out: str) -> None:
 
 
 def test_resolve(spark: SparkSession, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = said(capsys, job, "resolve", "--format", "json")
+    out = phrase(capsys, job, "resolve", "--format", "json")
     assert out.count("\n") == 1
     row = json.loads(out)
     assert row["outcome_counts"] == {"DELIVERED": len(NAMES), "DELAYED": len(NAMES)}
@@ -132,21 +132,21 @@ def as_xml_keeps_it(name: str) -> str:
 
 
 def test_runs(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    [listed] = json.loads(said(capsys, job, "runs", "--format", "json"))["runs"]
-    out = said(capsys, job, "runs", listed["run_id"])
+    [listed] = json.loads(phrase(capsys, job, "runs", "--format", "json"))["runs"]
+    out = phrase(capsys, job, "runs", listed["run_id"])
     assert_harmless(out)
     assert "tables.routes" in out
 
 
 def test_explain(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = said(capsys, job, "explain", "--message-id", f"{CONTROL} here")
+    out = phrase(capsys, job, "explain", "--message-id", f"{CONTROL} here")
     assert_harmless(out)
     assert "DELIVERED, LOCAL_SERVICE: database 'a\ufffdb\ufffd\ufffdc\ufffdd" in out
 
 
 def test_lint(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is suppressed by a hostile name is left out, and nothing else."""
-    out = said(capsys, job, "lint", "--now", "2026-01-05T12:00:00Z", "--format", "json")
+    out = phrase(capsys, job, "lint", "--now", "2026-01-05T12:00:00Z", "--format", "json")
     assert out.count("\n") == 1
     found = json.loads(out)
     assert found["suppressed"] > 0

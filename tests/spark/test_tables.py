@@ -12,9 +12,9 @@ import routing
 from routing.config import Location
 from routing.errors import InputError
 from routing.schemas import ROUTES
-from routing.storage.appended import Known, appended
+from routing.storage.appended import Known, read_appended
 from routing.storage.conform import conform
-from routing.storage.stored import stored_rows
+from routing.storage.stored import read_rows
 from routing.storage.tables import Snapshot
 from tests.frames import frame_of, frames, rows_of
 from tests.golden_texts import assert_golden
@@ -65,10 +65,10 @@ def test_columns_are_matched_without_case(
     found = resolved(spark, {key: shouted(frame) for key, frame in estate.items()})
     assert found == resolved(spark, estate)
     assert {row["mirror_address"] for row in found[0]} == {None, "tcp://mirror.example:4022"}
-    assert stored_rows(shouted(estate["routes"]), ROUTES) == rows_of(estate["routes"])
+    assert read_rows(shouted(estate["routes"]), ROUTES) == rows_of(estate["routes"])
     for mode in ("overwrite", "append"):
         store(shouted(estate["messages"]), tmp_path, mode)
-    new = appended(spark, Snapshot(Location(str(tmp_path)), 1), Known(0))
+    new = read_appended(spark, Snapshot(Location(str(tmp_path)), 1), Known(0))
     hops = conform(new.rows, "messages").select("hops_remaining").collect()
     assert sorted(row[0] or 0 for row in hops) == [0, 0, 0, 0, 0, 0, 3]
 

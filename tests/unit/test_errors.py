@@ -100,13 +100,13 @@ def test_exit_codes() -> None:
 
 
 def test_lists_are_cut_and_values_shortened() -> None:
-    text = errors.bounded([f"fault {n}" for n in range(25)], "fault")
+    text = errors.join_bounded([f"fault {n}" for n in range(25)], "fault")
     assert text.startswith("25 faults: fault 0; ")
     assert text.endswith("fault 19; and 5 more")
-    assert errors.bounded(["a"], "fault") == "1 fault: a"
-    assert errors.bounded(["a"], "fault", 9) == "9 faults: a; and 8 more"
-    assert len(errors.quoted("x" * 10_000)) < 250
-    assert errors.quoted("a\nb") == r"'a\nb'"
+    assert errors.join_bounded(["a"], "fault") == "1 fault: a"
+    assert errors.join_bounded(["a"], "fault", 9) == "9 faults: a; and 8 more"
+    assert len(errors.quote("x" * 10_000)) < 250
+    assert errors.quote("a\nb") == r"'a\nb'"
 
 
 def test_the_nearest_known_key() -> None:

@@ -11,7 +11,7 @@ import pytest
 from routing.errors import InputError
 from routing.schemas import KEYS
 from routing.storage.columns import Columns
-from routing.storage.faults import findings, refuse_faults, said, time_text
+from routing.storage.faults import findings, phrase, refuse_faults, time_text
 from routing.storage.inputs import columns_of
 from tests.faulty_rows import faulty_rows
 from tests.frames import arrow, moment
@@ -59,8 +59,8 @@ def test_what_is_shown_is_cut() -> None:
 
 
 def test_what_is_said_of_nothing() -> None:
-    assert said("%s and %s%%", None, "50") == "NULL and 50%"
-    assert said("100 %") == "100 %"
+    assert phrase("%s and %s%%", None, "50") == "NULL and 50%"
+    assert phrase("100 %") == "100 %"
 
 
 @pytest.mark.parametrize(

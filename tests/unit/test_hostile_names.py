@@ -54,11 +54,11 @@ def test_what_can_be_shown_is_shown(name: str) -> None:
 
 @given(TEXTS)
 def test_sentences_hold_names_on_one_line(name: str) -> None:
-    for text in (wording.quote_name(name), errors.quoted(name), show.printable(name)):
+    for text in (wording.quote_name(name), errors.quote(name), show.printable(name)):
         assert UNPRINTABLE.search(text) is None
     assert wording.quote_name(name).startswith("'")
-    assert errors.quoted(name)[0] == errors.quoted(name)[-1]
-    assert len(errors.quoted(name)) <= 2 + 10 * 201
+    assert errors.quote(name)[0] == errors.quote(name)[-1]
+    assert len(errors.quote(name)) <= 2 + 10 * 201
 
 
 @given(TEXTS)

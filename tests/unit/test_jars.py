@@ -147,9 +147,9 @@ def test_what_others_can_change_is_not_used(
     what: str,
 ) -> None:
     jars.remember(fetched)
-    assert len(jars.remembered()) == 2
+    assert len(jars.find_remembered()) == 2
     give(tmp_path / what, monkeypatch)
-    assert jars.remembered() == []
+    assert jars.find_remembered() == []
 
 
 def test_the_group_of_one_s_own_is_no_other(
@@ -158,13 +158,13 @@ def test_the_group_of_one_s_own_is_no_other(
     jars.remember(fetched)
     for what in ("fetched/delta-spark.jar", "fetched", "cache/sbroute/jars.json", "cache/sbroute"):
         _to_the_group(tmp_path / what, "anna", monkeypatch)
-    assert len(jars.remembered()) == 2
+    assert len(jars.find_remembered()) == 2
 
 
 def test_a_folder_for_all_keeps_what_is_whose(fetched: list[str], tmp_path: Path) -> None:
     jars.remember(fetched)
     (tmp_path / "fetched").chmod(0o1777)
-    assert len(jars.remembered()) == 2
+    assert len(jars.find_remembered()) == 2
 
 
 def test_a_jar_that_has_changed_is_looked_for_anew(started: Any, fetched: list[str]) -> None:
@@ -175,7 +175,7 @@ def test_a_jar_that_has_changed_is_looked_for_anew(started: Any, fetched: list[s
     assert told["spark.jars.packages"] == "io.delta:it"
     assert "spark.jars" not in told
     # And its new hash was written down.
-    assert len(jars.remembered()) == 2
+    assert len(jars.find_remembered()) == 2
 
 
 def test_hashes_are_sha_256(fetched: list[str], tmp_path: Path) -> None:
@@ -191,11 +191,11 @@ def test_a_link_is_remembered_as_what_it_leads_to(fetched: list[str], tmp_path: 
     (tmp_path / "link").symlink_to(tmp_path / "fetched")
     jars.remember([jar.replace("/fetched/", "/link/") for jar in fetched])
     paths = [jar.removeprefix("file://") for jar in fetched]
-    assert jars.remembered() == paths
+    assert jars.find_remembered() == paths
     # One that has taken a jar's place since is not followed.
     Path(paths[0]).rename(tmp_path / "moved.jar")
     Path(paths[0]).symlink_to(tmp_path / "moved.jar")
-    assert jars.remembered() == []
+    assert jars.find_remembered() == []
 
 
 def test_a_list_of_the_first_release_is_looked_for_anew(fetched: list[str], tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_a_list_of_the_first_release_is_looked_for_anew(fetched: list[str], tmp_
     file = tmp_path / "cache" / "sbroute" / "jars.json"
     (pair,) = json.loads(file.read_text())
     file.write_text(json.dumps({pair: [jar.removeprefix("file://") for jar in fetched]}))
-    assert jars.remembered() == []
+    assert jars.find_remembered() == []
     jars.remember(fetched)
-    assert len(jars.remembered()) == 2
+    assert len(jars.find_remembered()) == 2
 
 
 def _defaults(folder: Path, text: str) -> None:
@@ -221,7 +221,7 @@ def test_jars_of_spark_s_defaults_are_not_replaced(
     started: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, line: str
 ) -> None:
     started(SETTINGS)
-    assert len(jars.remembered()) == 2
+    assert len(jars.find_remembered()) == 2
     folder = tmp_path / "own"
     _defaults(folder / "conf" if place == "SPARK_HOME" else folder, f"# mine\nspark.ui.enabled true\n{line}\n")
     monkeypatch.setenv(place, str(folder))
@@ -237,7 +237,7 @@ def test_packages_of_spark_s_defaults_come_with_delta_s(
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "own"))
     assert started(SETTINGS)["spark.jars.packages"] == "io.delta:it,org.a:b:1,org.c:d:2"
     # What was fetched with others' is not kept for sessions without them.
-    assert jars.remembered() == []
+    assert jars.find_remembered() == []
 
 
 @pytest.mark.parametrize(
@@ -272,18 +272,18 @@ def test_pyspark_that_is_no_package_is_no_fault(fetched: list[str], monkeypatch:
 
     monkeypatch.setattr(jars, "version", version)
     jars.remember(fetched)
-    assert jars.remembered() == []
+    assert jars.find_remembered() == []
 
 
 def test_own_jars_are_neither_replaced_nor_remembered(started: Any) -> None:
     assert started({"spark.jars": "/own.jar"})["spark.jars"] == "/own.jar"
-    assert jars.remembered() == []
+    assert jars.find_remembered() == []
 
 
 def test_jars_are_those_of_the_installed_pair(fetched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     jars.remember(fetched)
     monkeypatch.setattr(jars, "version", lambda package: f"{package} of another day")
-    assert jars.remembered() == []
+    assert jars.find_remembered() == []
 
 
 def test_one_pair_does_not_drive_out_another(
@@ -293,8 +293,8 @@ def test_one_pair_does_not_drive_out_another(
     with monkeypatch.context() as other:
         other.setattr(jars, "version", lambda package: "0")
         jars.remember(fetched[:1])
-        assert len(jars.remembered()) == 1
-    assert len(jars.remembered()) == 2
+        assert len(jars.find_remembered()) == 1
+    assert len(jars.find_remembered()) == 2
     assert len(json.loads((tmp_path / "cache" / "sbroute" / "jars.json").read_text())) == 2
     assert [file.name for file in (tmp_path / "cache" / "sbroute").iterdir()] == ["jars.json"]
 
@@ -304,9 +304,9 @@ def test_a_file_of_something_else_is_written_anew(fetched: list[str], tmp_path: 
     file = tmp_path / "cache" / "sbroute" / "jars.json"
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    assert jars.remembered() == []
+    assert jars.find_remembered() == []
     jars.remember(fetched)
-    assert len(jars.remembered()) == 2
+    assert len(jars.find_remembered()) == 2
 
 
 @pytest.mark.parametrize("named", [[""], ["/no/such.jar"], ["https://example.org/delta.jar"], []])
@@ -318,4 +318,4 @@ def test_only_jars_of_this_machine_are_remembered(named: list[str], tmp_path: Pa
 def test_a_home_that_cannot_be_written_to_is_no_fault(fetched: list[str], tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file, where the folder would be")
     jars.remember(fetched)
-    assert jars.remembered() == []
+    assert jars.find_remembered() == []

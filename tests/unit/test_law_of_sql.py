@@ -46,7 +46,7 @@ def test_only_what_is_quoted_is_put_in() -> None:
     for part in ("x", None, b"x", 1.5):
         with pytest.raises(TypeError, match="without being quoted"):
             statements._sql("{part}", part=part)  # type: ignore[arg-type]
-    assert statements._sql("{a}{b}", a=statements.quoted("{b}"), b=1) == "`{b}`1"
+    assert statements._sql("{a}{b}", a=statements.quote("{b}"), b=1) == "`{b}`1"
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def configured(folder: Path) -> Path:
     return file
 
 
-def said(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:
+def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:
     """What one command prints, the folder's name left out."""
     assert cli.main(["runs", "--config", str(job), *line]) == status
     out, err = capsys.readouterr()
@@ -101,13 +101,13 @@ def said(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int 
 
 
 def test_the_list_and_one_run(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    everything = said(capsys, job)
-    latest = said(capsys, job, "--limit", "1")
-    assert_golden("runs_table.txt", f"{everything}\n\n--limit 1\n\n{latest}\n\nRUN\n\n{said(capsys, job, SLOW)}")
+    everything = phrase(capsys, job)
+    latest = phrase(capsys, job, "--limit", "1")
+    assert_golden("runs_table.txt", f"{everything}\n\n--limit 1\n\n{latest}\n\nRUN\n\n{phrase(capsys, job, SLOW)}")
 
 
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    listed = json.loads(said(capsys, job, "--format", "json", "--limit", "2"))
+    listed = json.loads(phrase(capsys, job, "--format", "json", "--limit", "2"))
     assert listed == {
         "runs": [
             {
@@ -135,7 +135,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ],
         "more": True,
     }
-    one = json.loads(said(capsys, job, "4c1d0", "--format", "json"))
+    one = json.loads(phrase(capsys, job, "4c1d0", "--format", "json"))
     assert list(one) == [*SCHEMA.names, "seconds", "slow_stages"]
     assert one["run_id"] == FULL
     assert one["finished_at"] == "2026-01-05T10:00:12+00:00"
@@ -161,11 +161,11 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_run_that_is_not_there(asked: str, text: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert re.fullmatch(text, said(capsys, job, f"{asked}", status=2))
+    assert re.fullmatch(text, phrase(capsys, job, f"{asked}", status=2))
 
 
 def test_a_table_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, configured(tmp_path), status=2) == (
+    assert phrase(capsys, configured(tmp_path), status=2) == (
         "sbroute: output.runs: there is no Delta table at 'FOLDER/out/runs' (sbroute resolve makes it)"
     )
 
@@ -180,7 +180,7 @@ def test_tables_of_a_newer_release(tmp_path: Path, capsys: pytest.CaptureFixture
     assert re.fullmatch(
         r"sbroute: output.runs: 'FOLDER/out/runs' was written by release '99.10.1', this is \S+"
         r" \(install that release or a newer one, or name other outputs\)",
-        said(capsys, configured(tmp_path), status=2),
+        phrase(capsys, configured(tmp_path), status=2),
     )
     with pytest.raises(OutputError, match=r"release '99.10.1'"):
         check_release(runs, "there")
@@ -195,7 +195,7 @@ def test_another_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
         runs.schema.get_field_index("rows_read"), "rows_read", runs["rows_read"].cast(pyarrow.int32())
     )
     store_local(runs.append_column("day", pyarrow.nulls(len(runs), pyarrow.date32())), tmp_path / "out" / "runs")
-    assert said(capsys, configured(tmp_path), status=2) == (
+    assert phrase(capsys, configured(tmp_path), status=2) == (
         "sbroute: output.runs: 'FOLDER/out/runs' holds a table of another schema, 3 differences: column mode is"
         " missing, not string; column rows_read is int, not bigint; column day is unknown (name another location)"
     )
@@ -204,7 +204,7 @@ def test_another_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_what_release_0_1_0_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its table lacks columns, and its files are Spark's."""
     shutil.copytree(STORED / "out" / "runs", tmp_path / "out" / "runs")
-    one = json.loads(said(capsys, configured(tmp_path), "fir", "--format", "json"))
+    one = json.loads(phrase(capsys, configured(tmp_path), "fir", "--format", "json"))
     assert (one["run_id"], one["release"], one["table_ids"], one["commit_identities"]) == (
         "first",
         "0.1.0",

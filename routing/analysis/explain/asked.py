@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from routing.errors import ContractError, bounded, quoted
+from routing.errors import ContractError, join_bounded, quote
 
 # What a described message is called; a stored one may have the same id, which changes nothing.
 DESCRIBED_ID = "described"
@@ -86,20 +86,20 @@ class QuestionError(ContractError):
     @classmethod
     def unknown_message(cls, message_id: str, instance: str | None) -> QuestionError:
         """No row has the id."""
-        where = "" if instance is None else f" on instance {quoted(instance)}"
-        return cls(f"no message {quoted(message_id)} is stored{where}", "ids are compared exactly")
+        where = "" if instance is None else f" on instance {quote(instance)}"
+        return cls(f"no message {quote(message_id)} is stored{where}", "ids are compared exactly")
 
     @classmethod
     def ambiguous(cls, message_id: str, instances: Sequence[str]) -> QuestionError:
         """Several instances have a message of that id."""
-        names = bounded([quoted(name) for name in instances], "instance")
-        return cls(f"message {quoted(message_id)} is stored on {names}", "say which with --instance")
+        names = join_bounded([quote(name) for name in instances], "instance")
+        return cls(f"message {quote(message_id)} is stored on {names}", "say which with --instance")
 
     @classmethod
     def doubled(cls, message_id: str, instance: str) -> QuestionError:
         """One instance has the id several times, which breaks the table's key."""
         return cls(
-            f"several messages of instance {quoted(instance)} have the id {quoted(message_id)}",
+            f"several messages of instance {quote(instance)} have the id {quote(message_id)}",
             "a message id is to be unique on an instance; describe the message instead",
         )
 
@@ -116,8 +116,8 @@ class QuestionError(ContractError):
         """An instance or a database that its table does not hold; ``listed`` are those that it does."""
         spelt = {_as_meant(other): other for other in sorted(listed, reverse=True)}
         near = difflib.get_close_matches(_as_meant(name), spelt, n=1)
-        hint = f"did you mean {quoted(spelt[near[0]])}?" if near else f"look it up in table {what}s"
-        return cls(f"no {what} {quoted(name)} is listed{where}", hint)
+        hint = f"did you mean {quote(spelt[near[0]])}?" if near else f"look it up in table {what}s"
+        return cls(f"no {what} {quote(name)} is listed{where}", hint)
 
 
 def _as_meant(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from routing.analysis.lint.catalogue import BY_CODE
-from routing.storage.faults import said, time_text
+from routing.storage.faults import phrase, time_text
 
 Place = tuple["str | None", "str | None"]
 """Instance and database."""
@@ -34,7 +34,7 @@ def finding(
     the engine's where it depends on the row.
     """
     own = BY_CODE[code].error_number if number is None else number
-    return Found(code, *place, thing, said(sentence, *values), own)
+    return Found(code, *place, thing, phrase(sentence, *values), own)
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.analysis.lint.catalogue import BY_CODE
-from routing.errors import ConfigError, quoted, unknown_key
+from routing.errors import ConfigError, quote, unknown_key
 
 DEFAULT_DAYS = 30
 _MOST_DAYS = 36_500
@@ -44,7 +44,7 @@ def settings(section: object, file: str) -> LintSettings:
         days = DEFAULT_DAYS
     elif isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= _MOST_DAYS:
         faults.append(
-            f"lint.expiring_within_days must be a number of days from 0 to {_MOST_DAYS}, not {quoted(days)}"
+            f"lint.expiring_within_days must be a number of days from 0 to {_MOST_DAYS}, not {quote(days)}"
         )
     given = values.get("suppress")
     if given is not None and not isinstance(given, list):
@@ -60,7 +60,7 @@ def check_code(code: str) -> str | None:
     """What is wrong with a finding's code; null where lint knows it."""
     if code in BY_CODE:
         return None
-    return f"unknown finding {quoted(code)}, codes are {min(BY_CODE)} to {max(BY_CODE)}"
+    return f"unknown finding {quote(code)}, codes are {min(BY_CODE)} to {max(BY_CODE)}"
 
 
 def _suppression(value: object, name: str, faults: list[str]) -> Suppression:
@@ -70,7 +70,7 @@ def _suppression(value: object, name: str, faults: list[str]) -> Suppression:
         if isinstance(text, str) and text and key in parts:
             texts[key] = text
         elif text is not None and key in parts:
-            faults.append(f"{name}.{key} must be text, not {quoted(text)}")
+            faults.append(f"{name}.{key} must be text, not {quote(text)}")
     if "code" in texts and (fault := check_code(texts["code"])):
         faults.append(f"{name}.code: {fault}")
     if isinstance(value, Mapping) and not any(part is not None for part in value.values()):

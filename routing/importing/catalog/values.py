@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
-from routing.errors import quoted
+from routing.errors import quote
 from routing.importing.catalog.views import Kind
 
 _TIME = re.compile(
@@ -47,7 +47,7 @@ def time(cell: object) -> datetime:
         return datetime(cell.year, cell.month, cell.day, tzinfo=timezone.utc)
     match = _TIME.fullmatch(str(cell).strip())
     if match is None:
-        raise ValueError(f"{quoted(cell)} is no time such as 2026-01-05 12:00:00")
+        raise ValueError(f"{quote(cell)} is no time such as 2026-01-05 12:00:00")
     year, month, day, hour, minute, second, fraction, _, sign, hours, minutes = match.groups()
     try:
         # The tools write seven digits of a second, the tables hold six.
@@ -57,7 +57,7 @@ def time(cell: object) -> datetime:
         parts = (int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
         return datetime(*parts, micros, tzinfo=zone).astimezone(timezone.utc)
     except (ValueError, OverflowError):
-        raise ValueError(f"{quoted(cell)} is no time between the years 1 and 9999") from None
+        raise ValueError(f"{quote(cell)} is no time between the years 1 and 9999") from None
 
 
 def _text(cell: object) -> str:
@@ -65,7 +65,7 @@ def _text(cell: object) -> str:
         return cell
     if isinstance(cell, bool | int | float | Decimal):
         return str(cell)
-    raise ValueError(f"{quoted(cell)} is no text")
+    raise ValueError(f"{quote(cell)} is no text")
 
 
 def _guid(cell: object) -> str:
@@ -78,7 +78,7 @@ def _guid(cell: object) -> str:
     if _HEX.fullmatch(text) and len(text) == 2 + 2 * _GUID_BYTES:
         # As binary(16), a uniqueidentifier has its first three groups backwards.
         return str(uuid.UUID(bytes_le=bytes.fromhex(text[2:])))
-    raise ValueError(f"{quoted(cell)} is no GUID")
+    raise ValueError(f"{quote(cell)} is no GUID")
 
 
 def _integer(cell: object) -> int:
@@ -93,9 +93,9 @@ def _integer(cell: object) -> int:
         elif _INTEGER.fullmatch(text):
             number = int(text)
         else:
-            raise ValueError(f"{quoted(cell)} is no integer")
+            raise ValueError(f"{quote(cell)} is no integer")
     if not -_BIGINT <= number < _BIGINT:
-        raise ValueError(f"{quoted(cell)} does not fit a bigint")
+        raise ValueError(f"{quote(cell)} does not fit a bigint")
     return number
 
 
@@ -106,7 +106,7 @@ def _flag(cell: object) -> bool:
     if _HEX.fullmatch(text):
         text = str(int(text, 16))
     if text not in _FLAGS:
-        raise ValueError(f"{quoted(cell)} is neither 1 nor 0")
+        raise ValueError(f"{quote(cell)} is neither 1 nor 0")
     return _FLAGS[text]
 
 

@@ -68,7 +68,7 @@ def tokenize(text: str) -> Tokens:
     """The lexemes of a text, up to the string, name or comment that is not closed."""
     found, last = segments(text)
     row_starts = [match.end() for match in re.finditer("\n", text)]
-    cut = _opened_at(found, last)
+    cut = _find_cut(found, last)
     readable = text[:cut] if cut is not None else text
     cut_in = last.mode.value
     try:
@@ -84,7 +84,7 @@ def tokenize(text: str) -> Tokens:
     return Tokens(text, tuple(merged), row, cut_in)
 
 
-def _opened_at(found: list[Segment], last: State) -> int | None:
+def _find_cut(found: list[Segment], last: State) -> int | None:
     if last == CODE or last.mode is Mode.LINE_COMMENT or not found:
         return None
     return found[-1].start

@@ -28,7 +28,7 @@ SECONDS = st.one_of(st.none(), st.integers(1, 2**31 - 1))
 ADDRESSES = st.sampled_from(["LOCAL", "local", "TCP://a.example:4022", "tcp://[::1]:4022", " TCP://b:1/ "])
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     return "N'" + text.replace("'", "''") + "'"
 
 
@@ -39,12 +39,12 @@ def bracketed(text: str) -> str:
 def script_of(rows: list[Row], services: list[Row]) -> str:
     lines = []
     for row in rows:
-        options = [f"ADDRESS = {quoted(row['address'])}"]
+        options = [f"ADDRESS = {quote(row['address'])}"]
         for word, column in (("SERVICE_NAME", "remote_service_name"), ("BROKER_INSTANCE", "broker_instance")):
             if row[column] is not None:
-                options.append(f"{word} = {quoted(row[column])}")
+                options.append(f"{word} = {quote(row[column])}")
         if row["mirror_address"] is not None:
-            options.append(f"MIRROR_ADDRESS = {quoted(row['mirror_address'])}")
+            options.append(f"MIRROR_ADDRESS = {quote(row['mirror_address'])}")
         if row["lifetime"] is not None:
             options.append(f"LIFETIME = {int((row['lifetime'] - AT).total_seconds())}")
         lines.append(f"USE {bracketed(row['database_name'])};")
