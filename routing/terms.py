@@ -12,13 +12,6 @@ class Word(str, Enum):
         return str(self.value)
 
 
-class Origin(Word):
-    """Where a message comes from (rule book, section 0)."""
-
-    LOCAL = "LOCAL"
-    NETWORK = "NETWORK"
-
-
 class Outcome(Word):
     """What becomes of a message (column ``outcome`` of ``resolved_routes``)."""
 

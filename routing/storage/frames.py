@@ -40,11 +40,6 @@ def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> 
         return list(pool.map(lambda thread, item: thread(item), threads, items))
 
 
-def all_of(spark: SparkSession, *parts: Callable[[], Any]) -> list[Any]:
-    """What each of several functions returns, by `at_once`; of several errors the one of the first of them."""
-    return at_once(spark, lambda part: part(), parts)
-
-
 def collect(frame: DataFrame) -> Columns:
     """The rows of a small frame as columns, by Arrow where it is known."""
     frame = times_as_numbers(frame)

@@ -25,6 +25,8 @@ from routing.storage.local import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Where Spark finds files that may name another file system for paths: spark-env.sh, core-site.xml, its defaults.
+_OF_A_CLUSTER = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 _OTHER_DISK = "spark.hadoop.fs.defaultFS"
 
 
@@ -129,5 +131,5 @@ class Opener:
 
     def _is_this_disk(self, location: Location) -> bool:
         """Whether a path without a scheme can only be one of this disk: nothing names another file system."""
-        others = "HADOOP_CONF_DIR" in os.environ or _OTHER_DISK in self.settings
+        others = _OTHER_DISK in self.settings or any(name in os.environ for name in _OF_A_CLUSTER)
         return is_local(location) and not others and self._spark is None and not session.is_given()

@@ -12,6 +12,7 @@ from routing.sessions import session
 from routing.storage import local
 from routing.storage.opening import Opener
 
+OF_A_CLUSTER = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 HDFS = {"spark.hadoop.fs.defaultFS": "hdfs://elsewhere"}
 
 
@@ -23,7 +24,8 @@ def never() -> Any:
 def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever other tests of this process have started."""
     monkeypatch.setattr(session, "is_given", lambda: False)
-    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    for name in OF_A_CLUSTER:
+        monkeypatch.delenv(name, raising=False)
 
 
 def is_by_deltalake(folder: Path, settings: dict[str, str] | None = None) -> bool:
@@ -34,10 +36,17 @@ def test_on_this_disk(tmp_path: Path) -> None:
     assert is_by_deltalake(tmp_path / "demo")
 
 
-def test_not_where_a_path_may_be_of_another_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not is_by_deltalake(tmp_path, HDFS)
-    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+@pytest.mark.parametrize("name", OF_A_CLUSTER)
+def test_not_where_a_path_may_be_of_another_file_system(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Spark of its own has files that name Hadoop's; only Spark reads those."""
+    monkeypatch.setenv(name, "/opt/spark")
     assert not is_by_deltalake(tmp_path)
+
+
+def test_not_where_the_settings_name_another_file_system(tmp_path: Path) -> None:
+    assert not is_by_deltalake(tmp_path, HDFS)
 
 
 def test_not_in_a_session_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.dataset import dataset
 
 from routing import cli
 from routing.analysis.lint import traffic
@@ -25,7 +26,7 @@ from routing.analysis.lint.finding import Found
 from routing.analysis.lint.linting import lint
 from routing.analysis.lint.telling_in_arrow import broker_ids, read
 from routing.rules import text
-from routing.schemas import DIALOGS, ROUTE_REQUESTS, Schema
+from routing.schemas import DIALOGS, RESOLVED_ROUTES, ROUTE_REQUESTS, Schema
 from routing.storage.columns import Columns
 from routing.storage.inputs import columns_of
 from routing.storage.opening import Opener
@@ -34,6 +35,7 @@ from tests.frames import arrow, arrow_of, merged
 from tests.golden_texts import GOLDEN
 from tests.hostile import NAMES, TEXTS
 from tests.lint_drafts import NOW
+from tests.lint_messages import RESOLVED
 from tests.stored import config_of, config_text, save_estate, small_estate
 from tests.unit.test_lint_findings import QUIET, all_estates
 from tests.without import EVERYTHING, without
@@ -111,11 +113,13 @@ def test_tables_and_files_are_linted_alike(tmp_path: Path) -> None:
     some = {"dialogs": random_rows(1, DIALOGS, 300), "route_requests": random_rows(1, ROUTE_REQUESTS, 40)}
     named = [{"instance_name": name, "database_name": name, "name": name, "address": name} for name in NAMES]
     tables = merged([given, some, {"routes": named, "messages": []}])
-    plain = lint(arrow(tables), now=NOW, suppress=QUIET)
+    resolved = arrow_of(RESOLVED, RESOLVED_ROUTES)
+    plain = lint(arrow(tables), now=NOW, suppress=QUIET, resolved=resolved)
     places = config_of(save_estate(tables, tmp_path), tmp_path).tables
     opened = Opener(lambda: pytest.fail("Spark is started")).open(places)
-    assert lint(opened, now=NOW, suppress=QUIET) == plain
+    assert lint(opened, now=NOW, suppress=QUIET, resolved=dataset(resolved)) == plain
     codes = Counter(row["code"] for row in plain.findings)
+    assert set(OF_MESSAGES) <= set(codes)
     assert codes["SBR010"] > 100
     assert codes["SBR038"] > 1
     assert {row["instance_name"] for row in plain.findings} >= set(NAMES)

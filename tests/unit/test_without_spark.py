@@ -37,7 +37,10 @@ sys.meta_path[:] = [Without if finder is PathFinder else finder for finder in sy
 _NO_SPARK = _WITHOUT.format(absent=("pyspark", "py4j", "delta", "pandas"))
 _NO_DELTALAKE = _WITHOUT.format(absent=("pyspark", "py4j", "delta", "deltalake"))
 _MAIN = "from routing.cli import main; sys.exit(main(sys.argv[1:]))"
-_PLATFORM = ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION", "HADOOP_CONF_DIR")
+_PLATFORM = (
+    *("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION", "PYSPARK_SUBMIT_ARGS"),
+    *("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_HOME", "SPARK_CONF_DIR"),
+)
 _INSTALL = "the Python package pyspark is missing (pip install 'service-broker-routing[local]')"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.storage.columns import Table, is_frame
+from routing.storage.columns import Table, is_frame, select_arrow
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
         names = F.transform("alternative_routes", lambda route: route["route_name"])
         distinct = resolved.withColumn("alternative_routes", names).select(*_ROUTES).distinct()
         return collect(distinct).rows(*_ROUTES)
-    *given, others = (resolved[name].to_pylist() for name in _ROUTES)
+    *given, others = (values.to_pylist() for values in select_arrow(resolved, _ROUTES).columns)
     named = (routes and tuple(route["route_name"] for route in routes) for routes in others)
     return set(zip(*given, named, strict=True))
 
@@ -89,7 +89,8 @@ def _changes_in_spark(resolved: DataFrame) -> Iterable[tuple[Any, ...]]:
 def _changes_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
     names = ("matching_step", *_DIALOG, "broker_instance")
     picked: dict[tuple[Any, ...], set[str | None]] = {}
-    for step, *dialog, broker in zip(*(resolved[name].to_pylist() for name in names), strict=True):
+    values = (column.to_pylist() for column in select_arrow(resolved, names).columns)
+    for step, *dialog, broker in zip(*values, strict=True):
         if step == MatchingStep.BALANCED:
             picked.setdefault(tuple(dialog), set()).add(broker)
     groups: dict[tuple[Any, ...], list[str]] = {}
