@@ -170,7 +170,7 @@ def test_a_worker_dies_during_a_run(spark: SparkSession, cluster: Cluster, estat
     until(lambda: cluster.standalone.alive() == 1, "the master's notice of the loss", log)
     estate.assert_resolved(spark, tmp_path / "out")
     notes: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.startswith('{"time"')]
-    assert any(note["message"].startswith("resolved_routes: ") for note in notes)
+    assert any(note["message"].startswith("write: ") for note in notes)
 
 
 def _executors(cluster: Cluster, worker: str) -> list[Path]:
