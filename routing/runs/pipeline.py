@@ -107,11 +107,11 @@ def run(
 ) -> Run:
     """The main job, from tables to tables (commands.md); ``progress`` is told of each stage.
 
-    Every pass reads each input at the one version that the run records; outputs are committed in the order
-    requests, rejected, resolved, pending, runs. ``now`` (UTC where it has no zone; the clock if not given) is
-    the time at which incremental mode tries delayed messages again. ``session_seconds``, what it took to start a
-    session for this run, are recorded as its first stage. Raises ContractError before anything is
-    written, StorageError after, and where another run is at work.
+    Every pass reads each input at the one version that the run records. Requests, rejected and resolved messages
+    are committed side by side, then pending ones, and last the row in ``runs``. ``now`` (UTC where it has no zone;
+    the clock if not given) is the time at which incremental mode tries delayed messages again.
+    ``session_seconds``, what it took to start a session for this run, are recorded as its first stage. Raises
+    ContractError before anything is written, StorageError after, and where another run is at work.
     """
     started = datetime.now(timezone.utc)
     is_full = config.resolve.mode == "full"
