@@ -28,7 +28,7 @@ def with_spark(data: Path, out: Path) -> None:
     from routing.sessions.session import settle_java_logs, start
     from routing.storage.sizes import are_small
 
-    spark = start({}, little_data=are_small(Location(str(folder)) for folder in (data, out)))
+    spark = start({}, little_data=are_small([Location(str(data))], [Location(str(out))]))
     for key in SCANNED:
         # This format takes every column of every row, and keeps nothing.
         spark.read.format("delta").load(str(data / key)).write.format("noop").mode("overwrite").save()

@@ -100,7 +100,7 @@ def _measured(spark: SparkSession, config: routing.Config, name: str, stored: in
         "duplicates": round(doubles, 1),
         "without duplicates": round(seconds - doubles, 1),
         "keys": stages.get("keys", 0.0),
-        "write": stages.get("resolved_routes", 0.0),
+        "write": stages.get("write", 0.0),
         "pending": round(stages.get("pending", 0.0) + stages.get("pending_messages", 0.0), 1),
         "stage_seconds": stages,
     }

@@ -46,7 +46,7 @@ def _measured(workers: int, arguments: list[str]) -> tuple[str, ...]:
         str(workers),
         f"{medians['resolve']:.1f}",
         f"{stages['keys']:.1f}",
-        f"{stages['resolved_routes']:.1f}",
+        f"{stages['write']:.1f}",
         f"{medians['copy']:.1f}",
         f"{found['ratios']['resolve / copy']:.2f}",
     )

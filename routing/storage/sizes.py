@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
+from pathlib import Path
 
 from routing.config import Location
 from routing.storage.commits import is_local
@@ -13,13 +14,15 @@ from routing.storage.commits import is_local
 LITTLE = 16 * 1024**2
 
 
-def are_small(tables: Iterable[Location]) -> bool:
+def are_small(inputs: Iterable[Location], outputs: Iterable[Location]) -> bool:
     """Whether all tables are local and together no more than `LITTLE` bytes of files, old versions included.
 
-    A table that is not there yet takes nothing. Not more is looked at than it takes to know.
+    An output that is not there yet takes nothing. An input that is not there may be on another disk, which Spark
+    knows by the same path. Not more is looked at than it takes to know.
     """
-    tables = list(tables)
-    if not all(is_local(location) for location in tables):
+    inputs = list(inputs)
+    tables = [*inputs, *outputs]
+    if not all(is_local(location) for location in tables) or not all(Path(one.text).is_dir() for one in inputs):
         return False
     sizes = (size for location in tables for size in _sizes(location.text))
     return all(total <= LITTLE for total in accumulate(sizes))

@@ -11,7 +11,8 @@ import pytest
 
 from tests.bench_estate import EXPECTED, TABLES
 
-pytest.importorskip("deltalake", reason="only make bench installs deltalake, DuckDB and Polars")
+for package in ("deltalake", "duckdb", "polars", "xxhash"):
+    pytest.importorskip(package, reason="only make bench installs all of these")
 
 _OPTIONAL = {
     "routes": ("broker_instance", "mirror_address"),

@@ -163,7 +163,7 @@ def test_a_process_that_fails_is_an_error(tmp_path: Path) -> None:
 
 
 def test_outputs_of_another_size_are_told(tmp_path: Path) -> None:
-    deltalake = pytest.importorskip("deltalake", reason="only make bench installs deltalake")
+    deltalake = pytest.importorskip("deltalake")
     import pyarrow
 
     def write(folder: str, **rows: int) -> Path:

@@ -7,59 +7,27 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import routing
 from routing.schemas import INPUTS
 from routing.schemas import RUNS as RUNS_SCHEMA
 from tests.frames import arrow_of
 from tests.stored import config_text, small_estate, store_local
 from tests.unit.test_runs_command import FULL, RUNS
+from tests.without import SPARK, run_python, without
 
 COMMANDS = ("demo", "import", "resolve", "runs", "explain", "lint")
-_WITHOUT = """
-import sys
-from importlib.machinery import PathFinder
-
-class Without(PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name.partition(".")[0] in {absent} else super().find_spec(name, path, target)
-
-sys.meta_path[:] = [Without if finder is PathFinder else finder for finder in sys.meta_path]
-"""
-_NO_SPARK = _WITHOUT.format(absent=("pyspark", "py4j", "delta", "pandas"))
-_NO_DELTALAKE = _WITHOUT.format(absent=("pyspark", "py4j", "delta", "deltalake"))
-_MAIN = "from routing.cli import main; sys.exit(main(sys.argv[1:]))"
-_PLATFORM = (
-    *("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION", "PYSPARK_SUBMIT_ARGS"),
-    *("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_HOME", "SPARK_CONF_DIR"),
-)
+_NO_SPARK = (*SPARK, "pandas")
+_NO_DELTALAKE = (*SPARK, "deltalake")
 _INSTALL = "the Python package pyspark is missing (pip install 'service-broker-routing[local]')"
 
 
-def python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A program of Python run by this interpreter in a process of its own."""
-    kept = {key: value for key, value in os.environ.items() if key not in _PLATFORM}
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**kept, "PYTHONPATH": str(Path(routing.__file__).parents[1]), "COLUMNS": "200", "NO_COLOR": "1"},
-    )
-
-
-def told(*arguments: str, status: int = 0, machine: str = _NO_SPARK) -> str:
+def told(*arguments: str, status: int = 0, missing: tuple[str, ...] = _NO_SPARK) -> str:
     """What one command says where there is no Spark: its results, or the one sentence of an error."""
-    done = python(machine + _MAIN, *arguments)
+    done = without(missing, *arguments)
     assert done.returncode == status, done.stderr
     return done.stdout if status == 0 else done.stderr
 
@@ -98,7 +66,7 @@ def with_deletion_vectors(table: Path) -> None:
 
 def test_imports_bring_no_spark() -> None:
     program = "import sys, routing, routing.cli; sys.exit('pyspark' in sys.modules)"
-    assert python(program).returncode == 0
+    assert run_python(program).returncode == 0
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -188,7 +156,7 @@ def test_a_configuration_behind_a_uri() -> None:
 
 
 def test_neither_spark_nor_deltalake(estate: Path) -> None:
-    assert told("runs", "--config", str(estate), status=2, machine=_NO_DELTALAKE) == (
+    assert told("runs", "--config", str(estate), status=2, missing=_NO_DELTALAKE) == (
         f"sbroute: output.runs is read by Spark (deltalake is not installed), and {_INSTALL}\n"
     )
 
