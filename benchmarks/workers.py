@@ -20,7 +20,7 @@ from rich.console import Console
 from routing import show
 from tests.platforms.standalone import standalone
 
-_COLUMNS = ("workers", "resolve s", "keys s", "resolved_routes s", "copy s", "× copy")
+_COLUMNS = ("workers", "resolve s", "keys s", "write s", "copy s", "× copy")
 
 
 def main() -> int:
