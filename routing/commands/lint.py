@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from routing import config
 from routing.commands.common import Console, Subparsers, load, moment, opener
 from routing.errors import EXIT_DONE, EXIT_FOUND
-from routing.schemas import INPUTS
 from routing.storage.arrow import leave_pandas_out
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from routing.analysis.lint.linting import Lint
     from routing.runs.pipeline import Resolution
+    from routing.storage.columns import Table
 
 _SEVERITIES = ("error", "warning", "info")
 _SHOWN = 500
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with_messages = options.messages or options.fail_under is not None
-    resolution = _resolution(opening.spark, settings) if with_messages else None
+    resolution = _resolution(opening.spark, settings, tables) if with_messages else None
     console.progress("linting")
     try:
         done = lint(
@@ -105,15 +105,16 @@ def _now(options: argparse.Namespace) -> datetime:
     return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 
-def _resolution(spark: SparkSession, settings: config.Config) -> Resolution:
-    """The messages resolved, all inputs read by Spark."""
+def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[str, Table]) -> Resolution:
+    """The messages resolved, by the tables that are open; what grows with the traffic is read by Spark."""
     from routing.runs import pipeline
-    from routing.storage import tables
+    from routing.storage.tables import snapshots
 
-    given = {key: where for key, where in settings.tables.items() if key in INPUTS}
+    traffic = {key: settings.tables[key] for key in ("messages", "dialogs") if key in settings.tables}
+    frames = {key: snapshot.read(spark) for key, snapshot in snapshots(spark, traffic).items()}
     return pipeline.resolve(
         spark,
-        {key: snapshot.read(spark) for key, snapshot in tables.snapshots(spark, given).items()},
+        {**opened, **frames},
         as_of=settings.resolve.as_of,
         dialog_hash=settings.resolve.dialog_hash,
         broadcast_limit=settings.resolve.broadcast_limit,
