@@ -34,7 +34,8 @@ _MISTAKEN = re.compile(r"[\x00-\x1f\x7f%\[\]\\^|]|/\.\.(?:/|\Z)")
 _ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _APPEND_ONLY = "delta.appendOnly"
 # The property of a field that Spark keeps the length of texts in, and how a fixed one is told there.
-_LENGTH, _FIXED = "__CHAR_VARCHAR_TYPE_STRING", re.compile(r"(?<!var)char\(")
+_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+_FIXED = re.compile(r"(?<!var)char\(")
 
 
 @dataclass(frozen=True)
