@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo demo-import test test-rules test-matrix test-connect test-cluster test-s3 test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java demo demo-import test test-long test-rules test-matrix test-connect test-cluster test-s3 test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -17,8 +17,14 @@ demo: setup  ## route example messages and show where each goes (ARGS='--out DIR
 demo-import: setup  ## import example exports and scripts, and show why a queue is stuck
 	@$(WITH_JAVA) $(BIN)/python conf/examples/demo.py
 
-test: setup  ## run all tests, two processes at a time (ARGS='-k name' WORKERS=0)
-	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) --dist=loadfile --no-loadscope-reorder --durations=15 $(ARGS)
+# Two processes: planning small queries keeps one core busy.
+PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) --dist=loadfile --no-loadscope-reorder
+
+test: setup  ## run the tests, two processes at a time (ARGS='-k name' WORKERS=0)
+	@$(PYTEST) -m 'not long' --durations=15 $(ARGS)
+
+test-long: setup  ## run the tests of many runs one after another: interrupted, put back, read meanwhile
+	@$(PYTEST) -m long --durations=5 $(ARGS)
 
 test-rules: setup  ## compare a million random messages with the tests' own resolver (a long run)
 	@$(WITH_JAVA) SBROUTE_RANDOM_ESTATES=500 SBROUTE_RANDOM_MESSAGES=100 SBROUTE_RANDOM_BATCHES=$(or $(BATCHES),20) \

@@ -38,6 +38,7 @@ def catalog(spark: SparkSession) -> Iterator[str]:
     spark.sql("DROP SCHEMA increments CASCADE")
 
 
+@pytest.mark.long
 def test_three_runs_agree(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
     rng = random.Random(SEED)
     tables = joined([random_estate(rng, 40, f"e{number}/") for number in range(ESTATES)])

@@ -20,6 +20,7 @@ from tests.hooks import Killed, hooked, kill, once
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
 STORED = Path(__file__).parents[1] / "stored_by_0_1_0"
 NEW_COLUMNS = ["table_ids", "commit_identities"]
 

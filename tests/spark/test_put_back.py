@@ -22,6 +22,7 @@ from tests.stored import message, store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
 NEXT = NOW.replace(hour=15)
 LATER = [message(21, "//far"), message(22, "//nowhere")]
 Damage = Callable[["SparkSession", Case], None]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from routing import Config
 
+pytestmark = pytest.mark.long
 KEYS = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_messages", "runs")
 Rows = frozenset[tuple[str, int, str]]
 

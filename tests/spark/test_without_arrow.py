@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 same_rows = functools.partial(assert_df_equality, ignore_row_order=True, ignore_nullable=True)
 
 
+@pytest.mark.long
 def test_the_job_runs_without_pyarrow_and_pandas(spark: SparkSession, tmp_path: Path) -> None:
     inputs, file = store_estate(spark, small_estate(), tmp_path / "in"), tmp_path / "job.yaml"
     file.write_text(config_text(inputs, tmp_path / "out"), encoding="utf-8")
