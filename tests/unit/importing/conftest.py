@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 
 import pytest
 
 from routing.importing.tsql import Script, read_script
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _no_session_is_given() -> Iterator[None]:
+    """A session of another test in this process is none of a command's own."""
+    from routing.sessions import session
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "is_given", lambda: False)
+        yield
 
 
 @pytest.fixture
