@@ -18,10 +18,10 @@ def find_keys(table: Table, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...
         return set()
     schema = key_columns(key)
     if is_frame(table):
-        from routing.storage import frames, tables
+        from routing.storage import frames
 
         asked = frames.frame_of(table.sparkSession, rows, schema.optional())
-        there = tables.with_columns_of(table, schema).join(asked, list(ON[key]), "left_semi")
+        there = frames.with_columns_of(table, schema).join(asked, list(ON[key]), "left_semi")
         found = read_rows(there, schema)
     else:
         found = read_rows(table, schema, only=bounds_of(key, rows))

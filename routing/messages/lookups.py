@@ -30,10 +30,6 @@ _SCOPES = Schema(
         Field("own_addresses", ArrayOf(Kind.STRING)),
     )
 )
-# Times as numbers: so they are handed over as they are, whatever the zone of session and machine.
-_REQUESTS = Schema(
-    tuple(Field(f.name, Kind.BIGINT if f.kind == Kind.TIMESTAMP else f.kind) for f in ROUTE_REQUESTS)
-)
 
 
 @dataclass(frozen=True)
@@ -84,13 +80,14 @@ def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
     routes, databases, requests = settings["routes"], settings["databases"], settings.get("route_requests")
     services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
     brokers = {*_pairs(routes, "broker_instance"), *_pairs(databases, "service_broker_guid")}
+    wanted = ROUTE_REQUESTS.optional()
     compared = {(instance, text.broker_id(broker)) for instance, broker in brokers}
     return Lookups(
         checked,
         scopes=frame(_scopes(checked), _SCOPES),
         services=frame(services, _names("service")),
         brokers=frame((pair for pair in compared if pair[1] is not None), _names("broker")),
-        requests=_requests(spark, requests) if requests else None,
+        requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
         dialogs=None if dialogs is None else _select(dialogs),
     )
 
@@ -101,7 +98,7 @@ def _names(column: str) -> Schema:
 
 def _pairs(rows: Columns, column: str) -> set[tuple[str, str]]:
     """The instances, and what their rows have in a column; empty text is nothing."""
-    return {pair for pair in set(rows.rows("instance_name", column)) if pair[1]}
+    return {pair for pair in rows.rows("instance_name", column) if pair[1]}
 
 
 def _scopes(checked: Checked) -> Iterable[tuple[Any, ...]]:
@@ -109,14 +106,6 @@ def _scopes(checked: Checked) -> Iterable[tuple[Any, ...]]:
     for name, instance in checked.instances.items():
         for database in (*instance.databases, FROM_NETWORK):
             yield name, database, sorted(instance.own_addresses)
-
-
-def _requests(spark: SparkSession, requests: Columns) -> DataFrame:
-    """Requests on record as they were read."""
-    rows = frames.frame_of_tuples(spark, requests.rows(*ROUTE_REQUESTS.names), _REQUESTS)
-    return rows.withColumns(
-        {f.name: F.timestamp_micros(f.name) for f in ROUTE_REQUESTS if f.kind == Kind.TIMESTAMP}
-    )
 
 
 def _select(dialogs: DataFrame) -> DataFrame:

@@ -12,7 +12,6 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from routing.messages.keying import KEY, key_of
 from routing.rules.deciding import Decision, Key, decide, signature
@@ -42,11 +41,9 @@ _KINDS: dict[str, AnyKind] = {
     "asks_msdb": _FLAG,
 }
 CHOICE = tuple(_KINDS)
-# Times as numbers: so they are handed over as they are, whatever the zone of session and machine.
-_TIMES = ("valid_from", "valid_to")
 _KEY_FIELDS = [Field(name, Kind.INT if name == "key_kind" else _TEXT) for name in KEY]
 _DECIDED_FIELDS = [
-    *(Field(name, Kind.BIGINT) for name in _TIMES),
+    *(Field(name, Kind.TIMESTAMP) for name in ("valid_from", "valid_to")),
     Field("choices", ArrayOf(Schema(tuple(Field(name, kind) for name, kind in _KINDS.items())))),
 ]
 # Rough sizes in memory: a row of the plan, a choice, an alternative route; a key beside its timeline's rows.
@@ -118,7 +115,7 @@ def routing_plan(
     numbered = ((*key, number) for key, number in zip(keys.rows(*KEY), numbers, strict=True))
     of_keys = frames.frame_of_tuples(spark, numbered, Schema((*_KEY_FIELDS, _NUMBER)))
     rows = ((number, *row) for number, timeline in enumerate(made.timelines) for row in timeline.rows)
-    of_times = _read_times(frames.frame_of_tuples(spark, rows, Schema((_NUMBER, *_DECIDED_FIELDS))))
+    of_times = frames.frame_of_tuples(spark, rows, Schema((_NUMBER, *_DECIDED_FIELDS)))
     return Plan(keeper.store(of_times), keeper.store(of_keys), size, made.uses)
 
 
@@ -131,11 +128,7 @@ def _whole(
         for key, number in zip(keys.rows(*KEY), numbers, strict=True)
         for row in timelines[number].rows
     )
-    return _read_times(frames.frame_of_tuples(spark, rows, Schema((*_KEY_FIELDS, *_DECIDED_FIELDS))))
-
-
-def _read_times(rows: DataFrame) -> DataFrame:
-    return rows.withColumns({name: F.timestamp_micros(name) for name in _TIMES})
+    return frames.frame_of_tuples(spark, rows, Schema((*_KEY_FIELDS, *_DECIDED_FIELDS)))
 
 
 class Planner:

@@ -13,11 +13,10 @@ from routing.messages.rejecting import is_missing
 from routing.rules import text
 from routing.rules.estate import Instance
 from routing.schemas import DIALOGS, KEYS
-from routing.storage import frames
-from routing.storage.columns import Columns, Table, instances_of, is_frame
+from routing.storage.columns import Columns, Table, instances_of
 from routing.storage.conform import conform
 from routing.storage.faults import SHOWN, Fault, refuse_faults
-from routing.storage.inputs import columns_of
+from routing.storage.inputs import columns_of, read_each
 
 SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
 """The tables that come to the driver as columns, whatever their size."""
@@ -55,13 +54,7 @@ class Checked:
 def read(tables: Mapping[str, Table]) -> Inputs:
     """Read the configuration, and bring dialogs to their columns. Raises InputError."""
     given = {key: tables[key] for key in SETTINGS if key in tables}
-    in_spark = [(key, table) for key, table in given.items() if is_frame(table)]
-    settings = {key: columns_of(table, key) for key, table in given.items() if not is_frame(table)}
-    if in_spark:
-        # Small queries side by side: most of the time of each is planning.
-        spark = in_spark[0][1].sparkSession
-        found = frames.at_once(spark, lambda pair: columns_of(pair[1], pair[0]), in_spark)
-        settings |= {key: columns for (key, _), columns in zip(in_spark, found, strict=True)}
+    settings = read_each(given, lambda key: columns_of(given[key], key))
     dialogs = tables.get("dialogs")
     return Inputs(settings, None if dialogs is None else conform(dialogs, "dialogs"))
 

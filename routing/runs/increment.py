@@ -19,10 +19,11 @@ from routing.runs.stages import Stages
 from routing.schemas import MESSAGES, OUTPUTS, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.storage.appended import Appended, Known, check_files, read_appended
 from routing.storage.conform import conform, in_shape
+from routing.storage.frames import with_columns_of
 from routing.storage.joining import Broadcasts
 from routing.storage.keeping import Keeper, hold, hold_together
 from routing.storage.protocol import LastRun
-from routing.storage.tables import Snapshot, with_columns_of
+from routing.storage.tables import Snapshot
 from routing.terms import Outcome
 
 _REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at", "message_id"]

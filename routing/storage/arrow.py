@@ -76,14 +76,19 @@ def is_accepted(found: Any, wanted: AnyKind) -> bool:
 
 def values_of(column: Any, wanted: AnyKind) -> list[Any]:
     """The values of an accepted column as plain ones; times are microseconds since 1970, UTC without a zone."""
-    import pyarrow
-
     if wanted == Kind.TIMESTAMP:
-        column = column.cast(pyarrow.timestamp("us", column.type.tz), safe=False).cast(pyarrow.int64())
+        column = micros_in(column)
     if wanted == Kind.STRING:
         return [text for chunk in column.chunks for text in _texts(chunk)]
     values: list[Any] = column.to_pylist()
     return [None if value is None else dict(value) for value in values] if isinstance(wanted, MapOf) else values
+
+
+def micros_in(column: Any) -> Any:
+    """A column of times as one of microseconds since 1970, UTC without a zone."""
+    import pyarrow
+
+    return column.cast(pyarrow.timestamp("us", column.type.tz), safe=False).cast(pyarrow.int64())
 
 
 def _texts(chunk: Any) -> list[str | None]:

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField, StructType, TimestampType
 
-from routing.schemas import Schema
+from routing.schemas import Field, Kind, Schema
 from routing.storage.arrow import table_of
 from routing.storage.columns import Columns, Only
 from routing.storage.kinds import arrow_schema, spark_schema
-from routing.storage.times import moment_of
+from routing.storage.times import with_moments
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,13 +57,17 @@ def where_in(frame: DataFrame, only: Only) -> DataFrame:
     return frame
 
 
+def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
+    """A table's rows in the columns of a schema, matched without case; those that the table lacks are null."""
+    there = {name.lower() for name in rows.columns}
+    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in there}
+    return rows.select(*(nulls.get(name, F.col(name)).alias(name) for name in schema.names))
+
+
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     """The rows of a small frame in its order, times aware and UTC whatever the zone of session and machine."""
     times = _times_of(frame)
-    rows = [row.asDict(recursive=True) for row in times_as_numbers(frame).collect()]
-    for row in rows:
-        row.update({name: None if row[name] is None else moment_of(row[name]) for name in times})
-    return rows
+    return with_moments((row.asDict(recursive=True) for row in times_as_numbers(frame).collect()), times)
 
 
 def times_as_numbers(frame: DataFrame) -> DataFrame:
@@ -89,10 +93,18 @@ def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Sch
 
 
 def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
-    """Rows of plain Python, in the order of a schema, as a DataFrame; times are not taken.
+    """Rows of plain Python, in the order of a schema, as a DataFrame; times are microseconds since 1970.
 
-    Some at a time, so that many rows are not as a whole objects of Python.
+    Times are handed over as numbers, whatever the zone of session and machine; not those inside other values. Some
+    rows at a time, so that many are not as a whole objects of Python.
     """
+    times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
+    numbers = (Field(f.name, Kind.BIGINT, f.nullable) if f.name in times else f for f in schema)
+    frame = _frame_of_numbers(spark, rows, Schema(tuple(numbers)))
+    return frame.withColumns({name: F.timestamp_micros(name) for name in times}) if times else frame
+
+
+def _frame_of_numbers(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
     if not has_arrow():
         return spark.createDataFrame(list(rows), spark_schema(schema))
     import pyarrow

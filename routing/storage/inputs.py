@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, read_arrow, spell
@@ -20,6 +20,16 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
 
         return collect(where_in(conform(table, key), only or {}))
     return read_arrow(table, key, condition_of(table, only or {}))
+
+
+def read_each(tables: Mapping[str, Table], read: Callable[[str], Columns]) -> dict[str, Columns]:
+    """What is read of each table, by its key; all at once where Spark reads one of them."""
+    spark = next((table.sparkSession for table in tables.values() if is_frame(table)), None)
+    if spark is None:
+        return {key: read(key) for key in tables}
+    from routing.storage.frames import at_once
+
+    return dict(zip(tables, at_once(spark, read, list(tables)), strict=True))
 
 
 def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Counter[tuple[Any, ...]]:

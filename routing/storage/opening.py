@@ -81,8 +81,8 @@ class Opener:
         found = current_version(spark, location) if version is None else version
         return None if found is None else Opened(Snapshot(location, found).read(spark), found)
 
-    def open_at(self, key: str, location: Location, version: int) -> Table:
-        """A table, by its key in the configuration, at a version. Raises InputError where it is missing."""
+    def open_at(self, key: str, location: Location, version: int | None = None) -> Table:
+        """A table by its configuration key, at a version or the newest. Raises InputError if there is none."""
         found = self.find(key, location, version)
         if found is None:
             raise InputError.missing_table(key.removeprefix("tables."), str(location))
@@ -90,13 +90,7 @@ class Opener:
 
     def open(self, tables: Mapping[str, Location]) -> dict[str, Table]:
         """The newest version of every table. Raises InputError where one is missing."""
-        opened = {}
-        for key, location in tables.items():
-            found = self.find(f"tables.{key}", location)
-            if found is None:
-                raise InputError.missing_table(key, str(location))
-            opened[key] = found.rows
-        return opened
+        return {key: self.open_at(f"tables.{key}", location) for key, location in tables.items()}
 
     def open_to_write(self, location: Location, version: int | None) -> LocalTable | Unfit | None:
         """A table at a version as delta-rs writes it, or why Spark does; None where delta-rs is to make it."""

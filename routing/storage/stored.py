@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from routing.schemas import Kind, Schema
 from routing.storage.columns import Only, Table, columns_in, is_frame, select_arrow, spell
 from routing.storage.inputs import condition_of
-from routing.storage.times import moment_of
+from routing.storage.times import with_moments
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,10 +39,7 @@ def read_rows(
 def rows_of_arrow(rows: pyarrow.Table, schema: Schema) -> list[dict[str, Any]]:
     """Rows that Arrow has read, in the columns of a schema."""
     times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
-    found = list(columns_in(rows, schema, spell(rows)).dicts())
-    for row in found:
-        row.update({name: None if row[name] is None else moment_of(row[name]) for name in times})
-    return found
+    return with_moments(columns_in(rows, schema, spell(rows)).dicts(), times)
 
 
 def _read_frame(
@@ -50,11 +47,9 @@ def _read_frame(
 ) -> list[dict[str, Any]]:
     from pyspark.sql import functions as F
 
-    from routing.storage.frames import rows_of, where_in
+    from routing.storage.frames import rows_of, where_in, with_columns_of
 
-    there = {name.lower() for name in frame.columns}
-    found = where_in(frame.select(*(F.col(name).alias(name) for name in schema.names if name in there)), only)
+    found = where_in(with_columns_of(frame, schema), only)
     if last_by:
         found = found.orderBy(*(F.desc(name) for name in last_by))
-    rows = rows_of(found if limit is None else found.limit(limit))
-    return [{name: row.get(name) for name in schema.names} for row in rows]
+    return rows_of(found if limit is None else found.limit(limit))

@@ -92,15 +92,6 @@ def check_writable(key: str, location: Location) -> None:
         raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
 
 
-def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
-    """A table's rows in the columns of a schema; those that the table lacks are null."""
-    from pyspark.sql import functions as F
-
-    there = {name.lower() for name in rows.columns}
-    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in there}
-    return rows.select(*(nulls.get(name, F.col(statements.quote(name))).alias(name) for name in schema.names))
-
-
 @dataclass(frozen=True)
 class Write:
     """How rows are committed to an output.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -10,6 +12,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def moment_of(micros: int) -> datetime:
     """Microseconds since 1970 as an aware UTC time, exact. Raises OverflowError outside the years 1 to 9999."""
     return _EPOCH + timedelta(microseconds=micros)
+
+
+def with_moments(rows: Iterable[dict[str, Any]], names: Collection[str]) -> list[dict[str, Any]]:
+    """Rows whose times, in the named columns, are numbers, as rows with aware times; null stays null."""
+    found = list(rows)
+    for row in found:
+        row.update({name: None if row[name] is None else moment_of(row[name]) for name in names})
+    return found
 
 
 def micros_of(time: datetime) -> int:

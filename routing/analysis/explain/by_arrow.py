@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from routing.schemas import DIALOGS
+from routing.storage.arrow import micros_in
 from routing.storage.columns import (
     FILE,
     Columns,
@@ -73,12 +74,8 @@ def _places(rows: Any, by: list[str]) -> Any:
     import pyarrow
     import pyarrow.compute as pc
 
-    def number(column: Any) -> Any:
-        is_time = pyarrow.types.is_timestamp(column.type)
-        times = column.cast(pyarrow.timestamp("us", column.type.tz), safe=False) if is_time else column
-        return times.cast(pyarrow.int64()) if is_time else times
-
-    return pc.coalesce(*(number(rows[name]) for name in by))
+    columns = (rows[name] for name in by)
+    return pc.coalesce(*(micros_in(one) if pyarrow.types.is_timestamp(one.type) else one for one in columns))
 
 
 def _between(places: Any, first: Any, last: Any) -> Any:

@@ -5,7 +5,7 @@ Which rows are needed is said here; how they are found in what grows with the tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from routing.rules import text
 from routing.schemas import INPUTS
 from routing.storage.columns import Columns, Only, Table, check_given, is_frame, shape_of
 from routing.storage.faults import refuse_faults
-from routing.storage.inputs import columns_of
+from routing.storage.inputs import columns_of, read_each
 
 # Other messages are read in parts that grow, for the first few mostly settle whether a request is pending.
 _LARGEST_PART, _GROWTH = 100_000, 10
@@ -82,7 +82,7 @@ class Source:
                 columns_of(table, key, here) if key != "dialogs" else way_of(table).dialogs_of(table, [mine], here)
             )
 
-        near = self._each(read, [key for key in self.tables if key != "messages"])
+        near = read_each({key: table for key, table in self.tables.items() if key != "messages"}, read)
         refuse_faults(near)
         return near
 
@@ -107,15 +107,6 @@ class Source:
         while True:
             yield size
             size = min(size * _GROWTH, _LARGEST_PART)
-
-    def _each(self, read: Callable[[str], Columns], keys: list[str]) -> dict[str, Columns]:
-        """What is read of each table; all at once where Spark reads one."""
-        spark = next((table.sparkSession for table in map(self.tables.get, keys) if is_frame(table)), None)
-        if spark is None:
-            return {key: read(key) for key in keys}
-        from routing.storage.frames import at_once
-
-        return dict(zip(keys, at_once(spark, read, keys), strict=True))
 
 
 def _in_shape(table: Any, key: str) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from routing.analysis.lint import telling_in_arrow
 from routing.schemas import OPTIONAL_INPUTS
 from routing.storage.columns import Columns, Table, check_given, is_frame
-from routing.storage.inputs import columns_of
+from routing.storage.inputs import columns_of, read_each
 
 READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
 """The tables that findings are made from."""
@@ -20,7 +20,8 @@ def columns(tables: Mapping[str, Table], now: int) -> dict[str, Columns]:
     `faults` and `traffic` decide.
     """
     check_given(tables, READ)
-    return {key: _columns(tables[key], key, now) for key in READ if key in tables}
+    given = {key: tables[key] for key in READ if key in tables}
+    return read_each(given, lambda key: _columns(given[key], key, now))
 
 
 def _columns(table: Table, key: str, now: int) -> Columns:

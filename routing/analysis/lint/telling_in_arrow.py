@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any
 
 from routing.schemas import INPUTS, Kind
+from routing.storage.arrow import micros_in
 from routing.storage.columns import Columns, as_dataset, read_arrow, rows_where, shape_of, with_few
 from routing.terms import BLANKS, ZERO_GUID
 
@@ -84,9 +85,8 @@ def _bound(dialogs: Any, now: int) -> Any:
         dialogs[name] if name in dialogs.column_names else pyarrow.nulls(len(dialogs), pyarrow.string())
         for name in _BOUND
     )
-    if pyarrow.types.is_timestamp(at.type):
-        at = at.cast(pyarrow.timestamp("us", at.type.tz), safe=False)
-    was = pc.less_equal(at.cast(pyarrow.int64()), now)
+    micros = micros_in(at) if pyarrow.types.is_timestamp(at.type) else at.cast(pyarrow.int64())
+    was = pc.less_equal(micros, now)
     return pc.coalesce(pc.if_else(was, broker_ids(broker), None), broker_ids(far))
 
 

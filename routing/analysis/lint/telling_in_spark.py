@@ -8,6 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from routing.messages.rejecting import is_missing
 from routing.schemas import INPUTS, KEYS
 from routing.storage.columns import Columns
 from routing.storage.conform import conform
@@ -35,8 +36,7 @@ def _telling(frame: DataFrame, key: str) -> DataFrame:
 
 def _lacks(key: str) -> Column:
     """Whether a row lacks a required value."""
-    required = [F.col(field.name) for field in INPUTS[key] if not field.nullable]
-    return reduce(operator.or_, (value.isNull() | (value.cast("string") == "") for value in required))
+    return reduce(operator.or_, (is_missing(f.name, f.kind) for f in INPUTS[key] if not f.nullable))
 
 
 def _several(rows: Column, columns: list[Column]) -> Column:
