@@ -11,6 +11,7 @@ import pytest
 
 from routing.errors import InputError
 from routing.importing.catalog import VIEWS, Export, StandIns, cover, queries, read_export
+from routing.importing.catalog.conversations import reject_without_endpoint
 from routing.importing.covered import Covered
 from routing.importing.spelling import Spelling
 
@@ -65,6 +66,8 @@ def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
         (f"{DIALOG.format(1)}:I:1", AT, "TRANSMISSION_QUEUE", None, None, None),
         (f"{DIALOG.format(1)}:T:7", AT, "TRANSMISSION_QUEUE", "Nobody knows this text", None, None),
     ]
+    assert not covered.rejected
+    reject_without_endpoint(covered)
     assert [text.partition("row ")[2] for text in covered.rejected] == [
         f"5: no conversation endpoint has its handle {HANDLE.format(3)}"
     ]
