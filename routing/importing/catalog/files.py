@@ -33,7 +33,14 @@ def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found],
     ``view`` is the view of the one file that is named. Raises InputError for a file that cannot be read,
     EnvironmentFault where a package is missing.
     """
-    forced = _force(sources, view)
+    found, notes = find_result_sets(sources, _force(sources, view))
+    if not found:
+        raise unreadable_file(" ".join(sources), "it holds no export of a view")
+    return found, notes
+
+
+def find_result_sets(sources: Sequence[str], forced: View | None = None) -> tuple[list[Found], list[str]]:
+    """As `read_sources`, of folders that may hold none."""
     found: list[Found] = []
     notes: list[str] = []
     for source in sources:
@@ -54,8 +61,6 @@ def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found],
             hint = "say which with --view"
             raise unreadable_file(source, "neither its name nor its columns tell its view", hint)
         found.extend(named)
-    if not found:
-        raise unreadable_file(" ".join(sources), "it holds no export of a view")
     return found, notes
 
 
