@@ -133,7 +133,7 @@ def changes_of(
 
 
 def rows_of(own: Own, before: InstanceState, after: InstanceState, instance: str) -> dict[str, list[Row]]:
-    """The rows of an instance after the difference between two states; routes without the times of their history."""
+    """The rows of an instance after what two states differ in; routes without the times of their history."""
     return {
         "databases": _databases(own, after, instance),
         "services": [{"instance_name": instance, **vars(service)} for service in after.services],

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from routing.errors import InputError
 from routing.rules.estate import Instance, Route, furnish, list_instances
-from routing.schemas import INPUTS, OPTIONAL_INPUTS, Schema
+from routing.schemas import INPUTS, OPTIONAL_INPUTS, AnyKind, Kind, Schema
 from routing.storage import arrow
+from routing.storage.times import micros_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,6 +31,11 @@ class Columns:
     """A table's columns by name, in its declared columns; times are microseconds since 1970 in UTC."""
 
     values: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of_rows(cls, rows: Collection[Mapping[str, Any]], schema: Schema) -> Columns:
+        """Rows of plain Python, whose times are aware, in the columns of a schema; what a row lacks is null."""
+        return cls({field.name: [_value(row.get(field.name), field.kind) for row in rows] for field in schema})
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values()), ()))
@@ -54,6 +60,10 @@ class Columns:
         """Whole rows."""
         names = list(self.values)
         return (dict(zip(names, row, strict=True)) for row in self.rows(*names))
+
+
+def _value(value: Any, kind: AnyKind) -> Any:
+    return micros_of(value) if kind == Kind.TIMESTAMP and value is not None else value
 
 
 def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> Columns:

@@ -120,7 +120,7 @@ def read_file(
 
 
 def servers_in(path: Path, variables: Mapping[str, str] | None = None) -> tuple[str | None, ...]:
-    """The servers of a script's batches, each once in their order; None before any ``:connect``. Raises OSError."""
+    """The servers of a script's batches, each once, in order; None before any ``:connect``. Raises OSError."""
     found = batches(decode(path.read_bytes()).text, str(path), variables or {}, _include)
     return tuple(dict.fromkeys(batch.server for batch in found if isinstance(batch, Batch)))
 
