@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 
 from routing.analysis.check.faults import no_queue
 from routing.analysis.check.sources import Given, find_files, read_exports, read_scripts
@@ -90,10 +91,25 @@ def gather(paths: Sequence[str], given: Given) -> Evidence:
     export = read_exports(named, given)
     if "transmission_queue" not in export.rows:
         raise no_queue(paths)
-    spelling = Spelling()
-    covered = cover(export, spelling, given.addresses)
-    known = [*covered.instances, *([given.instance] if given.instance else [])]
-    return _with_scripts(_of_exports(export, covered), read_scripts(files, known, given), spelling)
+    covered = cover(export, Spelling(), given.addresses)
+    evidence = _of_exports(export, covered)
+    for instance, script in read_scripts(files, known_names(evidence, given), given):
+        evidence = _with_script(evidence, script, instance)
+    return evidence
+
+
+def try_scripts(evidence: Evidence, paths: Sequence[str], given: Given, scripted_at: datetime) -> Evidence:
+    """The same with scripts in force that may change what was exported, as of a time. Raises InputError."""
+    files = [Path(path) for path in paths]
+    tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
+    for instance, script in read_scripts(files, known_names(evidence, given), given, scripted_at):
+        tried = _apply(tried, script, instance, [])
+    return tried
+
+
+def known_names(evidence: Evidence, given: Given) -> list[str]:
+    """The instances that a script may be for by its folder."""
+    return [*evidence.instances, *([] if given.instance is None else [given.instance])]
 
 
 def _of_exports(export: Export, covered: Covered) -> Evidence:
@@ -113,23 +129,20 @@ def _of_exports(export: Export, covered: Covered) -> Evidence:
     )
 
 
-def _with_scripts(evidence: Evidence, scripts: Mapping[str, Sequence[Script]], spelling: Spelling) -> Evidence:
-    """What scripts say of what was not exported; they are in force throughout."""
-    for instance, theirs in scripts.items():
-        for script in theirs:
-            evidence = _with_script(evidence, script, instance, spelling)
-    return evidence
+def _with_script(evidence: Evidence, script: Script, instance: str) -> Evidence:
+    """What a script says of what was not exported; it is in force throughout."""
+    spelling = _spelling(evidence)
+    left_out = [one for one in script.statements if _is_exported(evidence, *_subject(one, instance, spelling))]
+    return _apply(evidence, script, instance, left_out)
 
 
-def _with_script(evidence: Evidence, script: Script, instance: str, spelling: Spelling) -> Evidence:
-    subjects = {id(one): _subject(one, instance, spelling) for one in script.statements}
-    left_out = [one for one in script.statements if _is_exported(evidence, *subjects[id(one)])]
-    counting = [one for one in script.statements if one not in left_out]
-    done = Imported(is_dry_run=True)
-    rows = apply_script(evidence.rows, replace(script, statements=tuple(counting)), instance, spelling, done)
+def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence[Statement]) -> Evidence:
+    spelling, done = _spelling(evidence), Imported(is_dry_run=True)
+    counting = tuple(one for one in script.statements if one not in left_out)
+    rows = _apply_to_rows(evidence.rows, replace(script, statements=counting), instance, spelling, done)
     scripted = {view: set(units) for view, units in evidence.scripted.items()}
     for one in counting:
-        view, unit = subjects[id(one)]
+        view, unit = _subject(one, instance, spelling)
         scripted.setdefault(view, set()).add(unit)
     [(statements, rejected, _)] = done.rows_read.values()
     told = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
@@ -138,10 +151,14 @@ def _with_script(evidence: Evidence, script: Script, instance: str, spelling: Sp
         rows=rows,
         scripted=scripted,
         scripts=(*evidence.scripts, told),
-        left_out=(*evidence.left_out, *(_phrase(one) for one in left_out)),
+        left_out=(*evidence.left_out, *map(_phrase, left_out)),
         rejected=(*evidence.rejected, *done.rejected),
         notes=(*evidence.notes, *done.notes),
     )
+
+
+def _spelling(evidence: Evidence) -> Spelling:
+    return Spelling.of_tables(evidence.rows["instances"], evidence.rows["databases"])
 
 
 def _is_exported(evidence: Evidence, view: str, unit: Unit) -> bool:
@@ -161,7 +178,7 @@ def _subject(statement: Statement, instance: str, spelling: Spelling) -> tuple[s
     return view, (instance, spelling.database(instance, statement.database))
 
 
-def apply_script(
+def _apply_to_rows(
     rows: Mapping[str, Sequence[Row]], script: Script, instance: str, spelling: Spelling, done: Imported
 ) -> dict[str, Sequence[Row]]:
     """All rows with those of one instance as a script leaves them; ``done`` is told what was not done."""

@@ -66,17 +66,15 @@ def read_exports(paths: Sequence[str], given: Given) -> Export:
 
 def read_scripts(
     files: Sequence[Path], known: Sequence[str], given: Given, scripted_at: datetime | None = None
-) -> dict[str, list[Script]]:
-    """Scripts by instance, in the order of the files; a file that speaks of several stands with each.
+) -> Iterator[tuple[str, Script]]:
+    """Scripts with their instances, in the order of the files; one that speaks of several comes with each.
 
     A batch belongs to the instance that its ``:connect`` names, else to that of ``known`` that a folder of the file
     is named like, else to ``--instance``. Times as in `read_file`. Raises InputError where none of these tells.
     """
-    spelling, read = Spelling(known), dict[str, list[Script]]()
+    spelling = Spelling(known)
     for file in files:
-        for instance, script in _read_by_instance(file, known, spelling, given, scripted_at):
-            read.setdefault(instance, []).append(script)
-    return read
+        yield from _read_by_instance(file, known, spelling, given, scripted_at)
 
 
 def _read_by_instance(

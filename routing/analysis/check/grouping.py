@@ -1,0 +1,142 @@
+"""Fates of messages → groups of one outcome, reason, sender, service and route."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from routing.analysis.check.deciding import ON_ITS_WAY, Estate, Fate, Said
+from routing.analysis.check.gaps import Gap
+from routing.analysis.check.near import NearMiss, NearMisses
+from routing.analysis.check.remedies import Remedy, remedy_of, transport_advice
+from routing.analysis.check.stuck import Stuck
+from routing.rules.observed import Agreement, Topic, topic_of
+from routing.rules.resolving import Verdict
+from routing.terms import Outcome
+
+_ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
+"""None stands for NOT_KNOWN."""
+_Key = tuple[str, str | None, str, str, str, str | None]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Messages that wait for the same reason, oldest first.
+
+    ``near`` are routes and services that they just missed, ``remedy`` what to do; there is none where nothing is
+    wrong with the routing and SQL Server tells of no trouble, nor where there is no verdict.
+    """
+
+    fates: Sequence[Fate]
+    near: Sequence[NearMiss]
+    remedy: Remedy | None
+
+    @property
+    def first(self) -> Fate:
+        """The oldest message."""
+        return self.fates[0]
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What is the same for all of them: outcome, reason and route."""
+        return self.first.verdict
+
+    @property
+    def oldest(self) -> datetime:
+        """When the oldest was enqueued."""
+        found: datetime = self.first.row["enqueue_time"]
+        return found
+
+    @property
+    def brokers(self) -> list[str | None]:
+        """The broker ids that they are bound to, None among them where some are open."""
+        found = {None if fate.verdict is None else fate.verdict.broker_instance for fate in self.fates}
+        return sorted(found, key=lambda each: (each is not None, each or ""))
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps that decided."""
+        return sorted({int(fate.verdict.matching_step) for fate in self.fates if fate.verdict and fate.verdict.matching_step is not None})
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """What would have to be known for a verdict."""
+        return sorted({gap for fate in self.fates for gap in fate.gaps}, key=lambda gap: gap.place)
+
+    @property
+    def agreements(self) -> Counter[Agreement]:
+        """How many of SQL Server's statements agree with the verdict, and so on."""
+        return Counter(fate.compared.agreement for fate in self.fates if fate.compared is not None)
+
+    @property
+    def said(self) -> Counter[Said]:
+        """What SQL Server said, and of how many; blank among it."""
+        return Counter(fate.said for fate in self.fates)
+
+    @property
+    def trouble(self) -> Said | None:
+        """What SQL Server tells most of messages whose routing is right; None where it tells nothing."""
+        if not self.first.is_on_its_way:
+            return None
+        told = Counter(said for said in (fate.said for fate in self.fates) if said.text is not None)
+        return told.most_common(1)[0][0] if told else None
+
+    @property
+    def place(self) -> tuple[int, int, datetime]:
+        """Its place in a list: where transport or target are the trouble first, then by outcome, most and oldest."""
+        outcome = None if self.verdict is None else self.verdict.outcome
+        rank = -1 if self.trouble is not None else _ORDER.index(outcome)
+        return (rank, -len(self.fates), self.oldest)
+
+
+def group(estate: Estate, fates: Iterable[Fate]) -> list[Group]:
+    """The groups of all messages, in the order in which they are shown."""
+    found: dict[_Key, list[Fate]] = defaultdict(list)
+    for fate in fates:
+        found[_key(fate)].append(fate)
+    index, addresses = NearMisses(estate.instances), _addresses(estate)
+    groups = (_make(estate, index, addresses, theirs) for theirs in found.values())
+    return sorted(groups, key=lambda each: (each.place, _key(each.first)[2:5]))
+
+
+def _key(fate: Fate) -> _Key:
+    verdict, row = fate.verdict, fate.row
+    reason = None if verdict is None else str(verdict.reason)
+    route = None if verdict is None else verdict.route_name
+    return (fate.outcome, reason, row["instance_name"], row["database_name"], row["to_service_name"], route)
+
+
+def _addresses(estate: Estate) -> Mapping[str, Sequence[str]]:
+    return {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]}
+
+
+def _make(
+    estate: Estate, index: NearMisses, addresses: Mapping[str, Sequence[str]], fates: list[Fate]
+) -> Group:
+    ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
+    first = ordered[0]
+    if first.verdict is None:
+        return Group(ordered, (), None)
+    name, service = first.row["instance_name"], first.row["to_service_name"]
+    near = index.of(name, first.scope, service, first.verdict.broker_instance, estate.times[name])
+    bare = Group(ordered, near, None)
+    trouble = bare.trouble
+    if trouble is not None:
+        topic = topic_of(trouble.number)
+        return Group(ordered, (), None if topic is None else Remedy(transport_advice(topic)))
+    if first.is_on_its_way:
+        return Group(ordered, (), None)
+    stuck = Stuck(
+        instances=estate.instances,
+        addresses=addresses,
+        instance=name,
+        database=first.row["database_name"],
+        scope=first.scope,
+        service=service,
+        broker=first.verdict.broker_instance,
+        verdict=first.verdict,
+        near=near,
+    )
+    return Group(ordered, near, remedy_of(stuck))
