@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -12,10 +12,10 @@ from routing.analysis.check.deciding import Estate, Fate, decide_all
 from routing.analysis.check.evidence import Evidence, gather, try_scripts
 from routing.analysis.check.gaps import Gap
 from routing.analysis.check.grouping import Group, group
-from routing.analysis.check.linting import bearing, find_findings
+from routing.analysis.check.linting import bearing, count_severities, find_findings
 from routing.analysis.check.sources import Given
 from routing.analysis.lint.finding import Found
-from routing.storage.times import micros_of
+from routing.storage.times import micros_of, moment_of
 
 
 @dataclass(frozen=True)

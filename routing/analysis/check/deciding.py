@@ -116,7 +116,8 @@ def decide_all(estate: Estate) -> list[Fate]:
 
 def _said(observed: Iterable[Row]) -> dict[tuple[str, str], Said]:
     return {
-        (row["instance_name"], row["message_id"]): Said(row["error_number"], row["status_text"]) for row in observed
+        (row["instance_name"], row["message_id"]): Said(row["error_number"], row["status_text"])
+        for row in observed
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -53,7 +54,7 @@ class Evidence:
     """What files say.
 
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
-    endpoint was not exported. ``units`` are the instances and databases of each exported view, with the times of
+    endpoint was not exported. ``rows_of`` counts the rows of a view and an instance. ``units`` are the instances and databases of each exported view, with the times of
     these exports, ``scripted`` those of which only scripts speak. ``left_out`` are statements about what was
     exported. ``rejected`` and ``notes`` are sentences.
     """
@@ -62,6 +63,7 @@ class Evidence:
     without_endpoint: Sequence[Row]
     units: Mapping[str, Mapping[Unit, datetime]]
     scripted: Mapping[str, Collection[Unit]]
+    rows_of: Mapping[tuple[str, str], int]
     rows_read: Mapping[str, int]
     rows_rejected: Mapping[str, int]
     rows_left_out: Mapping[str, int]
@@ -119,6 +121,7 @@ def _of_exports(export: Export, covered: Covered) -> Evidence:
         without_endpoint=tuple(covered.without_endpoint),
         units=covered.units,
         scripted={},
+        rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
         rows_read=export.rows_read,
         rows_rejected=covered.rejected_of,
         rows_left_out=export.left_out,

@@ -24,7 +24,10 @@ class What(Enum):
 
     NAME_ONLY = ("databases", "only the name of the instance is known")
     DATABASES = ("databases", "its databases are not known")
-    ENDPOINT = ("service_broker_endpoints", "message forwarding is not known, taken as off; nor are its own addresses")
+    ENDPOINT = (
+        "service_broker_endpoints",
+        "message forwarding is not known, taken as off; nor are its own addresses",
+    )
     FORWARDING = ("service_broker_endpoints", "message forwarding is not known, taken as off")
     ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
     ROUTES = ("routes", "its routes are not known")
@@ -33,7 +36,10 @@ class What(Enum):
     ALL_SERVICES = ("services", "only those of its services are known that scripts speak of")
     ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages of its queue are not known")
     NOT_LISTED = ("databases", "sys.databases does not list it")
-    ENDPOINT_OF_DIALOG = ("conversation_endpoints", "the export has no conversation endpoint of the message's handle")
+    ENDPOINT_OF_DIALOG = (
+        "conversation_endpoints",
+        "the export has no conversation endpoint of the message's handle",
+    )
 
     @property
     def view(self) -> str:
@@ -69,7 +75,9 @@ class Knowledge:
 
     def list_gaps(self) -> list[Gap]:
         """All that is not known, in the order of instances and databases."""
-        return sorted({gap for name in self.evidence.instances for gap in self._of_instance(name)}, key=lambda gap: gap.place)
+        return sorted(
+            {gap for name in self.evidence.instances for gap in self._of_instance(name)}, key=lambda gap: gap.place
+        )
 
     def _of_instance(self, name: str) -> Iterator[Gap]:
         if self._is_name_alone(name):
@@ -94,7 +102,9 @@ class Knowledge:
             services = self.services(instance, database)
             if services is not None:
                 yield services
-        if self._has_messages(instance, database) and not self._was_exported("conversation_endpoints", instance, database):
+        if self._has_messages(instance, database) and not self._was_exported(
+            "conversation_endpoints", instance, database
+        ):
             yield Gap(instance, database, What.ENDPOINTS_OF_DIALOGS)
 
     def routes(self, instance: str, database: str) -> Gap | None:
@@ -191,4 +201,3 @@ def _hangs_on_services(leg: Leg) -> bool:
     tries_local = leg.choice.tier is None or leg.choice.tier.letter != "A"
     is_local = tries_local and any(route.kind is Kind.LOCAL for route in leg.routes)
     return leg.is_reply or is_local or (leg.step is MatchingStep.NO_MATCH and leg.broker is not None)
-

@@ -7,14 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from routing.analysis.check.deciding import ON_ITS_WAY, Estate, Fate, Said
+from routing.analysis.check.deciding import Estate, Fate, Said
 from routing.analysis.check.gaps import Gap
 from routing.analysis.check.near import NearMiss, NearMisses
-from routing.analysis.check.remedies import Remedy, remedy_of, transport_advice
-from routing.analysis.check.stuck import Stuck
-from routing.rules.observed import Agreement, Topic, topic_of
+from routing.analysis.check.remedies import remedy_of
+from routing.analysis.check.stuck import Remedy, Stuck
+from routing.rules.observed import Agreement, Compared, topic_of
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome
+
+
+def transport_advice(topic):
+    return "SHIM"
+
 
 _ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
 """None stands for NOT_KNOWN."""
@@ -58,7 +63,8 @@ class Group:
     @property
     def steps(self) -> list[int]:
         """The steps that decided."""
-        return sorted({int(fate.verdict.matching_step) for fate in self.fates if fate.verdict and fate.verdict.matching_step is not None})
+        steps = (None if fate.verdict is None else fate.verdict.matching_step for fate in self.fates)
+        return sorted({int(step) for step in steps if step is not None})
 
     @property
     def gaps(self) -> list[Gap]:
@@ -69,6 +75,11 @@ class Group:
     def agreements(self) -> Counter[Agreement]:
         """How many of SQL Server's statements agree with the verdict, and so on."""
         return Counter(fate.compared.agreement for fate in self.fates if fate.compared is not None)
+
+    def compared(self, said: Said) -> Compared | None:
+        """What a statement of SQL Server's says of the verdict; None where there is no verdict."""
+        found = (fate.compared for fate in self.fates if fate.said == said)
+        return next(found, None)
 
     @property
     def said(self) -> Counter[Said]:
@@ -82,6 +93,11 @@ class Group:
             return None
         told = Counter(said for said in (fate.said for fate in self.fates) if said.text is not None)
         return told.most_common(1)[0][0] if told else None
+
+    @property
+    def needs_somebody(self) -> bool:
+        """Whether it is more than on its way."""
+        return self.trouble is not None or not self.first.is_on_its_way
 
     @property
     def place(self) -> tuple[int, int, datetime]:
@@ -112,9 +128,7 @@ def _addresses(estate: Estate) -> Mapping[str, Sequence[str]]:
     return {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]}
 
 
-def _make(
-    estate: Estate, index: NearMisses, addresses: Mapping[str, Sequence[str]], fates: list[Fate]
-) -> Group:
+def _make(estate: Estate, index: NearMisses, addresses: Mapping[str, Sequence[str]], fates: list[Fate]) -> Group:
     ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
     first = ordered[0]
     if first.verdict is None:

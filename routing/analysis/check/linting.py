@@ -15,6 +15,7 @@ from routing.schemas import INPUTS
 from routing.storage.columns import Columns
 
 _TOLD = (Severity.ERROR, Severity.WARNING)
+_WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
 
 
 def find_findings(estate: Estate) -> list[Found]:
@@ -22,10 +23,7 @@ def find_findings(estate: Estate) -> list[Found]:
     rows = estate.evidence.rows
     columns = {key: Columns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
     found = find_all(columns, max(estate.times.values()))
-    return sorted(found, key=lambda one: (_TOLD_FIRST[severity_of(one)], *(str(part) for part in one)))
-
-
-_TOLD_FIRST = {severity: place for place, severity in enumerate(Severity)}
+    return sorted(found, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
 
 
 def severity_of(one: Found) -> Severity:
