@@ -125,6 +125,8 @@ MESSAGES = _table(
     ("to_service_name!", _STRING),
     ("to_broker_instance", _STRING),
     ("hops_remaining", _INT),
+    # For people and the way back; the rules do not read it.
+    ("from_service_name", _STRING),
 )
 DIALOGS = _table(
     ("instance_name!", _STRING),
@@ -150,6 +152,7 @@ OBSERVED_ROUTING = _table(
     ("instance_name!", _STRING),
     ("database_name", _STRING),
     ("conversation_id!", _STRING),
+    ("conversation_handle", _STRING),
     ("is_initiator", _BOOLEAN),
     ("message_sequence_number", _BIGINT),
     ("message_id", _STRING),
