@@ -10,7 +10,7 @@ from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, 
 
 
 def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
-    """Input table ``key`` as columns; ``only`` are the values by column of which each row has one.
+    """Table ``key`` as columns; ``only`` are the values by column of which each row has one.
 
     Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
     """

@@ -32,6 +32,7 @@ from tests.imports import (
     import_script,
     import_views,
     locations_of,
+    make_older_tables,
     make_table,
     newest,
     no_spark,
@@ -118,6 +119,7 @@ def in_turn(config: Config, exported: Path, *openers: Opener) -> list[tuple[Tabl
     locations = locations_of(config)
     make_table(locations["dialogs"], KNOWN_DIALOGS, DIALOGS)
     make_table(locations["routes"], [THEIR_ROUTE], Schema(ROUTES_SCHEMA.fields[:8]), note="keep")
+    make_older_tables(config)
     first, later, last = openers
     seen: list[tuple[Tables, object]] = []
     done = import_views(first, config, [str(exported / "first")])
@@ -139,6 +141,10 @@ def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..
     assert [len(tables["routes"]) for tables, _ in wanted] == [4, 5, 7]
     assert in_turn(config_in(tmp_path / "first"), exported, by_spark(), no_spark(), no_spark()) == wanted
     assert in_turn(config_in(tmp_path / "second"), exported, no_spark(), by_spark(), no_spark()) == wanted
+    for name in ("deltalake", "first", "second"):
+        where = locations_of(config_in(tmp_path / name))
+        senders = {row["message_id"]: row["from_service_name"] for row in rows_at(where["messages"])}
+        assert senders == {"theirs": None, f"{dialog(1)}:I:0": "//shop", f"{dialog(1)}:I:1": "//shop"}
     made = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "first", "second")]
     assert made[0] == made[1] == made[2]
 
@@ -235,7 +241,7 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
     config = config_in(tmp_path, "resolve.mode=incremental")
 
     def bring(opener: Opener, name: str, at: datetime, messages: int) -> int:
-        lines = [f"{dialog(1)},//stock,NULL,2026-01-05 11:00:0{number},{number}," for number in range(messages)]
+        lines = [f"{dialog(1)},//stock,NULL,NULL,2026-01-05 11:00:0{n},{n}," for n in range(messages)]
         queue = "\n".join([QUEUE.splitlines()[0], *lines])
         views = {key: text for key, text in FIRST_VIEWS.items() if key != "services"}
         views["transmission_queue"] = queue

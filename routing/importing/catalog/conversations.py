@@ -76,6 +76,7 @@ def _message(row: Row, endpoint: Row) -> Row:
         "to_service_name": row["to_service_name"],
         "to_broker_instance": row["to_broker_instance"],
         "hops_remaining": None,
+        "from_service_name": row["from_service_name"],
     }
 
 
@@ -88,6 +89,7 @@ def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
     same = ("instance_name", "database_name", "conversation_id", "is_initiator", "message_sequence_number")
     return {
         **{name: message[name] for name in (*same, "message_id", "observed_at")},
+        "conversation_handle": row["conversation_handle"],
         "source": SOURCE,
         "status_text": status or None,
         "error_number": number,

@@ -123,9 +123,10 @@ def _tells_its_view(text: str) -> bool:
 
 
 def _own_view(rows: ResultSet) -> View | None:
-    """The view that the column ``view_name`` tells; without rows, the one that has these columns."""
+    """The view that the column ``view_name`` tells; without rows, the one of which the queries export these."""
     for _, cells in rows.rows:
         name = cells.get(VIEW_NAME)
         if isinstance(name, str):
             return find_view(name)
-    return next((view for view in VIEWS.values() if set(view.exported) == set(rows.columns)), None)
+    columns = set(rows.columns)
+    return next((view for view in VIEWS.values() if columns in map(set, view.of_queries)), None)
