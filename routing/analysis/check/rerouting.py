@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from routing.analysis.check import pasting
 from routing.analysis.check.near import ROUTE, NearMiss
 from routing.analysis.check.pasting import named
-from routing.analysis.check.stuck import Remedy, Stuck
+from routing.analysis.check.stuck import Remedy, Stuck, ready, to_fill_in
 from routing.analysis.differing import EXPIRED, OTHER_BROKER, SPELLINGS
 from routing.rules.deciding import Leg
 from routing.rules.estate import Kind, Route
@@ -149,22 +149,6 @@ def lead_to(stuck: Stuck, address: str | None, words: str) -> Remedy:
         name = pasting.new_name(stuck.service, stuck.route_names(leg.scope))
         line = pasting.create_route(name, _options(stuck.service, broker, written, is_placeholder=address is None))
     return ready(words, leg.scope, line) if address is not None else to_fill_in(words, leg.scope, line)
-
-
-def ready(words: str, database: str, *lines: str | None) -> Remedy:
-    """Statements that can be run as they are; words alone where a name cannot be pasted."""
-    statement = pasting.in_database(database, lines)
-    return Remedy(words, statement, True) if statement is not None else _in_words(words)
-
-
-def to_fill_in(words: str, database: str, *lines: str | None) -> Remedy:
-    """Statements into which a value must be put first; words alone where a name cannot be pasted."""
-    statement = pasting.as_comment(pasting.in_database(database, lines))
-    return Remedy(words, statement) if statement is not None else _in_words(words)
-
-
-def _in_words(words: str) -> Remedy:
-    return Remedy(f"{words} (No statement: a name in it cannot be pasted safely, or is too long for SQL Server.)")
 
 
 def _options(

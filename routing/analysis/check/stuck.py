@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from routing.analysis.check import pasting
 from routing.analysis.check.near import ROUTE, NearMiss
 from routing.rules import text
 from routing.rules.deciding import Decision, Leg
@@ -140,3 +141,19 @@ class Remedy:
     words: str
     statement: str | None = None
     is_complete: bool = False
+
+
+def ready(words: str, database: str, *lines: str | None) -> Remedy:
+    """Statements that can be run as they are; words alone where a name cannot be pasted."""
+    statement = pasting.in_database(database, lines)
+    return Remedy(words, statement, True) if statement is not None else _in_words(words)
+
+
+def to_fill_in(words: str, database: str, *lines: str | None) -> Remedy:
+    """Statements into which a value must be put first; words alone where a name cannot be pasted."""
+    statement = pasting.as_comment(pasting.in_database(database, lines))
+    return Remedy(words, statement) if statement is not None else _in_words(words)
+
+
+def _in_words(words: str) -> Remedy:
+    return Remedy(f"{words} (No statement: a name in it cannot be pasted safely, or is too long for SQL Server.)")
