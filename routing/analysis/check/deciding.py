@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from routing.analysis.check.evidence import Evidence
 from routing.analysis.check.gaps import Gap, Knowledge, What
+from routing.analysis.explain.background import Status
 from routing.analysis.explain.known import Dialogs, message_of
 from routing.importing.catalog.transmission_status import error_number
 from routing.importing.covered import Row
 from routing.rules.deciding import Decision, Key, decide_at
 from routing.rules.estate import Instance
-from routing.rules.observed import Compared, compare
+from routing.rules.observed import Compared
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import Requests
 from routing.rules.resolving import Dialog, Message, Verdict, judge, key_of, pick_decision
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
 from routing.storage.columns import Columns, instances_of
+from routing.storage.times import micros_of
 from routing.terms import MSDB, Outcome
 
 NOT_KNOWN = "NOT_KNOWN"
@@ -28,22 +30,16 @@ ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 
 @dataclass(frozen=True)
-class Said:
-    """What SQL Server said of a message: its transmission_status, None where it is blank."""
-
-    number: int | None
-    text: str | None
-
-
-@dataclass(frozen=True)
 class Fate:
     """What becomes of a message; ``verdict`` is None where ``gaps`` leave it without one.
 
-    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported.
+    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that of
+    its conversation; ``said`` its transmission_status.
     """
 
     row: Row
-    said: Said
+    handle: str
+    said: Status
     verdict: Verdict | None
     gaps: tuple[Gap, ...] = ()
 
@@ -68,7 +64,7 @@ class Fate:
         """What SQL Server said beside the verdict; None where there is no verdict."""
         if self.verdict is None:
             return None
-        return compare(self.verdict.reason, self.said.number, in_msdb=self.scope == MSDB)
+        return self.said.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,7 @@ def decide_all(estate: Estate) -> list[Fate]:
     evidence, knowledge = estate.evidence, estate.knowledge
     rows = Columns.of_rows(evidence.rows["messages"], MESSAGES).dicts()
     dialogs = Dialogs.of_columns(Columns.of_rows(evidence.rows["dialogs"], DIALOGS))
-    said = _said(evidence.rows["observed_routing"])
+    observed = {(row["instance_name"], row["message_id"]): row for row in evidence.rows["observed_routing"]}
     by_instance: dict[str, list[tuple[Row, Row]]] = defaultdict(list)
     for plain, row in zip(evidence.rows["messages"], rows, strict=True):
         by_instance[row["instance_name"]].append((plain, row))
@@ -110,15 +106,8 @@ def decide_all(estate: Estate) -> list[Fate]:
     for name, theirs in by_instance.items():
         court = _Court(estate.instances[name], knowledge, dialogs, estate.times[name])
         ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
-        fates += [court.judge(plain, row, said[name, row["message_id"]]) for plain, row in ordered]
+        fates += [court.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
     return [*fates, *(_without_endpoint(row, knowledge) for row in evidence.without_endpoint)]
-
-
-def _said(observed: Iterable[Row]) -> dict[tuple[str, str], Said]:
-    return {
-        (row["instance_name"], row["message_id"]): Said(row["error_number"], row["status_text"])
-        for row in observed
-    }
 
 
 @dataclass
@@ -134,16 +123,18 @@ class _Court:
         self.requests = Requests()
         self.decided: dict[Key, tuple[Decision, ...]] = {}
 
-    def judge(self, plain: Row, row: Mapping[str, Any], said: Said) -> Fate:
+    def judge(self, plain: Row, row: Mapping[str, Any], observed: Row) -> Fate:
         """The fate of one message; they come in the order of their ids."""
+        handle = observed["conversation_handle"]
+        said = Status(micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"])
         if rejections(row, self.instance):
             # All else that a row can lack has been rejected as it was read.
-            return Fate(plain, said, None, (self._unlisted(plain["database_name"]),))
+            return Fate(plain, handle, said, None, (self._unlisted(plain["database_name"]),))
         message = message_of(row, self.t)
         dialog = self.dialogs.of(message)
         verdict = judge(message, dialog, self._decision(message, dialog), self.requests)
         gaps = self.knowledge.of_verdict(self.instance.name, verdict)
-        return Fate(plain, said, None if gaps else verdict, tuple(gaps))
+        return Fate(plain, handle, said, None if gaps else verdict, tuple(gaps))
 
     def _unlisted(self, database: str) -> Gap:
         name = self.instance.name
@@ -163,5 +154,5 @@ def _without_endpoint(row: Row, knowledge: Knowledge) -> Fate:
     was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)
     what = What.ENDPOINT_OF_DIALOG if was_read else What.ENDPOINTS_OF_DIALOGS
     status = (row["transmission_status"] or "").strip()
-    said = Said(error_number(status) if status else None, status or None)
-    return Fate(row, said, None, (Gap(*place, what),))
+    said = Status(micros_of(row["exported_at"]), error_number(status) if status else None, status or None)
+    return Fate(row, row["conversation_handle"], said, None, (Gap(*place, what),))

@@ -12,6 +12,7 @@ from routing.analysis.check.faults import unknown_message
 from routing.analysis.check.json_form import gap_object
 from routing.analysis.check.printing import not_known
 from routing.analysis.explain import printing
+from routing.analysis.explain.background import Background, find_gap
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, narrow_to
@@ -75,7 +76,8 @@ def explain_fate(estate: Estate, fate: Fate) -> Explanation:
         theirs = [one for one in rows["messages"] if one["to_service_name"] == service]
         yield {"messages": _of_instance(theirs, instance, "messages"), "dialogs": tables["dialogs"]}
 
-    return answer(asked, Known.of_columns(narrow_to(tables, row), chunks))
+    known = Known.of_columns(narrow_to(tables, row), chunks)
+    return answer(asked, known, Background(find_gap(tables), fate.said))
 
 
 def _of_instance(rows: Sequence[Row], instance: str, key: str) -> Columns:

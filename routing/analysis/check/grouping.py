@@ -7,19 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from routing.analysis.check.deciding import Estate, Fate, Said
+from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.gaps import Gap
 from routing.analysis.check.near import NearMiss, NearMisses
 from routing.analysis.check.remedies import remedy_of
+from routing.analysis.check.reported import advice_on
 from routing.analysis.check.stuck import Remedy, Stuck
+from routing.analysis.explain.background import Status
 from routing.rules.observed import Agreement, Compared, topic_of
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome
-
-
-def transport_advice(topic):
-    return "SHIM"
-
 
 _ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
 """None stands for NOT_KNOWN."""
@@ -76,18 +73,18 @@ class Group:
         """How many of SQL Server's statements agree with the verdict, and so on."""
         return Counter(fate.compared.agreement for fate in self.fates if fate.compared is not None)
 
-    def compared(self, said: Said) -> Compared | None:
+    def compared(self, said: Status) -> Compared | None:
         """What a statement of SQL Server's says of the verdict; None where there is no verdict."""
         found = (fate.compared for fate in self.fates if fate.said == said)
         return next(found, None)
 
     @property
-    def said(self) -> Counter[Said]:
+    def said(self) -> Counter[Status]:
         """What SQL Server said, and of how many; blank among it."""
         return Counter(fate.said for fate in self.fates)
 
     @property
-    def trouble(self) -> Said | None:
+    def trouble(self) -> Status | None:
         """What SQL Server tells most of messages whose routing is right; None where it tells nothing."""
         if not self.first.is_on_its_way:
             return None
@@ -139,7 +136,7 @@ def _make(estate: Estate, index: NearMisses, addresses: Mapping[str, Sequence[st
     trouble = bare.trouble
     if trouble is not None:
         topic = topic_of(trouble.number)
-        return Group(ordered, (), None if topic is None else Remedy(transport_advice(topic)))
+        return Group(ordered, (), None if topic is None else Remedy(advice_on(topic)))
     if first.is_on_its_way:
         return Group(ordered, (), None)
     stuck = Stuck(

@@ -7,7 +7,7 @@ from typing import Any
 
 from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check, Tried
-from routing.analysis.check.deciding import Fate, Said
+from routing.analysis.check.deciding import Fate
 from routing.analysis.check.evidence import Evidence, ScriptRead
 from routing.analysis.check.gaps import Gap
 from routing.analysis.check.grouping import Group
@@ -15,6 +15,7 @@ from routing.analysis.check.linting import severity_of
 from routing.analysis.check.near import NearMiss
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.reading import views_read
+from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number, moment
 from routing.analysis.lint.finding import Found
 from routing.rules.observed import Agreement
@@ -122,7 +123,7 @@ def _near(miss: NearMiss) -> Object:
     }
 
 
-def _said(one: Group, said: Said, count: int) -> Object:
+def _said(one: Group, said: Status, count: int) -> Object:
     compared = one.compared(said)
     return {
         "error_number": said.number,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check, Tried
-from routing.analysis.check.deciding import NOT_KNOWN, Fate, Said
+from routing.analysis.check.deciding import NOT_KNOWN, Fate
 from routing.analysis.check.gaps import Gap
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.linting import severity_of
@@ -14,6 +14,7 @@ from routing.analysis.check.near import NearMiss
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.pasting import named
 from routing.analysis.check.reading import ViewRead, views_read
+from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number, moment
 from routing.rules.observed import Agreement
 from routing.show import printable
@@ -117,11 +118,7 @@ def _head(one: Group) -> str:
 def _age(one: Group) -> str:
     oldest = "" if len(one.fates) == 1 else "the oldest "
     message = one.first.row.get("message_id")
-    which = (
-        f"message {named(message)}"
-        if message
-        else f"conversation handle {named(one.first.row['conversation_handle'])}"
-    )
+    which = f"message {named(message)}" if message else f"conversation handle {named(one.first.handle)}"
     return f"{oldest}of {moment(one.oldest)}, {which}"
 
 
@@ -181,22 +178,22 @@ def _said(one: Group) -> Iterator[str]:
         yield f"SQL Server says of {count:,}: {_status(said)}{_meaning(one, said)}"
     if len(others) > 3:
         yield f"SQL Server says other things of {sum(count for _, count in others[3:]):,} (--format json has all)"
-    blank = one.said[Said(None, None)]
+    blank = sum(count for said, count in one.said.items() if said.text is None)
     if blank:
         yield f"SQL Server says nothing of {blank:,}: not tried yet, or sent and not acknowledged"
 
 
-def _agrees(one: Group, said: Said) -> bool:
+def _agrees(one: Group, said: Status) -> bool:
     compared = one.compared(said)
     return compared is not None and compared.agreement is Agreement.AGREES
 
 
-def _status(said: Said) -> str:
+def _status(said: Status) -> str:
     number = "" if said.number is None else f"{said.number}, "
     return f"{number}'{_cut(printable(said.text or ''))}'"
 
 
-def _meaning(one: Group, said: Said) -> str:
+def _meaning(one: Group, said: Status) -> str:
     compared = one.compared(said)
     if compared is None or compared.agreement is Agreement.SAYS_NOTHING:
         return ""
