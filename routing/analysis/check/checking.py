@@ -35,8 +35,8 @@ class Tried:
 class Check:
     """What files say of the messages that wait.
 
-    ``at``: the one time that was asked for. ``estate``: what was read, and each instance's time. ``fates``: one for
-    each message. ``tried``: the same with scripts in force, None where none was to be tried.
+    ``at``: the one time that was asked for. ``estate``: what was read, and each instance's time. ``fates``: one
+    for each message. ``tried``: the same with scripts in force, None where none was to be tried.
     """
 
     at: datetime | None
@@ -92,10 +92,10 @@ def check(
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/checking.md).
 
-    ``paths`` are files and folders; ``instance``, ``database``, ``exported_at`` and ``addresses`` say what files do
-    not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export, or ``at`` (UTC
-    where it has no zone). ``then`` are scripts to try: everything is decided again with them in force. Raises
-    InputError where no queue is among the files, one cannot be read, or whose a script is is not known.
+    ``paths`` are files and folders; ``instance``, ``database``, ``exported_at`` and ``addresses`` say what files
+    do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export, or ``at``
+    (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in force. Raises
+    InputError where no queue is among the files, one cannot be read, or nothing tells whose a script is.
     """
     given = Given(instance, database, exported_at, variables or {}, addresses)
     evidence = gather(paths, given)
@@ -105,7 +105,7 @@ def check(
 
 
 def _times(evidence: Evidence, at: datetime | None) -> dict[str, int]:
-    """When the messages of each instance are decided; one of which scripts alone tell has the newest time of all."""
+    """When each instance's messages are decided; one of which only scripts tell has the newest time of all."""
     newest = {name: at or evidence.newest(name) for name in evidence.instances}
     last = max(time for time in newest.values() if time is not None)
     return {name: micros_of(time or last) for name, time in newest.items()}

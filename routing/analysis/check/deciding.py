@@ -33,8 +33,8 @@ ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 class Fate:
     """What becomes of a message; ``verdict`` is None where ``gaps`` leave it without one.
 
-    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that of
-    its conversation; ``said`` its transmission_status.
+    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
+    of its conversation; ``said`` its transmission_status.
     """
 
     row: Row

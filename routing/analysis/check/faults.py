@@ -32,6 +32,6 @@ def unreadable_script(file: str, error: OSError) -> InputError:
 def unknown_message(asked: str) -> InputError:
     """No message waits that has this id, or belongs to this conversation."""
     return InputError(
-        f"no message of the transmission queues has the id {quote(asked)}, nor a conversation of that id or handle",
+        f"no message of the transmission queues has the id {quote(asked)}, nor its conversation this id or handle",
         "--all --format json lists the ids of all",
     )

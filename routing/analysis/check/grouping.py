@@ -14,7 +14,7 @@ from routing.analysis.check.remedies import remedy_of
 from routing.analysis.check.reported import advice_on
 from routing.analysis.check.stuck import Remedy, Stuck
 from routing.analysis.explain.background import Status
-from routing.rules.observed import Agreement, Compared, topic_of
+from routing.rules.observed import Agreement, Compared, Topic, topic_of
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome
 
@@ -98,7 +98,7 @@ class Group:
 
     @property
     def place(self) -> tuple[int, int, datetime]:
-        """Its place in a list: where transport or target are the trouble first, then by outcome, most and oldest."""
+        """Its place in a list: first where transport or target are the trouble; by outcome, most and oldest."""
         outcome = None if self.verdict is None else self.verdict.outcome
         rank = -1 if self.trouble is not None else _ORDER.index(outcome)
         return (rank, -len(self.fates), self.oldest)
@@ -133,11 +133,7 @@ def _make(estate: Estate, index: NearMisses, addresses: Mapping[str, Sequence[st
     name, service = first.row["instance_name"], first.row["to_service_name"]
     near = index.of(name, first.scope, service, first.verdict.broker_instance, estate.times[name])
     bare = Group(ordered, near, None)
-    trouble = bare.trouble
-    if trouble is not None:
-        topic = topic_of(trouble.number)
-        return Group(ordered, (), None if topic is None else Remedy(advice_on(topic)))
-    if first.is_on_its_way:
+    if first.is_on_its_way and bare.trouble is None:
         return Group(ordered, (), None)
     stuck = Stuck(
         instances=estate.instances,
@@ -150,4 +146,15 @@ def _make(estate: Estate, index: NearMisses, addresses: Mapping[str, Sequence[st
         verdict=first.verdict,
         near=near,
     )
-    return Group(ordered, near, remedy_of(stuck))
+    remedy = remedy_of(stuck)
+    return (
+        Group(ordered, near, remedy) if bare.trouble is None else Group(ordered, (), _after(bare.trouble, remedy))
+    )
+
+
+def _after(trouble: Status, remedy: Remedy) -> Remedy:
+    """What to do about what SQL Server reports, and then what there is to look at where the messages arrive."""
+    topic = topic_of(trouble.number)
+    if topic is None:
+        return remedy
+    return Remedy(advice_on(topic), remedy.statement if topic is Topic.TARGET else None)

@@ -69,8 +69,8 @@ def read_scripts(
 ) -> Iterator[tuple[str, Script]]:
     """Scripts with their instances, in the order of the files; one that speaks of several comes with each.
 
-    A batch belongs to the instance that its ``:connect`` names, else to that of ``known`` that a folder of the file
-    is named like, else to ``--instance``. Times as in `read_file`. Raises InputError where none of these tells.
+    A batch belongs to the instance that its ``:connect`` names, else to that of ``known`` that a folder of the
+    file is named like, else to ``--instance``. Times as in `read_file`. Raises InputError where none tells.
     """
     spelling = Spelling(known)
     for file in files:
