@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import NOT_KNOWN, Fate
+from routing.analysis.check.grouping import Group
 from routing.analysis.check.linting import severity_of
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.paragraphs import paragraph
@@ -18,16 +19,21 @@ from routing.analysis.lint.finding import Found
 from routing.storage.times import moment_of
 from routing.terms import Outcome
 
+MOST = 40
+"""So many groups are printed, the others counted."""
+
 
 def as_text(done: Check, *, with_all: bool = False) -> str:
     """All of it, for a terminal; messages that are simply on their way are counted unless ``with_all``."""
-    shown = [group for group in done.groups if with_all or group.needs_somebody]
+    told = [group for group in done.groups if with_all or group.needs_somebody]
+    shown = told[:MOST]
     parts = [
         _section("Read", _read(done)),
         _section("Not known", bounded(map(gap_sentence, done.gaps), len(done.gaps))),
         _summary(done),
         *(paragraph(number, group) for number, group in enumerate(shown, start=1)),
-        _rest(len(done.fates) - sum(len(group.fates) for group in shown)),
+        _others(told[MOST:]),
+        _rest(len(done.fates) - sum(len(group.fates) for group in told)),
         _section("What lint says of this", _findings(done)),
         *_tried(done),
     ]
@@ -70,6 +76,11 @@ def _summary(done: Check) -> str:
     as_of = f" as of {times[0]}" + (f" to {times[-1]}" if len(times) > 1 else "") if times else ""
     told = f": {', '.join(counts)}" if counts else ""
     return f"{count(len(done.fates), 'message')} in the transmission queues{as_of}{told}"
+
+
+def _others(groups: Sequence[Group]) -> str:
+    messages = count(sum(len(group.fates) for group in groups), "message")
+    return f"and {count(len(groups), 'more group')} with {messages} (--format json has all)" if groups else ""
 
 
 def _rest(number: int) -> str:
