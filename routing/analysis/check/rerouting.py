@@ -9,6 +9,7 @@ from routing.analysis.check.near import ROUTE, NearMiss
 from routing.analysis.check.pasting import named
 from routing.analysis.check.stuck import Remedy, Stuck, ready, to_fill_in
 from routing.analysis.differing import EXPIRED, OTHER_BROKER, SPELLINGS
+from routing.rules import text
 from routing.rules.deciding import Leg
 from routing.rules.estate import Kind, Route
 from routing.rules.matching import comes_before
@@ -97,8 +98,8 @@ def deliver_here(stuck: Stuck) -> Remedy | None:
     if stuck.verdict.reason is Reason.ROUTING_LOOP and route is not None and route.kind is Kind.NETWORK:
         altered = pasting.alter_route(route.name, pasting.options(address=LOCAL_ADDRESS))
         return ready(words, leg.scope, altered)
-    taken = stuck.route_names(leg.scope)
-    if leg.step is MatchingStep.NO_MATCH and not pasting.is_taken(AUTO_CREATED, taken):
+    taken = stuck.here.route_names.get(leg.scope, frozenset())
+    if leg.step is MatchingStep.NO_MATCH and text.collated(AUTO_CREATED) not in taken:
         words += " This is the one that SQL Server makes with a database, and that somebody dropped."
         return ready(words, leg.scope, pasting.create_route(AUTO_CREATED, pasting.options(address=LOCAL_ADDRESS)))
     broker = None if route is None else route.broker
@@ -149,8 +150,8 @@ def lead_to(stuck: Stuck, address: str | None, words: str) -> Remedy:
     ):
         line = pasting.alter_route(route.name, _options(address=written, is_placeholder=address is None))
     else:
-        broker = leg.known_broker if is_shared or leg.step is MatchingStep.BROKER_INSTANCE else None
-        name = pasting.new_name(stuck.service, stuck.route_names(leg.scope))
+        broker = leg.known_broker if is_shared else None
+        name = pasting.new_name(stuck.service, stuck.here.route_names.get(leg.scope, frozenset()))
         line = pasting.create_route(name, _options(stuck.service, broker, written, is_placeholder=address is None))
     return ready(words, leg.scope, line) if address is not None else to_fill_in(words, leg.scope, line)
 

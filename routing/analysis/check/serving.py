@@ -15,7 +15,7 @@ from routing.rules.locating import has_id
 from routing.terms import MSDB
 
 MASTER = "master"
-_NOT_KNOWN = "whether forwarding is on is not known, and taken as off"
+_NOT_KNOWN = "Whether forwarding is on is not known, and it is taken as off."
 
 
 def enable_scope(stuck: Stuck) -> Remedy:
@@ -94,10 +94,10 @@ def create_service(stuck: Stuck) -> Remedy | None:
 
 def enable_forwarding(stuck: Stuck) -> Remedy:
     """A route of msdb leads on, and forwarding is off at the endpoint, whose name no view that is read tells."""
-    forwarding = "forwarding is off" if stuck.here.is_forwarding_known else _NOT_KNOWN
+    forwarding = "Forwarding is off." if stuck.here.is_forwarding_known else _NOT_KNOWN
     words = (
         f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance, and"
-        f" from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on, while {forwarding}."
+        f" from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on. {forwarding}"
         " Enable it on the Service Broker endpoint, whose name must be found out first, or correct the routes."
     )
     return to_fill_in(
