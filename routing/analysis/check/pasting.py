@@ -57,7 +57,7 @@ def literal(text: str | None, longest: int = LONGEST_TEXT) -> str | None:
     return f"N'{text.replace(chr(39), chr(39) * 2)}'"
 
 
-def options(
+def with_clause(
     service: str | None = None,
     broker: str | None = None,
     address: str | None = None,
@@ -81,14 +81,14 @@ def options(
     return " WITH " + ", ".join(parts)
 
 
-def create_route(name: str | None, with_options: str | None) -> str | None:
+def create_route(name: str | None, clause: str | None) -> str | None:
     """CREATE ROUTE."""
-    return _together("CREATE ROUTE ", identifier(name), with_options, ";")
+    return _together("CREATE ROUTE ", identifier(name), clause, ";")
 
 
-def alter_route(name: str | None, with_options: str | None) -> str | None:
+def alter_route(name: str | None, clause: str | None) -> str | None:
     """ALTER ROUTE: what is not given stays as it is."""
-    return _together("ALTER ROUTE ", identifier(name), with_options, ";")
+    return _together("ALTER ROUTE ", identifier(name), clause, ";")
 
 
 def drop_route(name: str | None) -> str | None:

@@ -46,7 +46,7 @@ def _enable(stuck: Stuck, database: str, words: str) -> Remedy:
             " other, and only the one that dialogs are meant for may have it."
         )
         return Remedy(words)
-    words += " The statement waits for nobody: it fails while others are in the database; have these leave it"
+    words += " The broker is enabled while nobody else is in the database: have others leave it"
     words += ", and stop SQL Server Agent for the while." if database == MSDB else "."
     return ready(words, MASTER, pasting.enable_broker(database))
 
