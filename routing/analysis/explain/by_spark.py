@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from routing.analysis.explain.asked import AGE, End
 from routing.analysis.explain.known import Row
 from routing.schemas import Field, Kind, Schema
 from routing.storage import frames
@@ -29,6 +30,26 @@ def messages_of(messages: DataFrame, only: Only) -> Columns:
 def observed_of(observed: DataFrame, only: Only) -> Columns:
     """The few rows of observed_routing that have one of some values in each of some columns."""
     return frames.collect(frames.where_in(observed, only))
+
+
+def of_conversations(messages: DataFrame, ids: Collection[str]) -> DataFrame:
+    """All messages of conversations, given by their folded ids."""
+    return messages.where(F.lower("conversation_id").isin(list(ids)))
+
+
+def of_handle(observed: DataFrame, handle: str) -> DataFrame:
+    """All rows of observed_routing that have a folded conversation handle."""
+    return observed.where(F.lower("conversation_handle") == handle)
+
+
+def oldest_of(messages: DataFrame, end: End) -> Columns:
+    """The oldest message of an end, out of those that `of_conversations` found."""
+    mine = messages.where(F.lower("conversation_id") == end.conversation_id)
+    mine = mine.where(F.col("is_initiator").eqNullSafe(F.lit(end.is_initiator).cast("boolean")))
+    for name in ("instance_name", "database_name"):
+        # Empty text is null.
+        mine = mine.where(F.coalesce(name, F.lit("")) == (getattr(end, name) or ""))
+    return frames.collect(mine.orderBy(*(F.asc_nulls_last(name) for name in AGE)).limit(1))
 
 
 def dialogs_of(dialogs: DataFrame, conversations: Collection[str], only: Only) -> Columns:
