@@ -104,12 +104,12 @@ class QuestionError(ContractError):
         )
 
     @classmethod
-    def rejected(cls, reasons: Sequence[str]) -> QuestionError:
-        """The message cannot be judged, and a run would set it aside."""
-        return cls(
-            f"the message cannot be judged: {', '.join(reasons)}",
-            "docs/tables.md says what each reason means; a run puts such a row into rejected_messages",
-        )
+    def rejected(cls, reasons: Sequence[str], only_named: str | None) -> QuestionError:
+        """The message cannot be judged, and a run would set it aside; ``only_named``: its instance, if it is so."""
+        hint = "docs/tables.md says what each reason means; a run puts such a row into rejected_messages"
+        if only_named is not None:
+            hint = f"neither databases, addresses nor forwarding of instance {quote(only_named)} are known; {hint}"
+        return cls(f"the message cannot be judged: {', '.join(reasons)}", hint)
 
     @classmethod
     def unknown_name(cls, what: str, name: str, listed: Iterable[str], where: str = "") -> QuestionError:
