@@ -104,8 +104,8 @@ class QuestionError(ContractError):
         )
 
     @classmethod
-    def rejected(cls, reasons: Sequence[str], only_named: str | None) -> QuestionError:
-        """The message cannot be judged, and a run would set it aside; ``only_named``: its instance, if it is so."""
+    def rejected(cls, reasons: Sequence[str], only_named: str | None = None) -> QuestionError:
+        """The message cannot be judged, and a run would set it aside; ``only_named``: its instance if so."""
         hint = "docs/tables.md says what each reason means; a run puts such a row into rejected_messages"
         if only_named is not None:
             hint = f"neither databases, addresses nor forwarding of instance {quote(only_named)} are known; {hint}"
