@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 from routing.analysis.explain.asked import Described, Question, Stored
 from tests.frames import Tables
@@ -33,9 +34,36 @@ def crowded() -> Tables:
         route("Old", "//old", "LOCAL", valid_from="0001-01-01T00:00:00.000001Z"),
         route("New", "//old", "tcp://new:4022", lifetime="9999-12-31T23:59:59.999999Z"),
     ]
+    tables["observed_routing"] = list(STATUSES)
     return tables
 
 
+def _observed(number: int, minute: int, error: int | None, text: str | None, **columns: Any) -> dict[str, Any]:
+    """What the queue of hub said of message m<number> some minutes after noon."""
+    return {
+        "instance_name": "hub",
+        "conversation_id": conversation(number).lower(),
+        "message_id": f"m{number}",
+        "observed_at": f"2026-01-05T12:{minute:02}:00Z",
+        "source": "TRANSMISSION_QUEUE",
+        "status_text": text,
+        "error_number": error,
+        **columns,
+    }
+
+
+STATUSES = [
+    _observed(1, 1, 9793, "old"),
+    _observed(1, 3, 9754, "Connection attempt failed with error."),
+    _observed(1, 2, 9791, "older"),
+    _observed(1, 4, 9796, "of another instance", instance_name="spoke"),
+    _observed(1, 4, 9795, "of an event", source="CLASSIFY_EVENT"),
+    _observed(2, 1, None, "Gest\u00f6rt \x1b[31m"),
+    _observed(3, 1, None, None),
+    _observed(3, 0, 9754, "before it was tried again"),
+    _observed(9, 1, 9793, "No route."),
+]
+"""What SQL Server said of some messages of hub, older and newer."""
 _STORED = ("m1", "m2", "m3", "m5", "m9", "early", "late")
 QUESTIONS: list[Question] = [
     *(Stored(name) for name in _STORED),

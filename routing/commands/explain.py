@@ -6,7 +6,8 @@ import argparse
 from datetime import datetime, timezone
 
 from routing import config
-from routing.analysis.explain.asked import Question, question
+from routing.analysis.explain.asked import Question
+from routing.analysis.explain.posing import question
 from routing.commands.common import Console, Subparsers, add_config, load, moment, opener
 from routing.errors import EXIT_DONE
 from routing.storage.arrow import leave_pandas_out

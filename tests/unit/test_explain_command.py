@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.analysis.explain.asked import Described, Stored, question
+from routing.analysis.explain.asked import Described, Stored
+from routing.analysis.explain.posing import question
 from routing.commands import explain
 from tests.golden_texts import assert_golden
 
@@ -21,7 +22,7 @@ NOTHING: dict[str, Any] = {
     "from_network": False,
     "service": None,
     "broker_instance": None,
-    "conversation_id": None,
+    "conversation": None,
     "is_target": False,
     "at": None,
     "now": NOW,
@@ -99,5 +100,5 @@ def test_what_the_options_ask() -> None:
     assert question(**sent) == Described("hub", "Sales", "S", NOW)
     arrived = {**NOTHING, "instance": "hub", "from_network": True, "service": "S", "at": at, "is_target": True}
     assert question(**arrived) == Described("hub", None, "S", at, is_target=True)
-    bound = {**sent, "broker_instance": "b", "conversation_id": "c"}
+    bound = {**sent, "broker_instance": "b", "conversation": "c"}
     assert question(**bound) == Described("hub", "Sales", "S", NOW, "b", "c")

@@ -170,12 +170,12 @@ class QuestionError(ContractError):
         return cls(f"handle {quote(handle)} is that of {names}", "give the conversation id")
 
     @classmethod
-    def rejected(cls, reasons: Sequence[str]) -> QuestionError:
-        """The message cannot be judged, and a run would set it aside."""
-        return cls(
-            f"the message cannot be judged: {', '.join(reasons)}",
-            "docs/tables.md says what each reason means; a run puts such a row into rejected_messages",
-        )
+    def rejected(cls, reasons: Sequence[str], only_named: str | None = None) -> QuestionError:
+        """The message cannot be judged, and a run would set it aside; ``only_named``: its instance if so."""
+        hint = "docs/tables.md says what each reason means; a run puts such a row into rejected_messages"
+        if only_named is not None:
+            hint = f"neither databases, addresses nor forwarding of instance {quote(only_named)} are known; {hint}"
+        return cls(f"the message cannot be judged: {', '.join(reasons)}", hint)
 
     @classmethod
     def unknown_name(cls, what: str, name: str, listed: Iterable[str], where: str = "") -> QuestionError:
@@ -196,56 +196,3 @@ def _describe_end(end: End) -> str:
 def _as_meant(name: str) -> str:
     """A name as it is compared to find the one that was meant; bounded, for that takes time by its square."""
     return name.strip().lower()[:100]
-
-
-def question(
-    *,
-    message_id: str | None,
-    instance: str | None,
-    database: str | None,
-    from_network: bool,
-    service: str | None,
-    broker_instance: str | None,
-    conversation: str | None,
-    is_target: bool,
-    at: datetime | None,
-    now: datetime,
-) -> Question:
-    """The question that the options of the command ask. Raises QuestionError."""
-    described = {
-        "--database": database is not None,
-        "--from-network": from_network,
-        "--service": service is not None,
-        "--broker-instance": broker_instance is not None,
-        "--conversation": conversation is not None,
-        "--is-target": is_target,
-    }
-    given = [option for option, is_given in described.items() if is_given]
-    texts = {
-        "--message-id": message_id,
-        "--instance": instance,
-        "--database": database,
-        "--service": service,
-        "--broker-instance": broker_instance,
-        "--conversation": conversation,
-    }
-    for option, value in texts.items():
-        # Halves of surrogates stand for such bytes; Spark cannot take them.
-        if value is not None and any("\ud800" <= character <= "\udfff" for character in value):
-            raise QuestionError.no_text(option)
-    if message_id is not None:
-        if given:
-            raise QuestionError.mixed(given)
-        return Stored(message_id, instance, at)
-    if given == ["--conversation"]:
-        return Stored(None, instance, at, conversation)
-    if instance is None and not given:
-        raise QuestionError.neither()
-    if from_network and database is not None:
-        raise QuestionError.both_origins()
-    missing = [] if instance is not None else ["--instance"]
-    missing += [] if from_network or database is not None else ["--database or --from-network"]
-    missing += [] if service is not None else ["--service"]
-    if missing or instance is None or service is None:
-        raise QuestionError.incomplete(missing)
-    return Described(instance, database, service, at or now, broker_instance, conversation, is_target)

@@ -56,10 +56,10 @@ def explain(
     ``tables`` are those of `resolve` and, where there are any, those that import keeps (`schemas.KEPT`), as
     DataFrames, Arrow tables or datasets, or a configuration: then each table that it names is opened at its newest
     version as `Opener` does it, by ``spark`` where a session is needed, or one that is started for it. Of each
-    table only the rows of the message's instance are read, and checked. ``as_of`` is the one decision time of a run
-    that has one (a configuration brings its own); the question's own time wins, and a described message always has
-    one. Raises QuestionError where no such message, instance or database is there or the message would be rejected,
-    InputError where a table breaks its contract.
+    table only the rows of the message's instance are read, and checked. ``as_of`` is the one decision time of a
+    run that has one (a configuration brings its own); the question's own time wins, and a described message always
+    has one. Raises QuestionError where no such message, instance or database is there or the message would be
+    rejected, InputError where a table breaks its contract.
     """
     if isinstance(tables, Config):
         settings, as_of = tables, as_of or tables.resolve.as_of
