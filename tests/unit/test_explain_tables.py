@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.asked import Described, QuestionError, Stored
+from routing.analysis.explain.asked import Described, Question, QuestionError, Stored
 from routing.analysis.explain.explaining import Explanation, explain, open_tables
 from routing.analysis.explain.reading import Source
 from routing.errors import InputError
 from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES
 from routing.storage.inputs import columns_of
 from routing.storage.opening import Opener
-from tests.crowded import BROKEN, NOON, QUESTIONS, STATUSES, WRONG, crowded
+from tests.crowded import BROKEN, NOON, OF_CONVERSATIONS, QUESTIONS, STATUSES, WRONG, crowded, handle
 from tests.frames import arrow, arrow_of
 from tests.golden_texts import assert_golden
 from tests.stored import STORE, config_of, conversation, message, route, save_estate, small_estate, store_local
@@ -88,6 +88,36 @@ def test_the_answer_is_the_same_in_every_form(form: str, tables: Given, saved: P
     given = opened(saved, tmp_path) if form == "files" else in_another_form(form, tables)
     for question in QUESTIONS:
         assert explain(given, question) == explain(tables, question), question
+
+
+@pytest.mark.parametrize(("question", "message_id", "others"), OF_CONVERSATIONS)
+def test_the_oldest_message_of_an_end(tables: Given, question: Question, message_id: str, others: int) -> None:
+    answer = explain(tables, question)
+    [verdict] = answer.verdict
+    assert (verdict["message_id"], answer.others) == (message_id, others)
+
+
+def test_a_handle_names_the_dialog_of_a_description(tables: Given) -> None:
+    by_id, by_handle = (
+        explain(tables, Described("hub", "Sales", "//stock", NOON, conversation_id=name))
+        for name in (conversation(2), handle(2))
+    )
+    assert by_handle == by_id
+    [verdict] = by_handle.verdict
+    assert verdict["conversation_id"] == conversation(2).lower()
+    assert verdict["broker_instance"] == STORE
+
+
+@pytest.mark.parametrize("kept", ["nothing", "what release 0.1.0 kept"])
+def test_without_handles_an_id_is_asked_by(tables: Given, kept: str) -> None:
+    older = {key: table for key, table in tables.items() if key != "observed_routing"}
+    if kept != "nothing":
+        older["observed_routing"] = tables["observed_routing"].drop_columns("conversation_handle")
+    [verdict] = explain(older, Stored(conversation=conversation(2))).verdict
+    assert verdict["message_id"] == "m2"
+    why = "only ids were looked up" if kept == "nothing" else "handles in tables.observed_routing"
+    with pytest.raises(QuestionError, match=f"no message of conversation '{handle(20)}' is stored .*{why}"):
+        explain(older, Stored(conversation=handle(20)))
 
 
 def test_what_others_asked_and_the_first_moment_there_is(tables: Given) -> None:

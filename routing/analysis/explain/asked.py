@@ -85,8 +85,8 @@ class QuestionError(ContractError):
         """No message is named."""
         return cls(
             "explain needs a message",
-            "--message-id ID or --conversation X for a stored one; --instance with --database or --from-network,"
-            " and --service, for one that is described",
+            "--message-id ID or --conversation GUID for a stored one; --instance with --database or"
+            " --from-network, and --service, for one that is described",
         )
 
     @classmethod
@@ -141,20 +141,27 @@ class QuestionError(ContractError):
         )
 
     @classmethod
-    def unknown_conversation(cls, given: str, instance: str | None, *, knows_handles: bool) -> QuestionError:
-        """No message is of that conversation; ``knows_handles`` whether there is a table of handles."""
+    def unknown_conversation(
+        cls, given: str, instance: str | None, *, ends: Iterable[End], knows_handles: bool
+    ) -> QuestionError:
+        """No message is of that conversation, or of that end of it.
+
+        ``ends`` are those whose handle it is; ``knows_handles``: there is a table of handles.
+        """
         where = "" if instance is None else f" on instance {quote(instance)}"
-        hint = (
-            "ids are looked up in tables.messages, handles in tables.observed_routing"
-            if knows_handles
-            else "only ids were looked up: tables.observed_routing, which has the handles, is not there"
-        )
+        told = sorted(_describe_end(end) for end in ends)
+        if told:
+            hint = f"import saw it as the handle of {join_bounded(told, 'end')}"
+        elif knows_handles:
+            hint = "ids are looked up in tables.messages, handles in tables.observed_routing"
+        else:
+            hint = "only ids were looked up: tables.observed_routing, which has the handles, is not there"
         return cls(f"no message of conversation {quote(given)} is stored{where}", hint)
 
     @classmethod
     def several_ends(cls, given: str, ends: Mapping[End, int]) -> QuestionError:
         """Several ends of a conversation have messages, each so many."""
-        told = sorted(f"{_describe_end(end)} ({count})" for end, count in ends.items())
+        told = sorted(f"{_describe_end(end)} ({_messages(count)})" for end, count in ends.items())
         ways = ["by the conversation handle of one end", "by --message-id"]
         if len({end.instance_name for end in ends}) > 1:
             ways.insert(0, "with --instance")
@@ -191,6 +198,10 @@ def _describe_end(end: End) -> str:
     place = "from the network" if end.database_name is None else f"database {quote(end.database_name)}"
     role = "target" if end.is_initiator is False else "initiator" if end.is_initiator else "role unknown"
     return f"instance {quote(end.instance_name)}, {place}, {role}"
+
+
+def _messages(count: int) -> str:
+    return f"{count} message{'' if count == 1 else 's'}"
 
 
 def _as_meant(name: str) -> str:

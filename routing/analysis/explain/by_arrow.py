@@ -48,18 +48,18 @@ def _few(table: Any, key: str, only: Only) -> Columns:
     return read_arrow(with_few(table, condition), key, condition)
 
 
-def of_conversations(messages: Any, ids: Collection[str]) -> pyarrow.Table:
-    """All messages of conversations, given by their folded ids."""
-    return _where_folded(messages, "messages", "conversation_id", ids)
+def of_conversation(messages: Any, conversation: str) -> pyarrow.Table:
+    """All messages of a conversation, given by its folded id."""
+    return _where_folded(messages, "messages", "conversation_id", conversation)
 
 
 def of_handle(observed: Any, handle: str) -> pyarrow.Table:
     """All rows of observed_routing that have a folded conversation handle."""
-    return _where_folded(observed, "observed_routing", "conversation_handle", [handle])
+    return _where_folded(observed, "observed_routing", "conversation_handle", handle)
 
 
-def _where_folded(table: Any, key: str, name: str, wanted: Collection[str]) -> pyarrow.Table:
-    """The rows that have one of some folded values in a column, in the declared columns of their table."""
+def _where_folded(table: Any, key: str, name: str, wanted: str) -> pyarrow.Table:
+    """The rows that have a folded value in a column, in the declared columns of their table."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -71,12 +71,12 @@ def _where_folded(table: Any, key: str, name: str, wanted: Collection[str]) -> p
         else pc.scalar(pyarrow.scalar(None, field.type))
         for field in fields
     }
-    condition = pc.ascii_lower(columns[name]).isin(pyarrow.array(sorted(wanted), pyarrow.string()))
+    condition = pc.ascii_lower(columns[name]) == wanted
     return with_few(rows, condition).to_table(columns=columns, filter=condition)
 
 
 def oldest_of(messages: pyarrow.Table, end: End) -> Columns:
-    """The oldest message of an end, out of those that `of_conversations` found."""
+    """The oldest message of an end, out of those that `of_conversation` found."""
     import pyarrow.compute as pc
 
     role = pc.field("is_initiator")
@@ -84,7 +84,6 @@ def oldest_of(messages: pyarrow.Table, end: End) -> Columns:
     for name in ("instance_name", "database_name"):
         # Empty text is null.
         mine &= pc.coalesce(pc.field(name), pc.scalar("")) == (getattr(end, name) or "")
-    mine &= pc.ascii_lower(pc.field("conversation_id")) == end.conversation_id
     found = messages.filter(mine)
     first = pc.sort_indices(found, sort_keys=[(name, "ascending") for name in AGE])[:1]
     return read_arrow(found.take(first), "messages")

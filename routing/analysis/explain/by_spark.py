@@ -32,9 +32,9 @@ def observed_of(observed: DataFrame, only: Only) -> Columns:
     return frames.collect(frames.where_in(observed, only))
 
 
-def of_conversations(messages: DataFrame, ids: Collection[str]) -> DataFrame:
-    """All messages of conversations, given by their folded ids."""
-    return messages.where(F.lower("conversation_id").isin(list(ids)))
+def of_conversation(messages: DataFrame, conversation: str) -> DataFrame:
+    """All messages of a conversation, given by its folded id."""
+    return messages.where(F.lower("conversation_id") == conversation)
 
 
 def of_handle(observed: DataFrame, handle: str) -> DataFrame:
@@ -43,9 +43,8 @@ def of_handle(observed: DataFrame, handle: str) -> DataFrame:
 
 
 def oldest_of(messages: DataFrame, end: End) -> Columns:
-    """The oldest message of an end, out of those that `of_conversations` found."""
-    mine = messages.where(F.lower("conversation_id") == end.conversation_id)
-    mine = mine.where(F.col("is_initiator").eqNullSafe(F.lit(end.is_initiator).cast("boolean")))
+    """The oldest message of an end, out of those that `of_conversation` found."""
+    mine = messages.where(F.col("is_initiator").eqNullSafe(F.lit(end.is_initiator).cast("boolean")))
     for name in ("instance_name", "database_name"):
         # Empty text is null.
         mine = mine.where(F.coalesce(name, F.lit("")) == (getattr(end, name) or ""))

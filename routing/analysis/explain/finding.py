@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from routing.analysis.explain.asked import Described, End, QuestionError, Stored
@@ -34,10 +35,7 @@ def find_dialog(source: Source, question: Described) -> str | None:
     guid = None if given is None else printed_guid(given)
     if given is None or guid is None:
         return given
-    ids = sorted({end.conversation_id for end in source.find_ends(guid)})
-    if len(ids) > 1:
-        raise QuestionError.several_conversations(given, ids)
-    return ids[0] if ids else guid
+    return _name_conversation(given, source.find_ends(guid)) or guid
 
 
 def _find_by_id(source: Source, message_id: str, instance: str | None) -> Row:
@@ -55,16 +53,25 @@ def _find_by_id(source: Source, message_id: str, instance: str | None) -> Row:
 def _find_in_conversation(source: Source, given: str, instance: str | None) -> Found:
     """The oldest message of the end that a handle names, or of the one end of the conversation that has any."""
     guid = printed_guid(given) or ""
-    named = source.find_ends(guid)
-    messages = source.read_conversations({end.conversation_id for end in named} or {guid})
+    ends = source.find_ends(guid)
+    named = _name_conversation(given, ends)
+    messages = source.read_conversation(named or guid)
 
     def is_meant(end: End) -> bool:
-        return (not named or end in named) and instance in (None, end.instance_name)
+        return (not ends or end in ends) and instance in (None, end.instance_name)
 
     meant = {end: count for end, count in count_ends(messages).items() if is_meant(end)}
     if not meant:
-        raise QuestionError.unknown_conversation(given, instance, knows_handles=source.knows_handles)
+        raise QuestionError.unknown_conversation(given, instance, ends=ends, knows_handles=source.knows_handles)
     if len(meant) > 1:
         raise QuestionError.several_ends(given, meant)
     [(end, count)] = meant.items()
     return Found(find_oldest(messages, end), count - 1)
+
+
+def _name_conversation(handle: str, ends: Collection[End]) -> str | None:
+    """The conversation of which these are the ends that a handle names; None for no end. Raises QuestionError."""
+    ids = sorted({end.conversation_id for end in ends})
+    if len(ids) > 1:
+        raise QuestionError.several_conversations(handle, ids)
+    return ids[0] if ids else None

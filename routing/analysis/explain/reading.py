@@ -32,14 +32,14 @@ class Way(Protocol):
     def observed_of(self, observed: Any, only: Only) -> Columns:
         """The few rows of observed_routing that have one of some values in each of some columns."""
 
-    def of_conversations(self, messages: Any, ids: Collection[str]) -> Table:
-        """All messages of conversations, given by their folded ids."""
+    def of_conversation(self, messages: Any, conversation: str) -> Table:
+        """All messages of a conversation, given by its folded id."""
 
     def of_handle(self, observed: Any, handle: str) -> Table:
         """All rows of observed_routing that have a folded conversation handle."""
 
     def oldest_of(self, messages: Any, end: End) -> Columns:
-        """The oldest message of an end, out of those that ``of_conversations`` found."""
+        """The oldest message of an end, out of those that ``of_conversation`` found."""
 
     def dialogs_of(self, dialogs: Any, conversations: Collection[str], only: Only) -> Columns:
         """The dialogs of conversations, given by their folded ids, that have one of the values of ``only``."""
@@ -90,10 +90,10 @@ class Source:
         observed = self.tables["observed_routing"]
         return set(count_ends(way_of(observed).of_handle(observed, handle)))
 
-    def read_conversations(self, ids: Collection[str]) -> Table:
-        """All messages of conversations, given by their folded ids."""
+    def read_conversation(self, conversation: str) -> Table:
+        """All messages of a conversation, given by its folded id."""
         messages = self.tables["messages"]
-        return way_of(messages).of_conversations(messages, ids)
+        return way_of(messages).of_conversation(messages, conversation)
 
     def instance_names(self) -> list[str]:
         """All instances that are listed."""
@@ -162,7 +162,7 @@ def count_ends(rows: Table) -> Counter[End]:
 
 
 def find_oldest(messages: Table, end: End) -> Row:
-    """The oldest message of an end that has some, out of those that `Source.read_conversations` found."""
+    """The oldest message of an end that has some, out of those that `Source.read_conversation` found."""
     [row] = way_of(messages).oldest_of(messages, end).dicts()
     return row
 
