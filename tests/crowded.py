@@ -77,8 +77,8 @@ _STOCK_END = {"database_name": "Stock", "is_initiator": False}
 CONVERSING = [
     _sent("a second", "12:01:00", 5),
     _sent("a fourth", "12:02:00", 1),
-    _sent("first", "12:01:00", 4, conversation_id=conversation(20).lower()),
     _sent("first, later by its id", "12:01:00", 4),
+    _sent("first", "12:01:00", 4, conversation_id=conversation(20).lower()),
     _sent("a third, of no number", "12:01:00", None),
     _sent("an answer", "11:00:00", 0, **_STOCK_END),
     message(21, "//far", message_id="arrived", database_name=None, enqueue_time="2026-01-05T12:00:01Z"),

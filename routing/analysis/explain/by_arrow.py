@@ -81,10 +81,10 @@ def oldest_of(messages: pyarrow.Table, end: End) -> Columns:
 
     role = pc.field("is_initiator")
     mine = role.is_null() if end.is_initiator is None else role == end.is_initiator
-    for name in ("instance_name", "database_name"):
+    for name, value in (("instance_name", end.instance_name), ("database_name", end.database_name)):
         # Empty text is null.
-        mine &= pc.coalesce(pc.field(name), pc.scalar("")) == (getattr(end, name) or "")
-    found = messages.filter(mine)
+        mine &= pc.coalesce(pc.field(name), pc.scalar("")) == (value or "")
+    found = as_dataset(messages).to_table(filter=mine)
     first = pc.sort_indices(found, sort_keys=[(name, "ascending") for name in AGE])[:1]
     return read_arrow(found.take(first), "messages")
 

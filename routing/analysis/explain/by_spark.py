@@ -45,9 +45,9 @@ def of_handle(observed: DataFrame, handle: str) -> DataFrame:
 def oldest_of(messages: DataFrame, end: End) -> Columns:
     """The oldest message of an end, out of those that `of_conversation` found."""
     mine = messages.where(F.col("is_initiator").eqNullSafe(F.lit(end.is_initiator).cast("boolean")))
-    for name in ("instance_name", "database_name"):
+    for name, value in (("instance_name", end.instance_name), ("database_name", end.database_name)):
         # Empty text is null.
-        mine = mine.where(F.coalesce(name, F.lit("")) == (getattr(end, name) or ""))
+        mine = mine.where(F.coalesce(name, F.lit("")) == (value or ""))
     return frames.collect(mine.orderBy(*(F.asc_nulls_last(name) for name in AGE)).limit(1))
 
 
