@@ -12,7 +12,7 @@ from routing.analysis.explain.asked import QuestionError, Stored
 from routing.analysis.explain.explaining import explain
 from routing.analysis.explain.reading import Source
 from routing.errors import InputError
-from tests.crowded import BROKEN, QUESTIONS, WRONG, crowded
+from tests.crowded import BROKEN, OF_CONVERSATIONS, QUESTIONS, WRONG, crowded, handle
 from tests.frames import arrow, frame_of, frames, rows_of
 from tests.stored import config_of, conversation, message, save_estate, small_estate, store_estate
 from tests.unit.explained_rows import columns_of_rows
@@ -36,6 +36,27 @@ def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame])
     for rows in (answer.verdict, answer.steps):
         assert rows_of(rows.to_spark(spark)) == [dict(row) for row in rows]
         assert rows.to_arrow().to_pylist() == [dict(row) for row in rows]
+
+
+def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
+    """The same messages are found, and the same questions refused; of an older release as well."""
+    given = arrow(crowded())
+    for question, message_id, others in OF_CONVERSATIONS:
+        answer = explain(tables, question)
+        [verdict] = answer.verdict
+        assert (verdict["message_id"], answer.others) == (message_id, others), question
+        assert answer == explain(given, question), question
+    older = {**tables, "observed_routing": tables["observed_routing"].drop("conversation_handle")}
+    assert explain(older, Stored(conversation=conversation(2))).others == 0
+    for name in ("unknown conversation", "handle of messages that are gone", "both ends", "two instances"):
+        texts = []
+        for each in (tables, given):
+            with pytest.raises(QuestionError) as caught:
+                explain(each, WRONG[name])
+            texts.append(str(caught.value))
+        assert texts[0] == texts[1]
+    with pytest.raises(QuestionError, match="is stored"):
+        explain(older, Stored(conversation=handle(20)))
 
 
 def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from routing.analysis.explain.background import Background
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known
@@ -47,4 +48,5 @@ class KnownRows:
     def explain(self, row: Row, *, is_described: bool = False, as_of: int | None = None) -> Explanation:
         """The explanation of a message row."""
         [read] = columns_of_rows([row], INPUTS["messages"]).dicts()
-        return answer(Asked(read, is_described, as_of), self.known)
+        here = {key: found.naming("instance_name", [row["instance_name"]]) for key, found in self.columns.items()}
+        return answer(Asked(read, is_described, as_of), self.known, Background.of_columns(here, {}))

@@ -9,10 +9,9 @@ from routing.analysis.explain.known import Row
 from routing.analysis.explain.lines import Line, line
 from routing.rules import observed, text
 from routing.rules.observed import Agreement, Compared
-from routing.storage.columns import Columns
-from routing.terms import Reason
+from routing.storage.columns import Columns, instances_of
+from routing.terms import TRANSMISSION_QUEUE, Reason
 
-_FROM_QUEUE = "TRANSMISSION_QUEUE"
 _UNKNOWN_TEXT = Compared(Agreement.SAYS_NOTHING, "A text that this project does not know.")
 
 
@@ -74,21 +73,19 @@ NOTHING = Background()
 def find_gap(near: Mapping[str, Columns]) -> str | None:
     """Whether of an instance only the name is known (ONLY_NAME), or only that and routes (ONLY_ROUTES).
 
-    ``near`` has the rows of this one instance. An import lists every instance that a file mentions. Services say
-    nothing without their database, which is not listed.
+    ``near`` has the rows of this one instance.
     """
-    is_said = any(
-        forwarding is not None or any(addresses or ())
-        for forwarding, addresses in near["instances"].rows("is_message_forwarding_enabled", "addresses")
-    )
-    if is_said or len(near["databases"]):
+    listed = instances_of({key: near[key] for key in ("instances", "databases")}).values()
+    if not any(instance.is_only_named for instance in listed):
         return None
     return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
 
 
 def newest_status(rows: Columns) -> Status | None:
     """The newest status among rows of observed_routing; of several at one time one with a number and a text."""
-    from_queue = [row for row in rows.dicts() if row["source"] == _FROM_QUEUE and row["observed_at"] is not None]
+    from_queue = [
+        row for row in rows.dicts() if row["source"] == TRANSMISSION_QUEUE and row["observed_at"] is not None
+    ]
     if not from_queue:
         return None
     newest = max(from_queue, key=_place)

@@ -270,7 +270,8 @@ def _database(line: Line) -> str:
 
 
 def _forwarding(line: Line) -> str:
-    return "message forwarding is " + ("on" if line["finding"] == "ON" else "off: the message may not go on")
+    said = {"ON": "on", "OFF": "off", "NOT_KNOWN": "not known, taken as off"}[line["finding"]]
+    return f"message forwarding is {said}" + ("" if line["finding"] == "ON" else ": the message may not go on")
 
 
 def _hops(line: Line) -> str:
