@@ -35,6 +35,7 @@ def crowded() -> Tables:
         route("New", "//old", "tcp://new:4022", lifetime="9999-12-31T23:59:59.999999Z"),
     ]
     tables["observed_routing"] = list(STATUSES)
+    tables["imports"] = list(IMPORTS)
     return tables
 
 
@@ -64,6 +65,23 @@ STATUSES = [
     _observed(9, 1, 9793, "No route."),
 ]
 """What SQL Server said of some messages of hub, older and newer."""
+IMPORTS = [
+    {
+        "instance_name": instance,
+        "database_name": None if view == "databases" else "Sales",
+        "view_or_file": view,
+        "exported_at": f"2026-01-05T{time}Z",
+        "imported_at": "2026-01-07T00:00:00Z",
+    }
+    for instance, view, time in (
+        ("hub", "databases", "12:00:00"),
+        ("hub", "services", "12:00:00.5"),
+        ("hub", "routes", "15:00:00"),
+        ("hub", "transmission_queue", "15:00:00"),
+        ("spoke", "databases", "15:00:00"),
+    )
+]
+"""Of hub what has no history was last imported half a second after noon."""
 _STORED = ("m1", "m2", "m3", "m5", "m9", "early", "late")
 QUESTIONS: list[Question] = [
     *(Stored(name) for name in _STORED),
