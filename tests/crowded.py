@@ -36,6 +36,7 @@ def crowded() -> Tables:
     ]
     tables["messages"] += CONVERSING
     tables["observed_routing"] = [*STATUSES, *SEEN]
+    tables["imports"] = list(IMPORTS)
     return tables
 
 
@@ -132,6 +133,23 @@ OF_CONVERSATIONS: list[tuple[Question, str, int]] = [
     (Described("hub", "Sales", "//stock", NOON, conversation_id=handle(2).upper()), "described", 0),
 ]
 """Questions that name a conversation, the message that is meant, and how many more there are of its end."""
+IMPORTS = [
+    {
+        "instance_name": instance,
+        "database_name": None if view == "databases" else "Sales",
+        "view_or_file": view,
+        "exported_at": f"2026-01-05T{time}Z",
+        "imported_at": "2026-01-07T00:00:00Z",
+    }
+    for instance, view, time in (
+        ("hub", "databases", "12:00:00"),
+        ("hub", "services", "12:00:00.5"),
+        ("hub", "routes", "15:00:00"),
+        ("hub", "transmission_queue", "15:00:00"),
+        ("spoke", "databases", "15:00:00"),
+    )
+]
+"""Of hub what has no history was last imported half a second after noon."""
 _STORED = ("m1", "m2", "m3", "m5", "m9", "early", "late")
 QUESTIONS: list[Question] = [
     *(Stored(name) for name in _STORED),

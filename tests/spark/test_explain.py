@@ -29,8 +29,11 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
 
 
 def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
-    """m9 finds that m4 has asked; the dialog of m2 is bound; the others are of the first and the last moment."""
-    for question in (Stored("m9"), Stored("m2"), Stored("early"), Stored("late"), QUESTIONS[-1]):
+    """m9 finds that m4 has asked; the dialog of m2 is bound; of m1 more than one status is stored.
+
+    The others are of the first and the last moment.
+    """
+    for question in (Stored("m9"), Stored("m2"), Stored("m1"), Stored("early"), Stored("late"), QUESTIONS[-1]):
         answer = explain(tables, question)
         assert answer == explain(arrow(crowded()), question), question
     for rows in (answer.verdict, answer.steps):
@@ -62,14 +65,15 @@ def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
 def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_path: Path) -> None:
     """Its times are of another form; those of all years are what they were."""
     tables = crowded()
-    timed = {key: tables.pop(key) for key in ("routes", "messages")}
+    timed = {key: tables.pop(key) for key in ("routes", "messages", "observed_routing", "imports")}
     settings = config_of(save_estate(tables, store_estate(spark, timed, tmp_path / "in")), tmp_path)
     for question in QUESTIONS:
         assert explain(settings, question, spark=spark) == explain(arrow(crowded()), question), question
     # What delta-rs reads wrongly is read by Spark.
     _set(spark, settings.tables["messages"], "delta.enableDeletionVectors", "true")
     spark.sql(f"DELETE FROM delta.`{settings.tables['messages']}` WHERE message_id = 'm3'")
-    _set(spark, settings.tables["routes"], "delta.columnMapping.mode", "name")
+    for location in (settings.tables["routes"], settings.kept["observed_routing"]):
+        _set(spark, location, "delta.columnMapping.mode", "name")
     for question in (Stored("m9"), Stored("late")):
         assert explain(settings, question, spark=spark) == explain(arrow(crowded()), question), question
     with pytest.raises(QuestionError, match="no message 'm3' is stored"):

@@ -1,4 +1,4 @@
-"""What is told beside the path: the newest status, and how much is known of the instance."""
+"""What is told beside the path: the newest status, how much is known of the instance, and as of when."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from routing.analysis.explain.asked import QuestionError
 from routing.analysis.explain.background import Background, Status, find_gap, newest_status
-from routing.schemas import DATABASES, INSTANCES, OBSERVED_ROUTING, ROUTES
+from routing.schemas import DATABASES, IMPORTS, INPUTS, INSTANCES, OBSERVED_ROUTING, ROUTES
 from tests.stored import message
 from tests.unit.explained_rows import KnownRows, columns_of_rows
 
@@ -97,6 +97,33 @@ def test_beside_no_verdict_nothing_is_told() -> None:
     assert Background().after_the_verdict("NO_ROUTE", in_msdb=False) == []
 
 
+# When what has no history was last imported, and the time of the line about it.
+LATER: list[tuple[dict[str, int], int | None]] = [
+    ({}, None),
+    ({"hub": AT + 1}, AT + 1),
+    ({"hub": AT}, None),
+    ({"hub": AT - 1}, None),
+    ({"spoke": AT + 1}, None),
+]
+
+
+@pytest.mark.parametrize(("newest", "at"), LATER)
+def test_what_was_imported_after_the_decision(newest: dict[str, int], at: int | None) -> None:
+    lines = Background("ONLY_NAME", newest=newest).before_the_path("hub", AT)
+    assert [(line["item"], line["name"]) for line in lines][-1] == ("INSTANCE", "hub")
+    assert [(line["finding"], line["at"]) for line in lines[:-1]] == ([] if at is None else [("LATER", at)])
+
+
+def test_imports_of_routes_and_queues_are_none_of_what_has_no_history() -> None:
+    rows = [
+        {"instance_name": "hub", "view_or_file": view, "exported_at": f"1970-01-01T00:00:0{second}Z"}
+        for view, second in (("databases", 5), ("fix.sql", 6), ("routes", 7), ("transmission_queue", 8))
+    ]
+    nothing = {key: columns_of_rows([], INPUTS[key]) for key in ("instances", "databases", "routes")}
+    found = Background.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)})
+    assert found.newest == {"hub": AT + 1_000_000}
+
+
 def arrived() -> KnownRows:
     """An instance of which only a route is known, which leads elsewhere."""
     far = {"instance_name": "hub", "database_name": "msdb", "name": "Far", "address": "tcp://far:4022"}
@@ -106,10 +133,8 @@ def arrived() -> KnownRows:
 def test_what_cannot_be_judged_for_want_of_databases_says_so() -> None:
     with pytest.raises(QuestionError) as caught:
         arrived().explain(message(1, "//far"))
-    told = (
-        "the message cannot be judged: UNKNOWN_DATABASE (neither databases, addresses nor forwarding of instance"
-    )
-    assert str(caught.value).startswith(f"{told} 'hub' are known; docs/tables.md says ")
+    told = "the message cannot be judged: UNKNOWN_DATABASE (neither databases, addresses nor forwarding of"
+    assert str(caught.value).startswith(f"{told} instance 'hub' are known; docs/tables.md says ")
 
 
 def test_the_gap_is_told_before_the_path_and_unknown_forwarding_in_it() -> None:
@@ -118,3 +143,17 @@ def test_the_gap_is_told_before_the_path_and_unknown_forwarding_in_it() -> None:
     assert (lines[3]["finding"], lines[3]["name"]) == ("ONLY_ROUTES", "hub")
     assert [line["finding"] for line in lines if line["item"] == "FORWARDING"] == ["NOT_KNOWN"]
     assert (lines[-1]["outcome"], lines[-1]["reason"]) == ("DROPPED", "FORWARDING_DISABLED")
+
+
+@pytest.mark.parametrize(
+    ("is_msdb_on", "reason", "told"),
+    [(False, "SCOPE_BROKER_DISABLED", "AGREES"), (True, "NO_ROUTE", "CONTRADICTS")],
+)
+def test_a_status_is_compared_with_the_search_that_decided(is_msdb_on: bool, reason: str, told: str) -> None:
+    """9789 says that the broker of msdb is off."""
+    arriving = message(1, "//far", database_name=None)
+    msdb = {"instance_name": "hub", "name": "msdb", "service_broker_guid": "m", "is_broker_enabled": is_msdb_on}
+    said = {**QUEUE, "instance_name": "hub", "message_id": "m1", "error_number": 9789}
+    known = KnownRows({"instances": [{"instance_name": "hub"}], "databases": [msdb], "observed_routing": [said]})
+    *_, outcome, status = known.explain(arriving).steps
+    assert (outcome["reason"], status["item"], status["finding"]) == (reason, "STATUS", told)

@@ -125,7 +125,8 @@ def test_what_others_asked_and_the_first_moment_there_is(tables: Given) -> None:
     told = [row for row in explain(tables, Stored("m9")).steps if row["item"] == "REQUEST"]
     assert [(row["finding"], row["name"]) for row in told] == [("OPEN", "m4")]
     early = explain(tables, Stored("early")).steps
-    assert [row["at"].year for row in early if row["at"] is not None] == [1, 1]
+    told = [row for row in early if row["at"] is not None]
+    assert [(row["item"], row["at"].year) for row in told] == [("TIME", 1), ("IMPORT", 2026), ("ROUTE", 1)]
 
 
 def test_the_last_moment_there_is(tables: Given) -> None:
@@ -160,6 +161,16 @@ def test_the_newest_status_of_the_message_and_no_other(tables: Given) -> None:
     }
     # The newest of all, whatever the time of the decision.
     assert statuses(explain(tables, Stored("m9", at=NOON))) == told["m9"]
+
+
+def test_what_was_imported_after_the_decision_is_told(tables: Given) -> None:
+    """m9 is of a second after noon, m1 of noon."""
+    late = datetime(2026, 1, 5, 12, 0, 0, 500_000, timezone.utc)
+    asked: list[Question] = [Stored("m1"), Stored("m9"), Stored("m1", at=late)]
+    asked.append(Described("hub", None, "//far", NOON))
+    lines = [[row for row in explain(tables, question).steps if row["item"] == "IMPORT"] for question in asked]
+    told = [[(row["finding"], row["name"], row["at"]) for row in each] for each in lines]
+    assert told == [[("LATER", "hub", late)], [], [], [("LATER", "hub", late)]]
 
 
 def test_nothing_was_said_of_a_described_message(tables: Given) -> None:

@@ -54,6 +54,7 @@ LINES = [
     line("BROKER_INSTANCE", "FAR_BROKER_INSTANCE", broker_instance="id"),
     line("ACKNOWLEDGEMENT", "LATER", broker_instance="id", at=AT),
     line("DIALOG", "EXPIRED", at=AT),
+    line("IMPORT", "LATER", name="SQL01", at=AT),
     line("INSTANCE", "ONLY_NAME", name="SQL\x1b[2J01"),
     line("INSTANCE", "ONLY_ROUTES", name="SQL01"),
     line("SCOPE", "SENT_HERE", database_name="Sales"),

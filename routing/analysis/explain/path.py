@@ -21,7 +21,7 @@ from routing.terms import MSDB, MatchingStep, Outcome, Reason
 def path(judged: Judged, instance: Instance, verdict: dict[str, Any], background: Background) -> list[Line]:
     """All lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
     told = searches(judged)
-    lines = [*_message_lines(judged), *background.before_the_path(instance.name)]
+    lines = [*_message_lines(judged), *background.before_the_path(instance.name, judged.message.t)]
     for search in told:
         came_by = told[0] if search.number > 1 else None
         lines += _scope_lines(judged, search, came_by)

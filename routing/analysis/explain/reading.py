@@ -14,7 +14,7 @@ from routing.analysis.explain import by_arrow
 from routing.analysis.explain.asked import End
 from routing.analysis.explain.known import Chunks, Row
 from routing.rules import text
-from routing.schemas import INPUTS, TABLES
+from routing.schemas import INPUTS, KEPT, TABLES
 from routing.storage.columns import Columns, Only, Table, check_given, is_frame, shape_of
 from routing.storage.faults import refuse_faults
 from routing.storage.inputs import columns_of, count_by, read_each
@@ -117,13 +117,16 @@ class Source:
         return near
 
     def read_kept(self, row: Row, *, is_described: bool) -> dict[str, Columns]:
-        """What import kept of a stored message; of one that is described nothing was observed."""
-        only = {name: [row[name]] for name in ("instance_name", "message_id")}
+        """What import kept of a message and its instance; of one that is described nothing was observed."""
+        here, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
 
         def read(key: str) -> Columns:
-            return way_of(self.tables[key]).observed_of(self.tables[key], only)
+            table = self.tables[key]
+            if key == "imports":
+                return columns_of(table, key, here)
+            return way_of(table).observed_of(table, {**here, **mine})
 
-        return read_each({} if is_described else self._tables_of(["observed_routing"]), read)
+        return read_each(self._tables_of(key for key in KEPT if key == "imports" or not is_described), read)
 
     def _tables_of(self, keys: Iterable[str]) -> dict[str, Table]:
         """Those of some tables that are given."""
