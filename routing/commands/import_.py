@@ -12,6 +12,7 @@ from routing.commands.common import Console, Subparsers, add_config, load, momen
 from routing.errors import EXIT_DONE, ContractError, EnvironmentFault, InputError, quote
 
 if TYPE_CHECKING:
+    from routing.importing.catalog import Times
     from routing.importing.result import Imported
 
 _SHOWN = 50
@@ -39,13 +40,23 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "catalog",
         parents=[common],
         help="exports of catalog views: a snapshot of the databases that they cover",
-        description="Import exports of catalog views (CSV, JSON lines, Parquet), one file a view, named like it.",
+        description="Import exports of catalog views (CSV, JSON, Parquet), one file a view, named like it.",
     )
     kind.add_argument("sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them")
     add_config(kind)
     kind.add_argument("--instance", metavar="NAME", help="whose rows they are, where no column instance_name says")
     kind.add_argument("--database", metavar="NAME", help="whose rows they are, where no column database_name says")
     kind.add_argument("--exported-at", metavar="TIME", help="when, where no column exported_at says (ISO 8601)")
+    kind.add_argument(
+        "--date-format",
+        metavar="FORMAT",
+        help="how times are written besides ISO 8601, such as 'dd.MM.yyyy HH:mm:ss'",
+    )
+    kind.add_argument(
+        "--time-zone",
+        metavar="ZONE",
+        help="the zone of exported_at where it names none, such as Europe/Berlin or +02:00 (UTC)",
+    )
     kind.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
     _add_dry_run(kind)
     kind.add_argument(
@@ -114,16 +125,20 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _catalog(options: argparse.Namespace, console: Console) -> Imported:
-    from routing.importing.catalog import StandIns, read_export
+    from routing.importing.catalog import StandIns, Times, read_export
+    from routing.importing.catalog.clocks import time_zone
+    from routing.importing.catalog.date_formats import date_format
     from routing.importing.catalog.endpoints import is_tcp
 
     for address in options.address:
         if not is_tcp(address):
             raise InputError(f"--address {quote(address)} is not tcp://HOST[:PORT]")
-    stand_ins = StandIns(options.instance, options.database, _time(options.exported_at, "--exported-at"))
+    form = None if options.date_format is None else date_format(options.date_format)
+    times = Times(form, None if options.time_zone is None else time_zone(options.time_zone))
+    stand_ins = StandIns(options.instance, options.database, _exported_at(options.exported_at, times, console))
     settings = load(options)
     # Before a table is opened: a file that cannot be read is told at once.
-    export = read_export(options.sources, stand_ins, options.view)
+    export = read_export(options.sources, stand_ins, options.view, times)
     from routing.importing.from_catalog import import_export
 
     return import_export(
@@ -169,6 +184,29 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
 
 def _time(text: str | None, option: str) -> datetime | None:
     return None if text is None else moment(text, option)
+
+
+def _exported_at(text: str | None, times: Times, console: Console) -> datetime | None:
+    """The time of ``--exported-at``, on the clock of ``--time-zone`` where it names no zone itself."""
+    if text is None:
+        return None
+    from routing.config.values import names_zone
+    from routing.importing.catalog.clocks import moment_of, twofold
+
+    at = moment(text, "--exported-at")
+    if names_zone(text):
+        return at
+    if times.zone is None:
+        console.note(f"--exported-at {quote(text)} names no zone and is taken as UTC (--time-zone)")
+        return at
+    local = at.replace(tzinfo=None)
+    try:
+        at, is_twofold = moment_of(local, times.zone)
+    except ValueError as error:
+        raise InputError(f"--exported-at: {error}") from error
+    if is_twofold:
+        console.note(twofold("--exported-at", local, at), "warning")
+    return at
 
 
 def _variable(text: str) -> tuple[str, str]:
