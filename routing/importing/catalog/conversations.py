@@ -41,8 +41,7 @@ def messages(covered: Covered, rows: Mapping[str, Sequence[Row]]) -> None:
     for row in rows.get("transmission_queue", ()):
         endpoint = by_handle.get((row["instance_name"], row["database_name"], row["conversation_handle"]))
         if endpoint is None:
-            why = f"no conversation endpoint has its handle {row['conversation_handle']}"
-            covered.reject("transmission_queue", row, why)
+            covered.reject("transmission_queue", row, why_without_endpoint(covered, row))
             continue
         message = _message(row, endpoint)
         key = (message["instance_name"], message["message_id"])
@@ -53,6 +52,14 @@ def messages(covered: Covered, rows: Mapping[str, Sequence[Row]]) -> None:
         covered.add("messages", message)
         covered.add("observed_routing", _observe(row, message, statuses))
     _tell(covered, statuses)
+
+
+def why_without_endpoint(covered: Covered, row: Row) -> str:
+    """Why a message of the queue has no dialog: its database's endpoints were not exported, or none is its own."""
+    instance, database = row["instance_name"], row["database_name"]
+    if (instance, database) not in covered.units.get("conversation_endpoints", {}):
+        return f"sys.conversation_endpoints of {instance}.{database} is missing: export it as well"
+    return f"no conversation endpoint has its handle {row['conversation_handle']}"
 
 
 def _message(row: Row, endpoint: Row) -> Row:
