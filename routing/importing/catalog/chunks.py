@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from routing.importing.catalog.cells import unquoted
 from routing.importing.catalog.result_sets import are_dashes, is_remark, lines_of
 from routing.importing.tsql.refusal import length
 
@@ -57,14 +58,8 @@ def _unquoted(lines: Lines) -> Lines:
     """The lines as they were before SSMS saved its grid as CSV."""
     if not lines or not lines[0][1].lstrip().startswith(('"[', '"{')):
         return lines
-    return [(number, _inside(line)) for number, line in lines]
-
-
-def _inside(line: str) -> str:
-    text = line.strip()
-    inside = text[1:-1]
-    is_quoted = len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inside.replace('""', "")
-    return inside.replace('""', '"') if is_quoted else line
+    inside = ((number, line, unquoted(line.strip())) for number, line in lines)
+    return [(number, line if text is None else text) for number, line, text in inside]
 
 
 def joined(lines: Sequence[tuple[int, str]]) -> str | None:

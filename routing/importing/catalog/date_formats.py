@@ -13,11 +13,10 @@ from routing.errors import InputError, quote
 
 _TOKENS = re.compile(r"([A-Za-z])\1*|'[^']*'|.", re.DOTALL)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_ONE_OR_TWO = re.compile(r"\d{1,2}")
 _READERS = {
     "yyyy": re.compile(r"\d{4}"),
     "MMM": re.compile(r"jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", re.IGNORECASE),
-    **dict.fromkeys(("M", "MM", "d", "dd", "H", "HH", "h", "hh", "m", "mm", "s", "ss"), _ONE_OR_TWO),
+    **dict.fromkeys(("M", "MM", "d", "dd", "H", "HH", "h", "hh", "m", "mm", "s", "ss"), re.compile(r"\d{1,2}")),
     **dict.fromkeys(("f" * count for count in range(1, 8)), re.compile(r"\d{1,9}")),
     "tt": re.compile(r"am|pm|a\.m\.|p\.m\.", re.IGNORECASE),
 }

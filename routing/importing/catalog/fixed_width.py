@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from routing.importing.catalog.cells import Cell
+from routing.importing.catalog.cells import Cell, unquoted
 from routing.importing.catalog.result_sets import (
     NAMES,
     SERVER_SAID,
@@ -19,14 +19,14 @@ from routing.importing.catalog.result_sets import (
     lines_of,
     refuse_wrapped,
 )
-from routing.importing.catalog.views import LONGEST
+from routing.importing.catalog.views import LONGEST, VIEW_NAME
 
 _SIDE_BY_SIDE = re.compile(r"^-+(?: -+)+ *\r?$", re.MULTILINE)
 _DASHES = re.compile(r"-+")
 _FILLER = "\uffff"
-# How much room a character takes differs between releases and code pages of sqlcmd.
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+# How much room a character takes differs between releases and code pages of sqlcmd, but one for all is the rule.
 _ROOMS: tuple[Callable[[str], int], ...] = (
-    lambda character: 1,
     lambda character: 2 if ord(character) > 0xFFFF else 1,
     lambda character: 2 if unicodedata.east_asian_width(character) in "WF" else 1,
     lambda character: len(character.encode("utf-8", "surrogatepass")),
@@ -107,26 +107,43 @@ def _read(found: ResultSet, header: _Header, number: int, line: str) -> None:
             found.rejected.append((number, cut_off))
             return
         cells = zip(header.names, texts, strict=True)
-        found.rows.append((number, {name: Cell(text).value(padded=True) for name, text in cells}))
+        found.rows.append((number, {name: _cell(text, header).value(padded=True) for name, text in cells}))
+
+
+def _cell(text: str, header: _Header) -> Cell:
+    """One value; the queries of this project quote their texts."""
+    inside = unquoted(text) if VIEW_NAME in header.names else None
+    return Cell(text) if inside is None else Cell(inside, is_quoted=True)
 
 
 def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     """The values under the dashes; None where there is none but something stands between them."""
-    rooms = _ROOMS[:1] if line.isascii() else _ROOMS
-    laid = [_lay(line, room) for room in rooms]
-    standing = [text for text in laid if _stands(text, spans)]
-    # sqlcmd fills up the last column too, so the right one has the length of the dashes.
-    whole = [text for text in standing if len(text) == spans[-1][1]]
-    for text in (*whole, *standing):
-        return [text[start:end].replace(_FILLER, "").strip() for start, end in spans]
-    return None
+    standing = []
+    for text in _laid(line):
+        if not _stands(text, spans):
+            continue
+        standing.append(text)
+        # sqlcmd fills up the last column too, so the right one has the length of the dashes.
+        if len(text) == spans[-1][1]:
+            standing = [text]
+            break
+    if not standing:
+        return None
+    return [standing[0][start:end].replace(_FILLER, "").strip() for start, end in spans]
 
 
-def _lay(line: str, room: Callable[[str], int]) -> str:
-    """The line with fillers after each character that takes more room than one."""
-    if line.isascii():
-        return line
-    return "".join(character + _FILLER * (room(character) - 1) for character in line)
+def _laid(line: str) -> Iterator[str]:
+    """The line in each way in which it may fill columns: fillers follow what takes more room than one."""
+    yield line
+    for room in () if line.isascii() else _ROOMS:
+        yield _with_fillers(line, room)
+
+
+def _with_fillers(line: str, room: Callable[[str], int]) -> str:
+    def fill(match: re.Match[str]) -> str:
+        return match[0] + _FILLER * (room(match[0]) - 1)
+
+    return _BEYOND_ASCII.sub(fill, line)
 
 
 def _stands(text: str, spans: Sequence[tuple[int, int]]) -> bool:

@@ -92,7 +92,9 @@ class RowReader:
 
 
 def _check_length(value: object, column: Column) -> None:
-    if isinstance(value, str) and column.longest is not None and length(value) > column.longest:
+    if not isinstance(value, str) or column.longest is None or 2 * len(value) <= column.longest:
+        return
+    if length(value) > column.longest:
         raise ValueError(f"it has {length(value):,} characters, and SQL Server's column holds {column.longest:,}")
 
 

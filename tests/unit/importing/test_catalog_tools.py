@@ -219,6 +219,27 @@ def test_several_result_sets_without_a_separator(tmp_path: Path) -> None:
     assert export.rejected == []
 
 
+def test_the_queries_without_a_separator(tmp_path: Path) -> None:
+    text = table(
+        ("view_name", 9),
+        ("instance_name", 4000),
+        ("database_name", 4000),
+        ("exported_at", 40),
+        ("name", 4000),
+        rows=[
+            ("services", '"HUB"', '"Shop"', "2026-01-05T12:00:00.0000000Z", '"//a ""b""  "'),
+            ("services", '"HUB"', '"Empty"', "2026-01-05T12:00:00.0000000Z", "NULL"),
+            ("services", '"HUB"', '"Shop"', "2026-01-05T12:00:00.0000000Z", '"NULL"'),
+        ],
+    )
+    export = read(tmp_path, "HUB.txt", text, StandIns())
+    assert [(row["database_name"], row.get("name")) for row in export.rows["services"]] == [
+        ("Shop", '//a "b"  '),
+        ("Empty", None),
+        ("Shop", "NULL"),
+    ]
+
+
 ERROR = """Msg 916, Level 14, State 1, Server HUB, Line 1
 The server principal "reader" is not able to access the database "Secret" under the current security context.
 """
