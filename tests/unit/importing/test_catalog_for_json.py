@@ -121,8 +121,10 @@ def test_a_view_that_is_empty(tmp_path: Path) -> None:
         f"{HEADER}\n{'-' * 256}\n" + "".join(f"{chunk[:256]}\n" for chunk in CHUNKS),
         f"{HEADER}\n{'-' * 256}\n{CHUNKS[0]}\n",
         f"{HEADER}\n{'-' * 80}\n" + "".join(WHOLE[at : at + 80] + "\n" for at in range(0, len(WHOLE), 80)),
+        # Broken in the middle of a name, where blanks would do no harm to the JSON.
+        f"{HEADER}\n{'-' * 80}\n" + '[{"name":"' + "x" * 70 + "\n" + "x" * 50 + '"}]\n',
     ],
-    ids=["cut", "first chunk alone", "wrapped"],
+    ids=["cut", "first chunk alone", "wrapped", "wrapped in a name"],
 )
 def test_what_was_cut_off_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ContractError) as caught:

@@ -78,6 +78,12 @@ def test_powershell(tmp_path: Path, data: bytes) -> None:
     assert (export.rejected, export.notes) == ([], [])
 
 
+def test_powershell_7_exports_a_view_of_one_column(tmp_path: Path) -> None:
+    text = '"name","RowError","RowState","Table","ItemArray","HasErrors"\n'
+    export = read(tmp_path, "services.csv", text + '"//a","","Unchanged","","System.Object[]","False"\n')
+    assert [row["name"] for row in export.rows["services"]] == ["//a"]
+
+
 def test_powershell_says_true_and_false(tmp_path: Path) -> None:
     text = '#TYPE Selected.System.Data.DataRow\n"name","service_broker_guid","is_broker_enabled"\n'
     text += f'"a","{BROKER}","True"\n"b","{BROKER.lower()}","False"\n'
@@ -193,10 +199,9 @@ def test_characters_that_take_more_room(tmp_path: Path, name: str, filled: str) 
     text = (
         "name             address          mirror_address  \n---------------- ---------------- ----------------\n"
     )
-    text = text.replace("-" * 16 + " " + "-" * 16 + " " + "-" * 16, " ".join(["-" * 16] * 3))
-    export = read(tmp_path, "routes.txt", text + f"{filled} LOCAL            NULL            \n")
+    export = read(tmp_path, "routes.txt", text + f"{filled} TCP://stock:402  NULL            \n")
     assert [(row["name"], row["address"], row["mirror_address"]) for row in export.rows["routes"]] == [
-        (name, "LOCAL", None)
+        (name, "TCP://stock:402", None)
     ]
 
 
