@@ -10,7 +10,7 @@ from rich.console import Console
 from routing.importing.covered import line_order
 from routing.importing.result import Imported, show_result
 from routing.importing.spelling import say_near_names
-from tests.imports import FIRST_VIEWS, MONDAY, TUESDAY, config_in, exports, import_views, no_spark
+from tests.imports import FIRST_VIEWS, MONDAY, TUESDAY, config_in, exports, import_script, import_views, no_spark
 
 
 def test_rejected_rows_come_in_the_order_of_their_files_and_lines(tmp_path: Path) -> None:
@@ -88,6 +88,18 @@ def test_an_import_says_it_once(tmp_path: Path) -> None:
         file.read_text(encoding="utf-8").replace(MONDAY.isoformat(), TUESDAY.isoformat()), encoding="utf-8"
     )
     assert [note for note in import_views(no_spark(), config, [folder]).notes if "is it another" in note] == []
+
+
+def test_a_script_for_an_instance_with_nearly_a_known_name(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    (folder,) = exports(tmp_path / "exports", MONDAY, services="name\n//a\n")
+    file = Path(folder, "services.csv")
+    file.write_text(file.read_text(encoding="utf-8").replace("HUB", "HUB2"), encoding="utf-8")
+    import_views(no_spark(), config, [folder])
+    done = import_script(
+        no_spark(), config, tmp_path / "s.sql", "USE shop\nGO\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'"
+    )
+    assert "the instance 'HUB' is new to the tables, which know 'HUB2': is it another?" in done.notes
 
 
 def shown(done: Imported) -> list[str]:
