@@ -67,7 +67,6 @@ class Asked:
         default_factory=lambda: {"hub": ["tcp://hub:4022"], "shop": ["TCP://Shop:4022"]}
     )
     database: str = "Orders"
-    lifetime: bool = False
 
     def instances(self) -> dict[str, rules.Instance]:
         """The estate as the rules see it."""

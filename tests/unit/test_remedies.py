@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from routing.analysis.check.remedies import CASES
-from routing.terms import Reason
+from routing.analysis.check.remedies import CASES, remedy_of
+from routing.analysis.check.reported import ADVICE, advice_on
+from routing.rules.observed import Topic
+from routing.rules.resolving import Verdict
+from routing.terms import Outcome, Reason
 from tests.unit.remedied import OLD, PAST, A, Asked, B, C, D, read, route, server
 
 # The sender, where it sends from, and msdb.
@@ -390,6 +395,51 @@ def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
     assert "open ones are bound to the old id: END CONVERSATION" in remedy.words
     assert bound.after(remedy).verdict().reason is Reason.BROKER_INSTANCE_NOT_FOUND
     assert begun.after(remedy).verdict().reason is Reason.LOCAL_SERVICE
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (Reason.DIALOG_EXPIRED, "The application has to begin a new dialog."),
+        (Reason.HOP_LIMIT, "Look for forwarders that send a message round in a circle, or raise the limit."),
+        (Reason.MIRROR_ADDRESS, "the way is right and the transport is not"),
+        (Reason.TRANSPORT_ADDRESS, "the way is right and the transport is not"),
+    ],
+)
+def test_where_no_statement_helps_there_are_words(reason: Reason, words: str) -> None:
+    remedy = remedy_of(replace(asked(server(MINE)).stuck(), verdict=Verdict(Outcome.DROPPED, reason, None)))
+    assert words in remedy.words
+    assert (remedy.statement, remedy.is_complete) == (None, False)
+
+
+def test_words_name_three_places_and_count_the_others() -> None:
+    many = {f"shop{number}": SHOP for number in range(5)}
+    remedy = Asked({"hub": server(MINE, (), [LOCAL]), **many}).remedy()
+    assert (
+        "'Stock' of instance 'shop0', 'Stock' of instance 'shop1', 'Stock' of instance 'shop2' and 2 more"
+        in remedy.words
+    )
+
+
+def test_every_topic_of_sql_server_s_numbers_has_words() -> None:
+    assert set(ADVICE) == set(Topic)
+    assert "sys.tcp_endpoints" in advice_on(Topic.TRANSPORT)
+    assert "sys.service_queues" in advice_on(Topic.TARGET)
+    assert "CONNECT" in advice_on(Topic.SECURITY)
+
+
+def test_the_documentation_has_the_cases_in_their_order() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
+    section = page.partition("\n## What to do\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([A-Z_, ]+) \| (.+) \| (.+) \|$", section, re.MULTILINE)
+    assert rows == [(", ".join(map(str, case.reasons)), case.when, case.then) for case in CASES]
+
+
+def test_the_documentation_has_the_words_on_what_sql_server_reports() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
+    section = page.partition("\n### Where SQL Server itself reports trouble\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([A-Z]+) \| (.+) \|$", section, re.MULTILINE)
+    assert rows == [(str(topic), words) for topic, words in ADVICE.items()]
 
 
 def test_every_reason_has_its_cases() -> None:

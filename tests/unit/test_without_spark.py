@@ -19,7 +19,7 @@ from tests.stored import config_text, small_estate, store_local
 from tests.unit.test_runs_command import FULL, RUNS
 from tests.without import SPARK, run_python, without
 
-COMMANDS = ("demo", "import", "resolve", "runs", "explain", "lint")
+COMMANDS = ("demo", "check", "import", "resolve", "runs", "explain", "lint")
 _NO_SPARK = (*SPARK, "pandas")
 _NO_DELTALAKE = (*SPARK, "deltalake")
 _INSTALL = "the Python package pyspark is missing (pip install 'service-broker-routing[local]')"

@@ -11,7 +11,7 @@ from routing.importing.faults import unreadable_file
 def no_queue(paths: Sequence[str]) -> InputError:
     """There is nothing to judge."""
     return InputError(
-        f"no transmission queue is among {join_bounded([quote(path) for path in paths], 'path')}",
+        f"there is no transmission queue in {join_bounded([quote(path) for path in paths], 'path')}",
         "export sys.transmission_queue; sbroute import queries prints the T-SQL for it",
     )
 

@@ -58,7 +58,7 @@ CASES = (
     ),
     Case(
         _LOST,
-        "a route names the service but for case, blanks or slashes, leads on, and nothing known is called so",
+        "a route names the service but for case, blanks or slashes, leads on, and nothing known needs it as it is",
         f"{_ALTER} SERVICE_NAME = N'…'`",
         rerouting.correct_spelling,
     ),

@@ -16,6 +16,10 @@ from routing.terms import LOCAL_ADDRESS, MatchingStep, Reason
 
 PLACEHOLDER = "tcp://<host>:<port>"
 """What stands for an address that must be found out first."""
+_LOOKS = {
+    Kind.LOCAL: ", which looks in this instance alone",
+    Kind.TRANSPORT: ", which leads to the address in a service's name, and this one has none",
+}
 AUTO_CREATED = "AutoCreatedLocal"
 """The route to LOCAL that SQL Server puts into each new database."""
 
@@ -23,7 +27,7 @@ AUTO_CREATED = "AutoCreatedLocal"
 def correct_spelling(stuck: Stuck) -> Remedy | None:
     """A route names the service but for case, blanks or slashes, and nothing known needs it as it is."""
     for near, _ in _missed(stuck):
-        if set(near.differences) <= set(SPELLINGS) and not stuck.is_held(near.service):
+        if set(near.differences) <= set(SPELLINGS) and not stuck.is_needed(near.service):
             words = (
                 f"Route {named(near.name)} of {named(near.database)} names {named(near.service)}; the messages are"
                 f" for {named(stuck.service)}. Names are compared exactly, and no known database holds a service"
@@ -174,13 +178,14 @@ def _missed(stuck: Stuck) -> Iterable[tuple[NearMiss, Route]]:
 
 def _would_match(stuck: Stuck, route: Route) -> bool:
     """Whether a route that names the service is searched no later than what matched."""
-    leg = stuck.last
-    if leg.step is MatchingStep.BALANCED:
-        return route.broker is None
-    if stuck.broker is None:
-        return True
-    step = MatchingStep.SERVICE if route.broker is None else MatchingStep.BROKER_INSTANCE
-    return leg.step is not None and not comes_before(leg.step, step)
+    ended = stuck.last.step
+    if route.broker is None:
+        step = MatchingStep.SERVICE
+    else:
+        step = MatchingStep.BALANCED if stuck.last.broker is None else MatchingStep.BROKER_INSTANCE
+    # Among several ids the dialog's hash may pick another.
+    is_one_of_many = ended is step is MatchingStep.BALANCED
+    return ended is not None and not comes_before(ended, step) and not is_one_of_many
 
 
 def _naming_service(stuck: Stuck, leg: Leg) -> list[Route]:
@@ -193,7 +198,7 @@ def _caught(stuck: Stuck) -> str:
     route = stuck.last.reported
     if route is None:
         return ""
-    looks = ", which looks in this instance alone" if route.kind is Kind.LOCAL else ""
+    looks = _LOOKS.get(route.kind, "") if route.kind is not None else ""
     return f"; route {named(route.name)} of {named(stuck.last.scope)} took the messages{looks}"
 
 

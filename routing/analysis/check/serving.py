@@ -15,11 +15,12 @@ from routing.rules.locating import has_id
 from routing.terms import MSDB
 
 MASTER = "master"
+_NOT_KNOWN = "whether forwarding is on is not known, and taken as off"
 
 
 def enable_scope(stuck: Stuck) -> Remedy:
     """The broker of the database whose routes are searched is off."""
-    words = f"The broker of {named(stuck.last.scope)} is off: nothing leaves it."
+    words = f"The broker of {named(stuck.last.scope)} is off: its routes are not searched."
     return _enable(stuck, stuck.last.scope, words)
 
 
@@ -93,9 +94,10 @@ def create_service(stuck: Stuck) -> Remedy | None:
 
 def enable_forwarding(stuck: Stuck) -> Remedy:
     """A route of msdb leads on, and forwarding is off at the endpoint, whose name no view that is read tells."""
+    forwarding = "forwarding is off" if stuck.here.is_forwarding_known else _NOT_KNOWN
     words = (
         f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance, and"
-        f" from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on, while forwarding is off."
+        f" from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on, while {forwarding}."
         " Enable it on the Service Broker endpoint, whose name must be found out first, or correct the routes."
     )
     return to_fill_in(

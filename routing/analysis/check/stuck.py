@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from routing.analysis.check import pasting
@@ -22,7 +22,7 @@ class Stuck:
     ``instances`` are all that are known, ``addresses`` an instance's own addresses as written, where known.
     ``instance`` and ``database`` are the sender; ``scope`` is the database whose routes were searched last: the
     sender or msdb. ``broker`` is the id that the messages are bound to. ``near`` is what `NearMisses` finds for
-    the scope.
+    the scope. ``services_in_use`` are names of services that messages are sent to: a route that names one stays.
     """
 
     instances: Mapping[str, Instance]
@@ -34,6 +34,7 @@ class Stuck:
     broker: str | None
     verdict: Verdict
     near: Sequence[NearMiss]
+    services_in_use: Collection[str] = frozenset()
 
     @property
     def here(self) -> Instance:
@@ -88,9 +89,11 @@ class Stuck:
                 return address
         return None
 
-    def is_held(self, service: str | None) -> bool:
-        """Whether any known instance holds a service of this very name."""
-        return any(instance.holders_of(service) for instance in self.instances.values())
+    def is_needed(self, service: str | None) -> bool:
+        """Whether a service of this very name is in use, or any known instance holds it."""
+        return service in self.services_in_use or any(
+            instance.holders_of(service) for instance in self.instances.values()
+        )
 
     def is_current(self, broker: str | None) -> bool:
         """Whether a known database that holds the service has this id today."""
@@ -115,7 +118,8 @@ class Stuck:
         Not one back to this very instance, where they do not get on, nor one to another instance than theirs.
         """
         if route.kind is Kind.LOCAL:
-            return self.last.location.destination is not None
+            broker = self.last.broker or route.broker
+            return any(holder.is_enabled and has_id(holder, broker) for holder in self.holders_here)
         if route.kind is not Kind.NETWORK or route.compared in self.here.own_addresses:
             return False
         target = self.target()
