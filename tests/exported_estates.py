@@ -123,9 +123,10 @@ def _routes(rng: random.Random, machine: str, services: list[str], at: datetime,
     routes = []
     for name in rng.sample(["AutoCreatedLocal", "A", "B", "C]'", "D", "E"], rng.choice((0, 1, 2, 3, 4, 6))):
         address = rng.choice(addresses if rng.random() < 0.65 else own)
-        # SQL Server wants a service of a route with a broker instance, and both of one with a mirror.
+        # SQL Server wants a service of a route with a broker instance, both of one with a mirror, and none of
+        # TRANSPORT.
         mirrored = address.lower().startswith("tcp") and rng.random() < 0.15
-        service = rng.choice(services) if mirrored or rng.random() < 0.6 else None
+        service = rng.choice(services) if mirrored or (address != "TRANSPORT" and rng.random() < 0.65) else None
         bound = mirrored or (service is not None and rng.random() < 0.4)
         routes.append(
             {
