@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import NOT_KNOWN, Fate
+from routing.analysis.check.evidence import ScriptRead
+from routing.analysis.check.grouping import Group
 from routing.analysis.check.linting import severity_of
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.paragraphs import paragraph
@@ -19,6 +21,10 @@ from routing.storage.times import moment_of
 from routing.terms import Outcome
 
 
+_MOST = 100
+"""So many groups are printed, the others counted."""
+
+
 def as_text(done: Check, *, with_all: bool = False) -> str:
     """All of it, for a terminal; messages that are simply on their way are counted unless ``with_all``."""
     shown = [group for group in done.groups if with_all or group.needs_somebody]
@@ -26,7 +32,8 @@ def as_text(done: Check, *, with_all: bool = False) -> str:
         _section("Read", _read(done)),
         _section("Not known", bounded(map(gap_sentence, done.gaps), len(done.gaps))),
         _summary(done),
-        *(paragraph(number, group) for number, group in enumerate(shown, start=1)),
+        *(paragraph(number, group) for number, group in enumerate(shown[:_MOST], start=1)),
+        _unshown(shown[_MOST:]),
         _rest(len(done.fates) - sum(len(group.fates) for group in shown)),
         _section("What lint says of this", _findings(done)),
         *_tried(done),
@@ -44,17 +51,22 @@ def _read(done: Check) -> Iterator[str]:
     by_instance: dict[str, list[ViewRead]] = defaultdict(list)
     for one in views_read(done.evidence):
         by_instance[one.instance].append(one)
-    for instance, views in by_instance.items():
-        newest = max(one.newest for one in views)
-        yield f"{named(instance)}, exported at {when(newest)}: {', '.join(map(_view, views))}"
-    for script in done.evidence.scripts:
-        rest = f", {script.left_out} left out" if script.left_out else ""
-        rest += f", {script.rejected} rejected" if script.rejected else ""
-        told = f"{count(script.statements, 'statement')} in force{rest}"
-        yield f"{cut(script.file)} for {named(script.instance)}: {told}"
+    yield from bounded(map(_instance, by_instance.values()), len(by_instance))
+    yield from bounded(map(_script, done.evidence.scripts), len(done.evidence.scripts))
     lists = {"left out": done.evidence.left_out, "rejected": done.evidence.rejected, "note": find_notes(done)}
     for what, sentences in lists.items():
         yield from (f"{what}: {cut(sentence)}" for sentence in bounded(sentences, len(sentences)))
+
+
+def _instance(views: Sequence[ViewRead]) -> str:
+    newest = max(one.newest for one in views)
+    return f"{named(views[0].instance)}, exported at {when(newest)}: {', '.join(map(_view, views))}"
+
+
+def _script(one: ScriptRead) -> str:
+    rest = f", {one.left_out} left out" if one.left_out else ""
+    rest += f", {one.rejected} rejected" if one.rejected else ""
+    return f"{cut(one.file)} for {named(one.instance)}: {count(one.statements, 'statement')} in force{rest}"
 
 
 def _view(one: ViewRead) -> str:
@@ -70,6 +82,12 @@ def _summary(done: Check) -> str:
     as_of = f" as of {times[0]}" + (f" to {times[-1]}" if len(times) > 1 else "") if times else ""
     told = f": {', '.join(counts)}" if counts else ""
     return f"{count(len(done.fates), 'message')} in the transmission queues{as_of}{told}"
+
+
+def _unshown(groups: Sequence[Group]) -> str:
+    """The groups that come after those which somebody would read."""
+    messages = count(sum(len(group.fates) for group in groups), "message")
+    return f"and {count(len(groups), 'more group')}, of {messages} (--format json has all)" if groups else ""
 
 
 def _rest(number: int) -> str:
@@ -96,9 +114,8 @@ def _tried(done: Check) -> Iterator[str]:
     tried = done.tried
     if tried is None:
         return
-    for script in tried.evidence.scripts:
-        title = f"With {cut(script.file)} in force on {named(script.instance)}"
-        yield f"{title} ({count(script.statements, 'statement')}, {script.rejected} rejected)"
+    scripts = tried.evidence.scripts
+    yield "\n".join(bounded(map(_title, scripts), len(scripts)))
     changes, unchanged = find_changes(done.fates, tried.fates)
 
     def lines() -> Iterator[str]:
@@ -108,6 +125,11 @@ def _tried(done: Check) -> Iterator[str]:
         yield f"{count(unchanged, 'message')} as before"
 
     yield _section("What changes", lines())
+
+
+def _title(script: ScriptRead) -> str:
+    title = f"With {cut(script.file)} in force on {named(script.instance)}"
+    return f"{title} ({count(script.statements, 'statement')}, {script.rejected} rejected)"
 
 
 def _change(one: Change) -> str:
