@@ -53,6 +53,35 @@ def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Co
     return counts
 
 
+def earliest_by(table: Table, by: str, time: str, before: int, only: Only) -> dict[str, int]:
+    """The earliest time of each value of a column, among rows whose time lies before a moment (microseconds).
+
+    Files that hold no such row by the table's statistics are not read.
+    """
+    if is_frame(table):
+        from pyspark.sql import functions as F
+
+        from routing.storage.frames import where_in
+
+        rows = where_in(table, only).where(F.col(time) < F.timestamp_micros(F.lit(before)))
+        return dict(rows.groupBy(by).agg(F.unix_micros(F.min(time))).collect())
+    import pyarrow
+    import pyarrow.compute
+
+    rows = as_dataset(table)
+    kind = rows.schema.field(time).type
+    is_before = pyarrow.compute.field(time) < pyarrow.scalar(before, pyarrow.timestamp("us", kind.tz)).cast(kind)
+    given = condition_of(table, only)
+    condition = is_before if given is None else given & is_before
+    earliest: dict[str, int] = {}
+    for batch in rows.scanner(columns=[by, time], filter=condition).to_batches():
+        grouped = pyarrow.table(batch).group_by([by]).aggregate([(time, "min")])
+        micros = grouped[f"{time}_min"].cast(pyarrow.timestamp("us", kind.tz)).cast(pyarrow.int64())
+        for value, at in zip(grouped[by].to_pylist(), micros.to_pylist(), strict=True):
+            earliest[value] = min(at, earliest.get(value, at))
+    return earliest
+
+
 def condition_of(table: Any, only: Only) -> Any:
     """The condition for Arrow that each row has one of some values in each of some columns; None for none.
 

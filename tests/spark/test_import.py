@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from routing.storage.inputs import earliest_by
 from tests.frames import frame_of, rows_of
 from tests.hostile import NAMES
 from tests.imports import (
@@ -52,6 +53,10 @@ pytest.importorskip("deltalake")
 pytestmark = pytest.mark.classic
 Tables = dict[str, list[str]]
 FIRST_TIME = datetime(1, 1, 1, tzinfo=timezone.utc)
+AS_NOW = (
+    "what is decided lies before the newest import of databases, services or instances of HUB ({} UTC): these are"
+    " taken as they are now, for only routes have a history"
+)
 LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
 
 
@@ -248,21 +253,47 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
         return import_views(opener, config, exports(tmp_path / name, at, **views)).written["messages"]["added"]
 
     def resolve(run: str) -> tuple[Any, ...]:
-        row = routing.run(spark, config, run_id=run, now=NOW).row
-        return row["rows_read"], row["rows_resolved"], row["rows_rejected"]
+        done = routing.run(spark, config, run_id=run, now=NOW)
+        return *(done.row[name] for name in ("rows_read", "rows_resolved", "rows_rejected")), done.notes
 
     at = [MONDAY + timedelta(hours=number) for number in range(3)]
     assert bring(no_spark(), "export 1", at[0], 2) == 2
-    assert resolve("run 1") == (2, 2, 0)
+    assert resolve("run 1") == (2, 2, 0, ())
     assert bring(no_spark(), "export 2", at[1], 5) == 3
     assert bring(by_spark("messages"), "export 3", at[2], 6) == 1
-    assert resolve("run 2") == (4, 4, 0)
+    # The third export came after three of these messages were seen waiting.
+    assert resolve("run 2") == (4, 4, 0, (AS_NOW.format("2026-01-05 14:00:00"),))
     history = DeltaTable(config.tables["messages"].text).history()
     assert [commit["operation"] for commit in history] == ["MERGE", "WRITE", "WRITE", "CREATE TABLE"]
     found = rows_of(spark.read.format("delta").load(str(config.output["resolved_routes"])))
     assert sorted((row["message_id"], row["outcome"], row["run_id"]) for row in found) == [
         (f"{dialog(1)}:I:{number}", "SENT", "run 1" if number < 2 else "run 2") for number in range(6)
     ]
+    # Nothing new, nothing decided.
+    assert resolve("run 3") == (0, 0, 0, ())
+    rows = spark.read.format("delta").load(str(config.output["resolved_routes"]))
+    stored = DeltaTable(str(config.output["resolved_routes"])).to_pyarrow_dataset()
+    first, second = (int(moment.timestamp()) * 1_000_000 for moment in at[:2])
+    for table in (rows, stored):
+        assert earliest_by(table, "instance_name", "decided_at", second + 1, {"run_id": ["run 2"]}) == {
+            "HUB": second
+        }
+        assert earliest_by(table, "instance_name", "decided_at", second, {"run_id": ["run 2"]}) == {}
+        assert earliest_by(table, "instance_name", "decided_at", second, {"run_id": ["run 1"]}) == {"HUB": first}
+
+
+@pytest.mark.parametrize("hours", [-1, 0])
+def test_a_time_before_the_newest_import(spark: SparkSession, tmp_path: Path, hours: int) -> None:
+    """Only routes have a history: a run as of a time before an import of all else says so."""
+    import routing
+
+    as_of = MONDAY + timedelta(hours=hours)
+    config = config_in(tmp_path, f"resolve.as_of={as_of.isoformat()}")
+    import_views(no_spark(), config, exports(tmp_path / "export", MONDAY, **FIRST_VIEWS))
+    later = {"routes": FIRST_VIEWS["routes"]}
+    import_views(no_spark(), config, exports(tmp_path / "later", TUESDAY, **later))
+    notes = routing.run(spark, config).notes
+    assert notes == ((AS_NOW.format("2026-01-05 12:00:00"),) if hours else ())
 
 
 def test_two_imports_at_once_by_spark(

@@ -71,7 +71,8 @@ def test_a_lifetime_is_judged_at_the_time_that_is_asked_for(tmp_path: Path) -> N
 
 
 # What was left out of the export, the message's service, what becomes of it, what would be needed.
-LEFT_OUT: list[tuple[dict[str, Any], str, str, list[tuple[str, str | None, str]]]] = [
+Needs = list[tuple[str, "str | None", str]]
+LEFT_OUT: list[tuple[dict[str, Any], str, str, Needs]] = [
     ({"databases": None}, "//stock", "NOT_KNOWN", [("SHOP", None, "DATABASES")]),
     ({"databases": [database("msdb", "d4d4d4d4")]}, "//stock", "NOT_KNOWN", [("SHOP", "Orders", "NOT_LISTED")]),
     ({"routes": None}, "//stock", "NOT_KNOWN", [("SHOP", "Orders", "ROUTES")]),
@@ -83,11 +84,15 @@ LEFT_OUT: list[tuple[dict[str, Any], str, str, list[tuple[str, str | None, str]]
     ({"service_broker_endpoints": None}, "//stock", "SENT", []),
     (
         {"service_broker_endpoints": None, "routes": {"Orders": [route("R", "//stock", "tcp://shop.example:1")]}},
-        *("//stock", "NOT_KNOWN", [("SHOP", None, "ADDRESSES")]),
+        "//stock",
+        "NOT_KNOWN",
+        [("SHOP", None, "ADDRESSES")],
     ),
     (
         {"service_broker_endpoints": None, "routes": {"Orders": [route("R", "//stock", "tcp://localhost:1")]}},
-        *("//stock", "NOT_KNOWN", [("SHOP", None, "ADDRESSES")]),
+        "//stock",
+        "NOT_KNOWN",
+        [("SHOP", None, "ADDRESSES")],
     ),
     ({"conversation_endpoints": None}, "//stock", "NOT_KNOWN", [("SHOP", "Orders", "ENDPOINTS_OF_DIALOGS")]),
     (
@@ -101,7 +106,7 @@ LEFT_OUT: list[tuple[dict[str, Any], str, str, list[tuple[str, str | None, str]]
 
 @pytest.mark.parametrize(("views", "service", "outcome", "needs"), LEFT_OUT)
 def test_where_what_decides_was_not_read_there_is_no_verdict(
-    views: dict[str, Any], service: str, outcome: str, needs: list[tuple[str, str | None, str]], tmp_path: Path
+    views: dict[str, Any], service: str, outcome: str, needs: Needs, tmp_path: Path
 ) -> None:
     done = checked(whole_shop(tmp_path, [waiting(1, service)], **views))
     assert [fate.outcome for fate in done.fates] == [outcome]

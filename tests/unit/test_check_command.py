@@ -198,7 +198,10 @@ def test_a_remedy_is_what_is_judged(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (("nowhere",), "'nowhere' cannot be read: there is no such file"),
         (("nowhere.sql", "conf/examples/exports"), "'nowhere.sql' cannot be read: No such file or directory"),
-        (("conf/examples/scripts/hub.sql",), "there is no transmission queue in 1 path: 'conf/examples/scripts/hub.sql'"),
+        (
+            ("conf/examples/scripts/hub.sql",),
+            "there is no transmission queue in 1 path: 'conf/examples/scripts/hub.sql'",
+        ),
         ((*EXAMPLES, "--message", "x"), "no message of the transmission queues has the id 'x'"),
         ((*EXAMPLES, "--address", "hub"), "--address 'hub' is not tcp://HOST[:PORT]"),
         ((*EXAMPLES, "--at", "noon"), "--at: "),
@@ -235,3 +238,12 @@ def test_a_few_thousand_rows_take_about_two_seconds(tmp_path: Path) -> None:
     seconds = time.monotonic() - begun
     assert "5,000 messages in the transmission queues" in done.stdout
     assert seconds < 10, seconds
+
+
+def test_of_many_groups_the_last_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = shop(tmp_path, *(waiting(number, f"//service/{number}") for number in range(45)))
+    told = run(capsys, folder)
+    assert "\n40. DELAYED" in told
+    assert "\n41. DELAYED" not in told
+    assert "\nand 5 more groups with 5 messages (--format json has all)\n" in told
+    assert len(json.loads(run(capsys, folder, "--format", "json"))["groups"]) == 45

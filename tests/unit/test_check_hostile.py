@@ -321,8 +321,8 @@ def test_thousands_of_groups_are_bounded(
         }
         for number in range(many)
     ]
-    for number in range(30):
-        write(tmp_path / "bare", AT, databases=[{"instance_name": f"i{each}", "name": None, "database_id": None, "service_broker_guid": None, "is_broker_enabled": None} for each in range(number)])
+    bare = dict.fromkeys(("name", "database_id", "service_broker_guid", "is_broker_enabled"))
+    write(tmp_path / "bare", AT, databases=[{"instance_name": f"i{each}", **bare} for each in range(many)])
     write(tmp_path, AT, **views)
     script = tmp_path / "SHOP" / "all.sql"
     script.parent.mkdir()
@@ -332,8 +332,8 @@ def test_thousands_of_groups_are_bounded(
     monkeypatch.setattr(linting, "_names", lambda group: asked.append(group) or names_of(group))
     out = run(capsys, str(tmp_path), "--all", "--database", "Orders", "--then", str(script))
     assert_harmless(out)
-    assert out.count("\n") < 1_500
-    assert "\nand 1,400 more groups, of 1,400 messages (--format json has all)\n" in out
+    assert out.count("\n") < 700
+    assert "\nand 1,460 more groups of 1,460 messages" in out
     # Each group is looked at once, however many findings there are.
     assert len(asked) == many
 

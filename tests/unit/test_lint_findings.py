@@ -132,7 +132,7 @@ def test_no_error_rests_on_forwarding_that_is_not_known() -> None:
     ]
 
 
-def _forwarding(estate: Estate) -> set[bool | None]:
+def _forwarding(estate: Estate) -> set[object]:
     return {row["is_message_forwarding_enabled"] for row in estate.build().tables["instances"]}
 
 

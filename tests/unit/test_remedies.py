@@ -307,6 +307,22 @@ FOUND_OUT_FIRST = [
         "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
+        "a route has an old id, and the messages have another old one",
+        asked(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S", OLD)]), broker=B),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        f"No known database holds service 'S' with the id '{B}'",
+        "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
+        "a route of another spelling would be one of several ids that dialogs are dealt to",
+        asked(
+            server(MINE, (), [route("Orders", "r1", "LOCAL", "S", OLD), route("Orders", "r2", TO_SHOP, "s", C)])
+        ),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        f"No known database holds service 'S' with the id '{OLD}'",
+        "-- USE [Orders];\n-- ALTER ROUTE [r1] WITH ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
         "bound to a database here that does not hold it",
         asked(server({**MINE, "Stock": (C, True)}, (), [LOCAL]), broker=C),
         Reason.SERVICE_NOT_FOUND,
@@ -415,10 +431,22 @@ def test_where_no_statement_helps_there_are_words(reason: Reason, words: str) ->
 def test_words_name_three_places_and_count_the_others() -> None:
     many = {f"shop{number}": SHOP for number in range(5)}
     remedy = Asked({"hub": server(MINE, (), [LOCAL]), **many}).remedy()
-    assert (
-        "'Stock' of instance 'shop0', 'Stock' of instance 'shop1', 'Stock' of instance 'shop2' and 2 more"
-        in remedy.words
-    )
+    places = "'Stock' of instance 'shop0', 'Stock' of instance 'shop1', 'Stock' of instance 'shop2' and 2 more"
+    assert places in remedy.words
+
+
+def test_a_route_that_other_messages_take_stays() -> None:
+    stuck = asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")])).stuck()
+    assert "ALTER ROUTE [r]" in (remedy_of(stuck).statement or "")
+    remedy = remedy_of(replace(stuck, services_in_use={"S", "s"}))
+    assert (remedy.statement or "").startswith("-- USE [Orders];\n-- CREATE ROUTE [Route to S]")
+
+
+def test_forwarding_that_is_not_known_is_said_to_be() -> None:
+    stuck = asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])).stuck()
+    unknown = replace(stuck, instances={"hub": replace(stuck.here, is_forwarding_known=False)})
+    assert "leads on. Forwarding is off. Enable" in remedy_of(stuck).words
+    assert "leads on. Whether forwarding is on is not known, and it is taken as off." in remedy_of(unknown).words
 
 
 def test_every_topic_of_sql_server_s_numbers_has_words() -> None:

@@ -109,9 +109,13 @@ def group(estate: Estate, fates: Iterable[Fate]) -> list[Group]:
     found: dict[_Key, list[Fate]] = defaultdict(list)
     for fate in fates:
         found[_key(fate)].append(fate)
-    index, addresses = NearMisses(estate.instances), _addresses(estate)
-    groups = (_make(estate, index, addresses, theirs) for theirs in found.values())
-    return sorted(groups, key=lambda each: (each.place, _key(each.first)[2:5]))
+    adviser = _Adviser(
+        estate,
+        NearMisses(estate.instances),
+        {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+        frozenset(service for _, _, _, _, service, _ in found),
+    )
+    return sorted(map(adviser.make, found.values()), key=lambda each: (each.place, _key(each.first)[2:5]))
 
 
 def _key(fate: Fate) -> _Key:
@@ -121,35 +125,41 @@ def _key(fate: Fate) -> _Key:
     return (fate.outcome, reason, row["instance_name"], row["database_name"], row["to_service_name"], route)
 
 
-def _addresses(estate: Estate) -> Mapping[str, Sequence[str]]:
-    return {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]}
+@dataclass(frozen=True)
+class _Adviser:
+    """Makes groups, with what is near and what is to be done."""
 
+    estate: Estate
+    index: NearMisses
+    addresses: Mapping[str, Sequence[str]]
+    services: frozenset[str]
 
-def _make(estate: Estate, index: NearMisses, addresses: Mapping[str, Sequence[str]], fates: list[Fate]) -> Group:
-    ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
-    first = ordered[0]
-    if first.verdict is None:
-        return Group(ordered, (), None)
-    name, service = first.row["instance_name"], first.row["to_service_name"]
-    near = index.of(name, first.scope, service, first.verdict.broker_instance, estate.times[name])
-    bare = Group(ordered, near, None)
-    if first.is_on_its_way and bare.trouble is None:
-        return Group(ordered, (), None)
-    stuck = Stuck(
-        instances=estate.instances,
-        addresses=addresses,
-        instance=name,
-        database=first.row["database_name"],
-        scope=first.scope,
-        service=service,
-        broker=first.verdict.broker_instance,
-        verdict=first.verdict,
-        near=near,
-    )
-    remedy = remedy_of(stuck)
-    return (
-        Group(ordered, near, remedy) if bare.trouble is None else Group(ordered, (), _after(bare.trouble, remedy))
-    )
+    def make(self, fates: Iterable[Fate]) -> Group:
+        """The group of messages with one fate."""
+        ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
+        bare, first = Group(ordered, (), None), ordered[0]
+        if first.verdict is None or not bare.needs_somebody:
+            return bare
+        stuck = self._stuck(first, first.verdict)
+        remedy = remedy_of(stuck)
+        if bare.trouble is None:
+            return Group(ordered, stuck.near, remedy)
+        return Group(ordered, (), _after(bare.trouble, remedy))
+
+    def _stuck(self, fate: Fate, verdict: Verdict) -> Stuck:
+        name, service, broker = fate.row["instance_name"], fate.row["to_service_name"], verdict.broker_instance
+        return Stuck(
+            instances=self.estate.instances,
+            addresses=self.addresses,
+            instance=name,
+            database=fate.row["database_name"],
+            scope=fate.scope,
+            service=service,
+            broker=broker,
+            verdict=verdict,
+            near=self.index.of(name, fate.scope, service, broker, self.estate.times[name]),
+            services_in_use=self.services - {service},
+        )
 
 
 def _after(trouble: Status, remedy: Remedy) -> Remedy:

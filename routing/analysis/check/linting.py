@@ -59,5 +59,6 @@ def _names(group: Group) -> set[str | None]:
 
 
 def count_severities(found: Iterable[Found]) -> Counter[str]:
-    """How many findings of each severity."""
-    return Counter(str(severity_of(one)) for one in found)
+    """How many findings of each severity, the worst first."""
+    counts = Counter(str(severity_of(one)) for one in found)
+    return Counter({str(severity): counts[str(severity)] for severity in Severity if counts[str(severity)]})

@@ -6,10 +6,11 @@ A statement is None as soon as a part of it is: who puts one together asks once,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import count
 
 from routing.analysis.explain.wording import quote_name
+from routing.rules.text import collated
 
 SYSNAME, LONGEST_TEXT = 128, 256
 """The most UTF-16 units of an object's name and of a broker instance; of a service name and an address."""
@@ -56,7 +57,7 @@ def literal(text: str | None, longest: int = LONGEST_TEXT) -> str | None:
     return f"N'{text.replace(chr(39), chr(39) * 2)}'"
 
 
-def options(
+def with_clause(
     service: str | None = None,
     broker: str | None = None,
     address: str | None = None,
@@ -80,14 +81,14 @@ def options(
     return " WITH " + ", ".join(parts)
 
 
-def create_route(name: str | None, with_options: str | None) -> str | None:
+def create_route(name: str | None, clause: str | None) -> str | None:
     """CREATE ROUTE."""
-    return _together("CREATE ROUTE ", identifier(name), with_options, ";")
+    return _together("CREATE ROUTE ", identifier(name), clause, ";")
 
 
-def alter_route(name: str | None, with_options: str | None) -> str | None:
+def alter_route(name: str | None, clause: str | None) -> str | None:
     """ALTER ROUTE: what is not given stays as it is."""
-    return _together("ALTER ROUTE ", identifier(name), with_options, ";")
+    return _together("ALTER ROUTE ", identifier(name), clause, ";")
 
 
 def drop_route(name: str | None) -> str | None:
@@ -112,26 +113,16 @@ def as_comment(text: str | None) -> str | None:
     return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
 
 
-def new_name(service: str, taken: Iterable[str | None]) -> str:
-    """A name for a new route to a service, which no route has in any case that a collation may fold."""
-    used = {_folded(name) for name in taken if name is not None}
+def new_name(service: str, taken: Collection[str]) -> str:
+    """A name for a new route to a service; ``taken`` are those of routes, as `text.collated` writes them."""
     for number in count(1):
         ending = "" if number == 1 else f" {number}"
         name = f"Route to {service}"[:SYSNAME]
         while units(name + ending) > SYSNAME:
             name = name[:-1]
-        if _folded(name + ending) not in used:
+        if collated(name + ending) not in taken:
             return name + ending
     raise AssertionError("numbers do not end")
-
-
-def is_taken(name: str, taken: Iterable[str | None]) -> bool:
-    """Whether a route has the name, in any case and with any blanks after it."""
-    return _folded(name) in {_folded(other) for other in taken if other is not None}
-
-
-def _folded(name: str) -> str:
-    return name.rstrip(" ").casefold()
 
 
 def _together(*parts: str | None) -> str | None:

@@ -20,21 +20,21 @@ from routing.analysis.lint.finding import Found
 from routing.storage.times import moment_of
 from routing.terms import Outcome
 
-
-_MOST = 100
+MOST = 40
 """So many groups are printed, the others counted."""
 
 
 def as_text(done: Check, *, with_all: bool = False) -> str:
     """All of it, for a terminal; messages that are simply on their way are counted unless ``with_all``."""
-    shown = [group for group in done.groups if with_all or group.needs_somebody]
+    told = [group for group in done.groups if with_all or group.needs_somebody]
+    shown = told[:MOST]
     parts = [
         _section("Read", _read(done)),
         _section("Not known", bounded(map(gap_sentence, done.gaps), len(done.gaps))),
         _summary(done),
-        *(paragraph(number, group) for number, group in enumerate(shown[:_MOST], start=1)),
-        _unshown(shown[_MOST:]),
-        _rest(len(done.fates) - sum(len(group.fates) for group in shown)),
+        *(paragraph(number, group) for number, group in enumerate(shown, start=1)),
+        _others(told[MOST:]),
+        _rest(len(done.fates) - sum(len(group.fates) for group in told)),
         _section("What lint says of this", _findings(done)),
         *_tried(done),
     ]
@@ -84,10 +84,9 @@ def _summary(done: Check) -> str:
     return f"{count(len(done.fates), 'message')} in the transmission queues{as_of}{told}"
 
 
-def _unshown(groups: Sequence[Group]) -> str:
-    """The groups that come after those which somebody would read."""
+def _others(groups: Sequence[Group]) -> str:
     messages = count(sum(len(group.fates) for group in groups), "message")
-    return f"and {count(len(groups), 'more group')}, of {messages} (--format json has all)" if groups else ""
+    return f"and {count(len(groups), 'more group')} with {messages} (--format json has all)" if groups else ""
 
 
 def _rest(number: int) -> str:

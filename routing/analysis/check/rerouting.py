@@ -9,6 +9,7 @@ from routing.analysis.check.near import ROUTE, NearMiss
 from routing.analysis.check.pasting import named
 from routing.analysis.check.stuck import Remedy, Stuck, ready, to_fill_in
 from routing.analysis.differing import EXPIRED, OTHER_BROKER, SPELLINGS
+from routing.rules import text
 from routing.rules.deciding import Leg
 from routing.rules.estate import Kind, Route
 from routing.rules.matching import comes_before
@@ -33,7 +34,7 @@ def correct_spelling(stuck: Stuck) -> Remedy | None:
                 f" for {named(stuck.service)}. Names are compared exactly, and no known database holds a service"
                 " of the route's spelling: if the messages are right, give the route theirs."
             )
-            altered = pasting.alter_route(near.name, pasting.options(service=stuck.service))
+            altered = pasting.alter_route(near.name, pasting.with_clause(service=stuck.service))
             return ready(words, near.database, altered)
     return None
 
@@ -46,7 +47,7 @@ def renew_route(stuck: Stuck) -> Remedy | None:
                 f"Route {named(near.name)} of {named(near.database)} has expired, and still stands in sys.routes."
                 " Make it anew without a lifetime."
             )
-            made = pasting.options(route.service, route.broker, route.address, route.mirror_address)
+            made = pasting.with_clause(route.service, route.broker, route.address, route.mirror_address)
             created = pasting.create_route(near.name, made)
             return ready(words, near.database, pasting.drop_route(near.name), created)
     return None
@@ -62,7 +63,7 @@ def correct_route_id(stuck: Stuck) -> Remedy | None:
                 f" which no known database with the service has; one has {named(stuck.broker)}, which the messages"
                 " are bound to."
             )
-            altered = pasting.alter_route(near.name, pasting.options(broker=stuck.broker))
+            altered = pasting.alter_route(near.name, pasting.with_clause(broker=stuck.broker))
             return ready(words, near.database, altered)
     return None
 
@@ -80,7 +81,7 @@ def renew_route_id(stuck: Stuck) -> Remedy | None:
         f" is in {named(holders[0].name)}, whose id is {named(now)} now. This helps dialogs that begin after it"
     )
     words += "." if leg.pick else "; open ones are bound to the old id: END CONVERSATION, and begin them anew."
-    lines = [pasting.alter_route(route.name, pasting.options(broker=now)) for route in old]
+    lines = [pasting.alter_route(route.name, pasting.with_clause(broker=now)) for route in old]
     return ready(words, leg.scope, *lines)
 
 
@@ -95,14 +96,16 @@ def deliver_here(stuck: Stuck) -> Remedy | None:
         f"The service is in {named(destination)} of this instance: a route of {named(leg.scope)} must say LOCAL."
     )
     if stuck.verdict.reason is Reason.ROUTING_LOOP and route is not None and route.kind is Kind.NETWORK:
-        altered = pasting.alter_route(route.name, pasting.options(address=LOCAL_ADDRESS))
+        altered = pasting.alter_route(route.name, pasting.with_clause(address=LOCAL_ADDRESS))
         return ready(words, leg.scope, altered)
-    taken = stuck.route_names(leg.scope)
-    if leg.step is MatchingStep.NO_MATCH and not pasting.is_taken(AUTO_CREATED, taken):
+    taken = stuck.here.route_names.get(leg.scope, frozenset())
+    if leg.step is MatchingStep.NO_MATCH and text.collated(AUTO_CREATED) not in taken:
         words += " This is the one that SQL Server makes with a database, and that somebody dropped."
-        return ready(words, leg.scope, pasting.create_route(AUTO_CREATED, pasting.options(address=LOCAL_ADDRESS)))
+        return ready(
+            words, leg.scope, pasting.create_route(AUTO_CREATED, pasting.with_clause(address=LOCAL_ADDRESS))
+        )
     broker = None if route is None else route.broker
-    made = pasting.options(stuck.service, broker, LOCAL_ADDRESS)
+    made = pasting.with_clause(stuck.service, broker, LOCAL_ADDRESS)
     return ready(words, leg.scope, pasting.create_route(pasting.new_name(stuck.service, taken), made))
 
 
@@ -149,8 +152,8 @@ def lead_to(stuck: Stuck, address: str | None, words: str) -> Remedy:
     ):
         line = pasting.alter_route(route.name, _options(address=written, is_placeholder=address is None))
     else:
-        broker = leg.known_broker if is_shared or leg.step is MatchingStep.BROKER_INSTANCE else None
-        name = pasting.new_name(stuck.service, stuck.route_names(leg.scope))
+        broker = leg.known_broker if is_shared else None
+        name = pasting.new_name(stuck.service, stuck.here.route_names.get(leg.scope, frozenset()))
         line = pasting.create_route(name, _options(stuck.service, broker, written, is_placeholder=address is None))
     return ready(words, leg.scope, line) if address is not None else to_fill_in(words, leg.scope, line)
 
@@ -159,7 +162,7 @@ def _options(
     service: str | None = None, broker: str | None = None, address: str = "", *, is_placeholder: bool
 ) -> str | None:
     """Options of a route; a place that is to be filled in stands as it is."""
-    made = pasting.options(service, broker, None if is_placeholder else address)
+    made = pasting.with_clause(service, broker, None if is_placeholder else address)
     if made is None or not is_placeholder:
         return made
     filled = f"ADDRESS = N'{address}'"

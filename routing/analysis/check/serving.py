@@ -15,7 +15,7 @@ from routing.rules.locating import has_id
 from routing.terms import MSDB
 
 MASTER = "master"
-_NOT_KNOWN = "whether forwarding is on is not known, and taken as off"
+_NOT_KNOWN = "Whether forwarding is on is not known, and it is taken as off."
 
 
 def enable_scope(stuck: Stuck) -> Remedy:
@@ -46,7 +46,7 @@ def _enable(stuck: Stuck, database: str, words: str) -> Remedy:
             " other, and only the one that dialogs are meant for may have it."
         )
         return Remedy(words)
-    words += " The statement waits for nobody: it fails while others are in the database; have these leave it"
+    words += " The broker is enabled while nobody else is in the database: have others leave it"
     words += ", and stop SQL Server Agent for the while." if database == MSDB else "."
     return ready(words, MASTER, pasting.enable_broker(database))
 
@@ -94,10 +94,10 @@ def create_service(stuck: Stuck) -> Remedy | None:
 
 def enable_forwarding(stuck: Stuck) -> Remedy:
     """A route of msdb leads on, and forwarding is off at the endpoint, whose name no view that is read tells."""
-    forwarding = "forwarding is off" if stuck.here.is_forwarding_known else _NOT_KNOWN
+    forwarding = "Forwarding is off." if stuck.here.is_forwarding_known else _NOT_KNOWN
     words = (
         f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance, and"
-        f" from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on, while {forwarding}."
+        f" from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on. {forwarding}"
         " Enable it on the Service Broker endpoint, whose name must be found out first, or correct the routes."
     )
     return to_fill_in(

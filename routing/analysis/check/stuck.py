@@ -91,18 +91,13 @@ class Stuck:
 
     def is_needed(self, service: str | None) -> bool:
         """Whether a service of this very name is in use, or any known instance holds it."""
-        return service in self.services_in_use or any(
-            instance.holders_of(service) for instance in self.instances.values()
-        )
+        is_held = any(instance.holders_of(service) for instance in self.instances.values())
+        return is_held or service in self.services_in_use
 
     def is_current(self, broker: str | None) -> bool:
         """Whether a known database that holds the service has this id today."""
         holders = (each for instance in self.instances.values() for each in instance.holders_of(self.service))
         return broker is not None and any(holder.broker == broker for holder in holders)
-
-    def route_names(self, database: str) -> list[str | None]:
-        """The names of all routes of a database of the sender's instance, those out of force among them."""
-        return [route.name for routes in self.here.routes.get(database, {}).values() for route in routes]
 
     def missed_route(self, near: NearMiss) -> Route | None:
         """The route that a near miss tells of, the last of its versions."""
