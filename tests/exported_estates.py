@@ -76,7 +76,15 @@ class Exported:
 def random_parts(rng: random.Random, estate: int, at: datetime) -> Parts:
     """Every view of one instance, by database; times aware in UTC."""
     machine = f"HUB{estate}"
-    services = ["S1", "S2", "s2", "S3", "tcp://far.example:4022/x", f"tcp://{machine}:4022/y", CONFIGURATION_SERVICE]
+    services = [
+        "S1",
+        "S2",
+        "s2",
+        "S3",
+        "tcp://far.example:4022/x",
+        f"tcp://{machine}:4022/y",
+        CONFIGURATION_SERVICE,
+    ]
     databases = rng.sample(["Alpha", "Beta", "Gamma", "Delta"], rng.randint(2, 3))
     parts: Parts = {("databases", None): _databases(rng, databases), ("service_broker_endpoints", None): []}
     if rng.random() < 0.9:
@@ -119,7 +127,12 @@ def _databases(rng: random.Random, names: list[str]) -> list[Row]:
 
 def _routes(rng: random.Random, machine: str, services: list[str], at: datetime, *, is_msdb: bool) -> list[Row]:
     addresses = ["LOCAL", "local/", "TRANSPORT", "tcp://far:4022", "TCP://far.example:5022/"]
-    own = [f"tcp://{machine}:4022", f"TCP://{machine}:4022/", "tcp://localhost:4022", f"tcp://{machine}.example:4022"]
+    own = [
+        f"tcp://{machine}:4022",
+        f"TCP://{machine}:4022/",
+        "tcp://localhost:4022",
+        f"tcp://{machine}.example:4022",
+    ]
     routes = []
     for name in rng.sample(["AutoCreatedLocal", "A", "B", "C]'", "D", "E"], rng.choice((0, 1, 2, 3, 4, 6))):
         address = rng.choice(addresses if rng.random() < 0.65 else own)
@@ -241,9 +254,7 @@ def _write_csv(file: Path, columns: tuple[str, ...], rows: list[Row]) -> None:
         writer = csv.writer(out)
         writer.writerow(names)
         # As sqlcmd writes NULL.
-        writer.writerows(
-            ["NULL" if row.get(name) is None else _text(row[name]) for name in names] for row in rows
-        )
+        writer.writerows(["NULL" if row.get(name) is None else _text(row[name]) for name in names] for row in rows)
 
 
 def _write_json(file: Path, columns: tuple[str, ...], rows: list[Row]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from routing import Config
     from routing.analysis.check.checking import Check
 
-ESTATES, SCRIPTED = 24, 4
+ESTATES, SCRIPTED = 16, 3
 SEED = 20260302
 COLUMNS = (
     *("outcome", "reason", "matching_step", "route_name", "address", "mirror_address"),
@@ -52,10 +52,13 @@ def import_all(folder: Path, config: Config, instances: list[Exported]) -> None:
             import_scripts(no_spark(), config, scripts, instance=each.name, now=NOW)
 
 
-def resolve_at(spark: SparkSession, config: Config, names: list[str], at: datetime) -> tuple[dict[Told, End], set[Told]]:
+def resolve_at(
+    spark: SparkSession, config: Config, names: list[str], at: datetime
+) -> tuple[dict[Told, End], set[Told]]:
     """What resolve says of the messages of some instances at one time."""
-    import routing
     from pyspark.sql import functions as F
+
+    import routing
 
     keys = ("routes", "databases", "services", "instances", "messages", "dialogs")
     tables = {key: spark.read.format("delta").load(config.tables[key].text) for key in keys}
@@ -123,7 +126,9 @@ def test_what_resolve_sets_aside_is_not_known(both: Both) -> None:
     told = len(both.resolved) + len(both.rejected) + len(without_id)
     assert told == len(both.done.fates)
     # Every message that import knows has one fate.
-    keys = [(fate.row["instance_name"], fate.row["message_id"]) for fate in both.done.fates if "message_id" in fate.row]
+    keys = [
+        (fate.row["instance_name"], fate.row["message_id"]) for fate in both.done.fates if "message_id" in fate.row
+    ]
     assert Counter(keys) == Counter([*both.resolved, *both.rejected])
 
 
@@ -147,7 +152,7 @@ def test_a_message_without_a_verdict_may_well_have_another(both: Both) -> None:
     }
     wrong: Counter[str] = Counter()
     for fate in both.done.fates:
-        key = (fate.row["instance_name"], fate.row.get("message_id"))
+        key = (fate.row["instance_name"], fate.row.get("message_id", ""))
         if fate.verdict is None and key in both.resolved:
             right = ends[both.instances[key[0]].estate, key[1]]
             if both.resolved[key] != right:

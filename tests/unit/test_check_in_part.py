@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,7 +49,9 @@ def key_of(fate: Fate, instance: Exported) -> Told:
     return instance.estate, fate.handle, fate.row["message_sequence_number"]
 
 
-def by_variant(done: Check, instances: dict[str, Exported]) -> tuple[dict[Told, Fate], list[tuple[Exported, Fate]]]:
+def by_variant(
+    done: Check, instances: dict[str, Exported]
+) -> tuple[dict[Told, Fate], list[tuple[Exported, Fate]]]:
     """The fates of the whole estates, and those of estates in part."""
     whole, in_part = {}, []
     for fate in done.fates:
@@ -101,7 +102,15 @@ def test_what_would_be_needed_was_left_out(done: Check, instances: dict[str, Exp
             is_of_estate = gap.what.name in OF_THE_ESTATE
             assert gap.instance == instance.name
             assert is_of_estate or was_left_out(instance, view, gap.database), (instance, gap)
-    expected = {"ROUTES", "ALL_ROUTES", "SERVICES", "ENDPOINTS_OF_DIALOGS", "DATABASES", "ADDRESSES", *OF_THE_ESTATE}
+    expected = {
+        "ROUTES",
+        "ALL_ROUTES",
+        "SERVICES",
+        "ENDPOINTS_OF_DIALOGS",
+        "DATABASES",
+        "ADDRESSES",
+        *OF_THE_ESTATE,
+    }
     assert set(seen) >= expected
 
 

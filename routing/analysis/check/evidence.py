@@ -123,7 +123,9 @@ def _of_exports(export: Export, covered: Covered) -> Evidence:
         without_endpoint=tuple(covered.without_endpoint),
         units=covered.units,
         scripted={},
-        endpoints={row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)},
+        endpoints={
+            row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)
+        },
         rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
         rows_read=export.rows_read,
         rows_rejected=covered.rejected_of,

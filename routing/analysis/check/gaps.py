@@ -133,7 +133,9 @@ class Knowledge:
         row = self._rows[name]
         forwarding, addresses = row["is_message_forwarding_enabled"] is not None, bool(row["addresses"])
         # An instance without an endpoint has no address; of an endpoint the view itself tells none.
-        has_none = self._was_exported("service_broker_endpoints", name, None) and name not in self.evidence.endpoints
+        has_none = (
+            self._was_exported("service_broker_endpoints", name, None) and name not in self.evidence.endpoints
+        )
         addresses = addresses or has_none
         if forwarding:
             return None if addresses else What.ADDRESSES
@@ -160,7 +162,9 @@ class Knowledge:
         legs = [decision.first]
         if decision.again is not None and verdict.opens_in != decision.first.scope:
             legs.append(decision.again)
-        found = {gap for leg in legs for gap in self._of_leg(instance, leg, has_asked=verdict.opens_in is not None)}
+        found = {
+            gap for leg in legs for gap in self._of_leg(instance, leg, has_asked=verdict.opens_in is not None)
+        }
         if verdict.outcome is Outcome.SENT and self._may_be_own(instance, verdict):
             found.add(Gap(instance, None, What.ADDRESSES))
         return sorted(found, key=lambda gap: gap.place)
