@@ -191,6 +191,14 @@ class OutputError(ContractError):
         return cls(f"output.runs: there is no Delta table at {quote(location)}", "sbroute resolve makes it")
 
     @classmethod
+    def left_nothing(cls, key: str, location: str, run_id: str) -> OutputError:
+        """What the last run that counts wrote is not there: removed, put back, or another location."""
+        return cls(
+            f"output.{key}: what run {quote(run_id)} wrote is not at {quote(location)}",
+            "correct the location, or run sbroute resolve once with --set resolve.mode=full",
+        )
+
+    @classmethod
     def not_a_table(cls, key: str, location: str) -> OutputError:
         """Files stand there that are no Delta table."""
         return cls(
