@@ -118,6 +118,7 @@ class Database:
 class Instance:
     """One SQL Server instance.
 
+    ``is_forwarding``: False too where it is not known, as ``is_forwarding_known`` tells; no rule asks for that.
     ``routes``: by database, then by the service that they name (None for any), in the order of their names.
     ``holders``: by service, the databases that hold it, in the order of their names.
     """
@@ -128,6 +129,7 @@ class Instance:
     databases: Mapping[str, Database] = field(default_factory=dict)
     routes: Mapping[str, Mapping[str | None, tuple[Route, ...]]] = field(default_factory=dict)
     holders: Mapping[str, tuple[Database, ...]] = field(default_factory=dict)
+    is_forwarding_known: bool = True
 
     @cached_property
     def brokers(self) -> frozenset[str]:
@@ -194,7 +196,13 @@ def list_instances(instances: Iterable[InstanceRow], databases: Iterable[Databas
     for instance, name, guid, is_enabled in databases:
         listed.setdefault(instance, {})[name] = Database.of_row(name, guid, is_enabled)
     return {
-        name: Instance(name, bool(is_forwarding), own_addresses(addresses), listed.get(name, {}))
+        name: Instance(
+            name,
+            bool(is_forwarding),
+            own_addresses(addresses),
+            listed.get(name, {}),
+            is_forwarding_known=is_forwarding is not None,
+        )
         for name, is_forwarding, addresses in instances
     }
 

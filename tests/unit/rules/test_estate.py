@@ -113,8 +113,16 @@ def test_what_is_not_listed_is_left_out() -> None:
         [("hub", None, None)], [("gone", "Orders", B, None)], [("hub", "Orders", "S")], [("gone", "d", route())]
     )
     assert list(found) == ["hub"]
-    assert found["hub"] == estate.Instance("hub")
-    assert not found["hub"].is_forwarding
+    assert found["hub"] == estate.Instance("hub", is_forwarding_known=False)
+
+
+@given(
+    ("forwards", "is_forwarding", "is_known"),
+    [(True, True, True), (False, False, True), (None, False, False)],
+)
+def test_forwarding_that_is_not_known_is_off(forwards: bool | None, is_forwarding: bool, is_known: bool) -> None:
+    (found,) = estate.list_instances([("hub", forwards, None)], []).values()
+    assert (found.is_forwarding, found.is_forwarding_known) == (is_forwarding, is_known)
 
 
 @given(

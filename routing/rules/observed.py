@@ -1,0 +1,228 @@
+"""What SQL Server itself said of a message, beside the reason that the rule book gives it (section 7).
+
+Numbers are those of sys.messages. `TOPICS` says what each is about, `TABLE` what it says of each reason; a number
+stands in one topic, and the first line of the table that has the pair counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing.terms import Reason, Word
+
+
+class Agreement(Word):
+    """What SQL Server's number says of the rule book's reason."""
+
+    AGREES = "AGREES"
+    COMPATIBLE = "COMPATIBLE"
+    CONTRADICTS = "CONTRADICTS"
+    SAYS_NOTHING = "SAYS_NOTHING"
+
+
+class Topic(Word):
+    """What a number is about."""
+
+    ROUTING = "ROUTING"
+    TRANSPORT = "TRANSPORT"
+    SECURITY = "SECURITY"
+    TARGET = "TARGET"
+    IDENTITY = "IDENTITY"
+    CONVERSATION = "CONVERSATION"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A reason beside a number; ``why`` is one sentence, None where the agreement says it all."""
+
+    agreement: Agreement
+    why: str | None
+
+
+# CREATE ROUTE is refused with these; no message carries them.
+REFUSALS = (9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747)
+_NO_ROUTE = (9750, 9793)
+_BY_REQUEST = (9761, 9770)
+_UNDER_CHANGE = (9787, 9794, 9797)
+_NO_MSDB = (9788, 9790)
+_NO_MANAGER = (9771, 9780, 9781)
+_BROKER_OFF = (28012, 28013)
+_CANNOT_TAKE = (28014, 28015, 28016, 28017, 28018, 28021)
+_AT_ITS_QUEUE = (9617, 9704, 9749, 28004, 28005, 28010, 28011)
+_HANDSHAKE = (
+    *(9649, 9751, 9752, 9762, 9763, 9764, 9765, 9766, 28022, 28023, 28026, 28027, 28028, 28029, 28030, 28031),
+    *(28034, 28035, 28036, 28037, 28038, 28039, 28045, 28047, 28048, 28059, 28070, 28079, 28080, 28081, 28082),
+)
+_DIALOG_SECURITY = (
+    *(9652, 9727, 9728, 9730, 9731, 9733, 9734, 9735, 9737, 9767, 9768),
+    *(28024, 28025, 28050, 28051, 28054, 28056),
+)
+_MOVED = (9719, 9720)
+_DOUBLED = (9723, 9772, 9773, 9776, 9777)
+
+TOPICS: dict[Topic, tuple[int, ...]] = {
+    Topic.ROUTING: (
+        *(*_NO_ROUTE, *_BY_REQUEST, 9789, 9791, 9792, 9795, 9796, 9798, 28075),
+        *(*_UNDER_CHANGE, *_NO_MSDB, *_NO_MANAGER, *REFUSALS),
+    ),
+    Topic.TRANSPORT: (
+        *(9666, 9748, 9753, 9754, 9755, 9756, 9757, 9758, 9759, 9783, 9785),
+        *(28032, 28033, 28071, 28098),
+    ),
+    Topic.SECURITY: (*_HANDSHAKE, *_DIALOG_SECURITY),
+    Topic.TARGET: (*_BROKER_OFF, *_CANNOT_TAKE, *_AT_ITS_QUEUE),
+    Topic.IDENTITY: (*_MOVED, *_DOUBLED),
+    Topic.CONVERSATION: (9779, 9784),
+}
+_TOPIC = {number: topic for topic, numbers in TOPICS.items() for number in numbers}
+
+SENDING = (Reason.NETWORK_ADDRESS, Reason.MIRROR_ADDRESS, Reason.TRANSPORT_ADDRESS)
+_ARRIVED = (Reason.FORWARDING_DISABLED, Reason.HOP_LIMIT, Reason.ROUTING_LOOP)
+_EVERY = tuple(Reason)
+_SCOPE_OFF = (Reason.SCOPE_BROKER_DISABLED,)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table: numbers, or a whole topic, with reasons; ``in_msdb`` None where it is all the same."""
+
+    numbers: tuple[int, ...] | Topic
+    reasons: tuple[Reason, ...]
+    agreement: Agreement
+    why: str | None = None
+    in_msdb: bool | None = None
+
+    def has(self, reason: Reason, number: int, in_msdb: bool) -> bool:
+        """Whether the pair is one of this line's."""
+        of_number = _TOPIC[number] == self.numbers if isinstance(self.numbers, Topic) else number in self.numbers
+        return of_number and reason in self.reasons and self.in_msdb in (None, in_msdb)
+
+
+_AGREES, _COMPATIBLE = Agreement.AGREES, Agreement.COMPATIBLE
+_CONTRADICTS, _SAYS_NOTHING = Agreement.CONTRADICTS, Agreement.SAYS_NOTHING
+
+TABLE = (
+    Line(REFUSALS, _EVERY, _SAYS_NOTHING, "A statement is refused with it, and no message carries it."),
+    Line(Topic.CONVERSATION, _EVERY, _SAYS_NOTHING, "The other side ended the conversation, wherever it is."),
+    # The numbers of the reasons themselves.
+    Line(_NO_ROUTE, (Reason.NO_ROUTE,), _AGREES),
+    Line((9770,), (Reason.ROUTE_REQUESTED,), _AGREES),
+    Line((9796,), (Reason.SERVICE_NOT_FOUND,), _AGREES),
+    Line((9795,), (Reason.BROKER_INSTANCE_NOT_FOUND,), _AGREES),
+    Line((9792,), (Reason.FORWARDING_DISABLED,), _AGREES, "SQL Server's event calls the message delayed."),
+    Line((9791,), _SCOPE_OFF, _AGREES, "The broker of the sending database is off.", in_msdb=False),
+    Line((9791,), _SCOPE_OFF, _COMPATIBLE, "The broker of msdb is off, and msdb may be the sender.", in_msdb=True),
+    Line((9789,), _SCOPE_OFF, _AGREES, "The broker of msdb is off.", in_msdb=True),
+    Line(_BROKER_OFF, (Reason.BROKER_DISABLED,), _AGREES),
+    # What passes, or kept SQL Server from deciding at all.
+    Line(_UNDER_CHANGE, _EVERY, _COMPATIBLE, "SQL Server's routing was being changed and decides again."),
+    Line(_NO_MSDB, _EVERY, _COMPATIBLE, "SQL Server could not read the routes of msdb then."),
+    Line(_NO_MANAGER, _EVERY, _COMPATIBLE, "SQL Server's broker manager was not running then."),
+    Line((28075,), _EVERY, _COMPATIBLE, "The sending database was in single-user mode and sent nothing."),
+    Line((9798,), _EVERY, _COMPATIBLE, "SQL Server does not say which of its reasons it was."),
+    Line(
+        tuple(_TOPIC), (Reason.DIALOG_EXPIRED,), _COMPATIBLE, "It tells of an attempt before the dialog expired."
+    ),
+    # Near to each other.
+    Line(
+        (9761,),
+        (Reason.ROUTE_REQUESTED,),
+        _COMPATIBLE,
+        "A request was made, and its conversation failed.",
+    ),
+    Line(
+        _BY_REQUEST,
+        (Reason.NO_ROUTE,),
+        _COMPATIBLE,
+        "A request for the service is on its way; while it is, the search goes on and finds nothing.",
+    ),
+    Line(
+        _BY_REQUEST,
+        SENDING,
+        _COMPATIBLE,
+        "The configuration service is asked for remote service bindings too, not for routes alone.",
+    ),
+    Line(
+        _NO_ROUTE,
+        (Reason.TRANSPORT_ADDRESS_INVALID,),
+        _COMPATIBLE,
+        "A route to TRANSPORT leads nowhere when the service name has no address.",
+    ),
+    Line(
+        (9785,),
+        (Reason.TRANSPORT_ADDRESS_INVALID,),
+        _COMPATIBLE,
+        "The service name was taken for the address that it does not have.",
+    ),
+    Line(
+        (9796,),
+        (Reason.BROKER_INSTANCE_NOT_FOUND,),
+        _COMPATIBLE,
+        "Both say that a LOCAL route leads nowhere here; the service may be missing as well as the broker id.",
+    ),
+    Line(
+        _CANNOT_TAKE, (Reason.BROKER_DISABLED,), _COMPATIBLE, "The target's broker cannot take it, for any cause."
+    ),
+    Line(
+        Topic.IDENTITY,
+        (Reason.BROKER_INSTANCE_NOT_FOUND,),
+        _COMPATIBLE,
+        "The message may be bound to an id from before a database was attached or restored.",
+    ),
+    Line(
+        _DOUBLED,
+        (Reason.BROKER_DISABLED, *_SCOPE_OFF),
+        _COMPATIBLE,
+        "SQL Server keeps a broker off whose id is doubled or does not fit.",
+    ),
+    # By what the number is about.
+    Line(Topic.ROUTING, _EVERY, _CONTRADICTS, "SQL Server itself routed it otherwise."),
+    Line(
+        (28071,),
+        (*SENDING, *_ARRIVED),
+        _COMPATIBLE,
+        "It was to be forwarded; the number does not say why it was not.",
+    ),
+    Line(Topic.TRANSPORT, SENDING, _COMPATIBLE, "Routed as predicted; the transport failed."),
+    Line(Topic.TRANSPORT, _ARRIVED, _COMPATIBLE, "It had to come by the network first, and that failed."),
+    Line(
+        Topic.TRANSPORT,
+        _EVERY,
+        _COMPATIBLE,
+        "It had to come back by the network to be routed in msdb, and that failed.",
+        in_msdb=True,
+    ),
+    Line(Topic.TRANSPORT, _EVERY, _CONTRADICTS, "SQL Server tried to send it over the network."),
+    Line(
+        Topic.TARGET,
+        (Reason.LOCAL_SERVICE, *SENDING),
+        _COMPATIBLE,
+        "Routed as predicted; the target could not take it.",
+    ),
+    Line(Topic.TARGET, _EVERY, _CONTRADICTS, "SQL Server found a target for it."),
+    Line(
+        _HANDSHAKE, SENDING, _COMPATIBLE, "Routed as predicted; the two instances could not agree on a connection."
+    ),
+    Line(_DIALOG_SECURITY, SENDING, _COMPATIBLE, "Routed as predicted; the security of its dialog holds it back."),
+    Line(Topic.SECURITY, _EVERY, _SAYS_NOTHING, "It tells of keys, certificates and logins, not of routes."),
+    Line(Topic.IDENTITY, _EVERY, _SAYS_NOTHING, "It tells of a broker's id, not of routes."),
+)
+"""Earlier lines win; every known number has a line for every reason."""
+
+NOT_SAID = Compared(_SAYS_NOTHING, "Not tried yet, or sent and not acknowledged.")
+NOT_KNOWN = Compared(_SAYS_NOTHING, "A number that this project does not know.")
+
+
+def topic_of(number: int | None) -> Topic | None:
+    """What a number is about; None for no number, and for one that is not known."""
+    return None if number is None else _TOPIC.get(number)
+
+
+def compare(reason: Reason, number: int | None, *, in_msdb: bool = False) -> Compared:
+    """What SQL Server's number says of a reason; ``in_msdb`` where the routes of msdb were searched."""
+    if number is None:
+        return NOT_SAID
+    if number not in _TOPIC:
+        return NOT_KNOWN
+    line = next(line for line in TABLE if line.has(reason, number, in_msdb))
+    return Compared(line.agreement, line.why)
