@@ -135,6 +135,11 @@ class InputError(ContractError):
         )
 
     @classmethod
+    def nothing_recorded(cls, location: str) -> InputError:
+        """No run counts yet, so that the outputs hold nothing that can be read."""
+        return cls(f"no run is recorded in {location}", "run sbroute resolve first")
+
+    @classmethod
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
         """Columns are missing or have a type that is not accepted."""
         return cls(f"table {key} has {join_bounded(faults, 'column fault')}")

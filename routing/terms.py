@@ -90,6 +90,8 @@ class Rejection(Word):
 LOCAL_ADDRESS = "LOCAL"
 TRANSPORT_ADDRESS = "TRANSPORT"
 MSDB = "msdb"
+TRANSMISSION_QUEUE = "TRANSMISSION_QUEUE"
+"""The source of what a transmission queue says of a message (column ``source`` of ``observed_routing``)."""
 BROKER_CONFIGURATION_SERVICE = "SQL/ServiceBroker/BrokerConfiguration"
 ZERO_GUID = "00000000-0000-0000-0000-000000000000"
 MISSING_ROUTE_NAMESPACE = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"

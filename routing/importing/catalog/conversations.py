@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from routing.importing.catalog.reading import Row
 from routing.importing.catalog.transmission_status import error_number, outcome
 from routing.importing.covered import Covered
+from routing.terms import TRANSMISSION_QUEUE
 
-SOURCE = "TRANSMISSION_QUEUE"
 _SHOWN = 3
 
 
@@ -82,7 +82,7 @@ def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
     same = ("instance_name", "database_name", "conversation_id", "is_initiator", "message_sequence_number")
     return {
         **{name: message[name] for name in (*same, "message_id", "observed_at")},
-        "source": SOURCE,
+        "source": TRANSMISSION_QUEUE,
         "status_text": status or None,
         "error_number": number,
         "outcome": outcome(number),
