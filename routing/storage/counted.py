@@ -69,12 +69,9 @@ def open_left(opener: Opener, config: Config, last: LastRun, key: str) -> Table:
     Raises OutputError where that version is not there, or is a table of another schema.
     """
     location, recorded = config.output[key], last.output_versions[key]
-    newest = commits.newest_version(location)
-    if newest is not None and newest < recorded:
-        raise OutputError.left_nothing(key, str(location), last.run_id)
-    version = protocol.settle(_Histories(opener, config), key, recorded)
-    found = opener.find(f"output.{key}", location, version)
-    if found is None:
+    found = opener.find(f"output.{key}", location)
+    if found is None or found.version < recorded:
         raise OutputError.left_nothing(key, str(location), last.run_id)
     check_shape(found.rows, key, str(location), schemas.OUTPUTS[key])
-    return found.rows
+    version = protocol.settle(_Histories(opener, config), key, recorded)
+    return found.rows if version == found.version else opener.open_at(f"output.{key}", location, version)

@@ -38,7 +38,7 @@ def as_json(done: Messages, now: datetime) -> str:
 
 
 def as_text(done: Messages, asked: Asked) -> Iterator[RenderableType]:
-    """The parts of what is printed: messages, their groups, what SQL Server said of them, and how many there are."""
+    """What is printed: messages, their groups, what SQL Server said of them, and how many there are in all."""
     if not done.total:
         yield _nothing(done, asked)
         return
@@ -113,7 +113,10 @@ def _total(done: Messages, asked: Asked) -> str:
     missing = 0 if done.held is None or asked.only else done.held - done.total
     if missing <= 0:
         return what
-    return f"{what}\nthe newest exports hold {missing:,} more, which no run has decided yet: sbroute resolve"
+    return (
+        f"{what}\nthe newest exports hold {missing:,} more that the outputs do not: imported since the last run,"
+        " or rejected by it"
+    )
 
 
 def _nothing(done: Messages, asked: Asked) -> str:
@@ -125,7 +128,7 @@ def _nothing(done: Messages, asked: Asked) -> str:
     if done.held is not None:
         return (
             f"of the {done.held:,} messages that the newest exports hold, none that is asked for is in the"
-            " outputs; what was imported since the last run is decided by the next one"
+            " outputs: they were imported since the last run, or rejected by it, or are others"
         )
     return "no message of the outputs is one that is asked for" if asked.only else "the outputs hold no message"
 
