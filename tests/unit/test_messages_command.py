@@ -7,14 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from routing import cli
 from routing.analysis.messages.printing import age
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES, RUNS
 from tests.frames import arrow_of
-from tests.golden_texts import assert_golden
+from tests.golden_texts import GOLDEN, assert_golden
 from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, resolved
 from tests.stored import config_text, store_local
 from tests.unit.test_runs_command import recorded
@@ -68,6 +67,13 @@ def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden("messages_table.txt", "\n\n".join(told))
 
 
+def test_the_page_shows_what_is_printed() -> None:
+    golden = (GOLDEN / "messages_table.txt").read_text(encoding="utf-8")
+    shown = golden.rpartition("\n\nMessages\n")[2]
+    page = Path(__file__).parents[2] / "docs" / "operation.md"
+    assert f"```text\nMessages\n{shown}```" in page.read_text(encoding="utf-8")
+
+
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = phrase(capsys, job, "--format", "json", "--reason", "NO_ROUTE", "--waiting", "--limit", "1")
     assert json.loads(found) == {
@@ -118,8 +124,8 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("--service //nowhere", "no message of the outputs is one that is asked for"),
         (
             "--waiting --instance SPOKE",
-            "of the 5 messages that the newest exports hold, none that is asked for is in the outputs: they were"
-            " imported since the last run, or rejected by it, or are others",
+            "none of the 5 messages that the newest exports hold is one that is asked for; what was imported since"
+            " the last run is not in the outputs yet",
         ),
     ],
 )
@@ -231,7 +237,3 @@ def test_hostile_names_are_harmless(tmp_path: Path, capsys: pytest.CaptureFixtur
 )
 def test_ages(seconds: int, told: str) -> None:
     assert age(seconds) == told
-
-
-def test_the_fixture_reads_what_it_writes(job: Path) -> None:
-    assert set(yaml.safe_load(job.read_text(encoding="utf-8"))["tables"]) == {*KEYS, "observed_routing", "imports"}

@@ -127,8 +127,8 @@ def _nothing(done: Messages, asked: Asked) -> str:
         return "no message waits: the newest exports of the transmission queues are empty"
     if done.held is not None:
         return (
-            f"of the {done.held:,} messages that the newest exports hold, none that is asked for is in the"
-            " outputs: they were imported since the last run, or rejected by it, or are others"
+            f"none of the {done.held:,} messages that the newest exports hold is one that is asked for;"
+            " what was imported since the last run is not in the outputs yet"
         )
     return "no message of the outputs is one that is asked for" if asked.only else "the outputs hold no message"
 
