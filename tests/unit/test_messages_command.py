@@ -124,8 +124,10 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("--service //nowhere", "no message of the outputs is one that is asked for"),
         (
             "--waiting --instance SPOKE",
-            "none of the 5 messages that the newest exports hold is one that is asked for; what was imported since"
-            " the last run is not in the outputs yet",
+            (
+                "none of the 5 messages that the newest exports hold is one that is asked for; what was imported"
+                " since the last run is not in the outputs yet"
+            ),
         ),
     ],
 )
@@ -169,8 +171,8 @@ def test_what_a_run_left_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[s
     made(tmp_path)
     shutil.rmtree(tmp_path / "out" / "resolved_routes")
     gone = (
-        "sbroute: output.resolved_routes: what run 'run-1' wrote is not at 'FOLDER/out/resolved_routes' (correct the"
-        " location, or run sbroute resolve once with --set resolve.mode=full)"
+        "sbroute: output.resolved_routes: what run 'run-1' wrote is not at 'FOLDER/out/resolved_routes' (correct"
+        " the location, or run sbroute resolve once with --set resolve.mode=full)"
     )
     assert phrase(capsys, tmp_path / "job.yaml", status=2) == gone
 

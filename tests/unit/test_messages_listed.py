@@ -20,7 +20,17 @@ from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import LISTED_MESSAGES, OBSERVED_ROUTING, RESOLVED_ROUTES
 from routing.storage.local import Unfit, dataset_of, open_local
 from tests.frames import arrow_of
-from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, Row, exported, list_plainly, random_rows
+from tests.listed_messages import (
+    IMPORTS,
+    MONDAY,
+    OBSERVED,
+    RESOLVED,
+    TUESDAY,
+    Row,
+    exported,
+    list_plainly,
+    random_rows,
+)
 
 pytest.importorskip("deltalake")
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -140,6 +150,8 @@ def test_what_waits_by_the_newest_export() -> None:
     done = listed(waiting)
     # a2, a3, a4, a7 and n1, which no run has decided.
     assert (done.held, done.exported, done.total) == (5, True, 4)
+    twice = [exported("Shop", at) for at in (MONDAY, TUESDAY, MONDAY)]
+    assert ids(listed(waiting, imports=twice)) == ["a4", "a2", "a3", "a7"]
     # A microsecond later there was an export that held nothing.
     later = listed(waiting, imports=[exported("Shop", "2026-01-06T12:00:00.654322Z")])
     assert (later.held, later.exported, later.total) == (0, True, 0)
