@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
-from routing.commands import demo, explain, import_, lint, messages, resolve, runs
+from routing.commands import check, demo, explain, import_, lint, messages, resolve, runs
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -31,6 +31,7 @@ _PIPE_WIDTH = 200
 # In the order in which --help shows them.
 _ROOMS: dict[str, ModuleType] = {
     "demo": demo,
+    "check": check,
     "import": import_,
     "resolve": resolve,
     "runs": runs,

@@ -137,7 +137,7 @@ class InputError(ContractError):
     @classmethod
     def nothing_recorded(cls, location: str) -> InputError:
         """No run counts yet, so that the outputs hold nothing that can be read."""
-        return cls(f"no run is recorded in {location}", "run sbroute resolve first")
+        return cls(f"no run is recorded in {quote(location)}", "run sbroute resolve first")
 
     @classmethod
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:

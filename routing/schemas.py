@@ -125,6 +125,8 @@ MESSAGES = _table(
     ("to_service_name!", _STRING),
     ("to_broker_instance", _STRING),
     ("hops_remaining", _INT),
+    # For people and the way back; the rules do not read it.
+    ("from_service_name", _STRING),
 )
 DIALOGS = _table(
     ("instance_name!", _STRING),
@@ -150,6 +152,7 @@ OBSERVED_ROUTING = _table(
     ("instance_name!", _STRING),
     ("database_name", _STRING),
     ("conversation_id!", _STRING),
+    ("conversation_handle", _STRING),
     ("is_initiator", _BOOLEAN),
     ("message_sequence_number", _BIGINT),
     ("message_id", _STRING),
@@ -246,7 +249,7 @@ RUNS = _table(
 # A line of an explanation. search: 1 the message's own scope, 2 msdb once the message has come back, null for the
 # message as a whole. step: the matching step that the line belongs to. name: of a route, database or tier.
 # reasons: why a route did not match. routes: the names of a tier's routes. at: the moment that decides. count: how
-# many.
+# many. error_number, status_text and why: what SQL Server said of the message, and what that says of the verdict.
 EXPLAINED_STEPS = _table(
     ("position!", _INT),
     ("search", _INT),
@@ -267,6 +270,9 @@ EXPLAINED_STEPS = _table(
     ("outcome", _STRING),
     ("reason", _STRING),
     ("count", _BIGINT),
+    ("error_number", _BIGINT),
+    ("status_text", _STRING),
+    ("why", _STRING),
 )
 
 INPUTS: dict[str, Schema] = {
@@ -290,6 +296,8 @@ KEYS: dict[str, tuple[str, ...]] = {
 """The keys of the inputs, but for messages."""
 KEPT: dict[str, Schema] = {"observed_routing": OBSERVED_ROUTING, "imports": IMPORTS}
 """What ``import`` keeps besides the inputs of ``resolve``."""
+TABLES: dict[str, Schema] = {**INPUTS, **KEPT}
+"""Every table of section ``tables``."""
 OUTPUTS: dict[str, Schema] = {
     "resolved_routes": RESOLVED_ROUTES,
     "new_route_requests": NEW_ROUTE_REQUESTS,

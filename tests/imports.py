@@ -57,10 +57,10 @@ CONVERSATIONS = f"""conversation_handle,conversation_id,is_initiator,far_service
 {dialog(2)},{dialog(2).upper()},1,//stock,Id-2
 {dialog(3)},{dialog(3).upper()},1,//stock,Id-3
 """
-QUEUE = f"""conversation_handle,to_service_name,to_broker_instance,enqueue_time,message_sequence_number,\
-transmission_status
-{dialog(1)},//stock,NULL,2026-01-05 11:00:00.5,0,The target service name could not be found.
-{dialog(1)},//stock,NULL,2026-01-05 11:00:01,1,
+QUEUE = f"""conversation_handle,to_service_name,to_broker_instance,from_service_name,enqueue_time,\
+message_sequence_number,transmission_status
+{dialog(1)},//stock,NULL,//shop,2026-01-05 11:00:00.5,0,The target service name could not be found.
+{dialog(1)},//stock,NULL,//shop,2026-01-05 11:00:01,1,
 """
 SCRIPT = """USE shop
 GO
@@ -100,6 +100,22 @@ KNOWN_DIALOGS = [
 ]
 # Of an instance that is never imported.
 THEIR_ROUTE = {"instance_name": "OTHER", "database_name": "Shop", "name": "theirs", "address": "LOCAL"}
+
+# What release 0.1.0 imported of it.
+THEIR_MESSAGE = {
+    "message_id": "theirs",
+    "conversation_id": dialog(9),
+    "is_initiator": True,
+    "enqueue_time": MONDAY,
+    "instance_name": "OTHER",
+    "database_name": "Shop",
+    "to_service_name": "//stock",
+}
+THEIR_OBSERVATION = {
+    **{name: THEIR_MESSAGE[name] for name in ("instance_name", "database_name", "message_id", "conversation_id")},
+    "observed_at": MONDAY,
+    "source": "TRANSMISSION_QUEUE",
+}
 
 
 def config_in(folder: Path, *overrides: str) -> Config:
@@ -175,6 +191,18 @@ def make_table(location: Location, rows: list[dict[str, Any]], schema: Schema, *
     for name, text in columns.items():
         table = table.append_column(name, pyarrow.array([text] * len(rows)))
     write_deltalake(location.text, table)
+
+
+def make_older_tables(config: Config) -> None:
+    """The tables of messages and observations as release 0.1.0 made them, with a row each."""
+    from routing.schemas import MESSAGES, OBSERVED_ROUTING, Schema
+
+    for key, row, schema, new in (
+        ("messages", THEIR_MESSAGE, MESSAGES, "from_service_name"),
+        ("observed_routing", THEIR_OBSERVATION, OBSERVED_ROUTING, "conversation_handle"),
+    ):
+        older = Schema(tuple(field for field in schema if field.name != new))
+        make_table(locations_of(config)[key], [row], older)
 
 
 def open_tables(folder: Path, *keys: str) -> Stored:

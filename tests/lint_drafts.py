@@ -66,7 +66,7 @@ def _elsewhere(address: str, label: str) -> str:
     return re.sub(rf"(?i)^(tcp://)(?!{loopback})([^/:\[]{{2,}})", rf"\1\2.{label}", address)
 
 
-def pair(*, forwarding: bool = False, local: bool = True) -> Draft:
+def pair(*, forwarding: bool | None = False, local: bool = True) -> Draft:
     """Sales on `one`, Stock on `two`, each with its service; msdb with AutoCreatedLocal if ``local``."""
     draft = Draft()
     for instance, database in (("one", "Sales"), ("two", "Stock")):
@@ -89,7 +89,7 @@ def sales(address: str, service: str | None = None, broker: str | None = None, *
     return build
 
 
-def routes(*routes: tuple[Any, ...], forwarding: bool = False, local: bool = True) -> Callable[[], Draft]:
+def routes(*routes: tuple[Any, ...], forwarding: bool | None = False, local: bool = True) -> Callable[[], Draft]:
     """The pair with routes; each (instance, database, name, address[, service[, broker]])."""
 
     def build() -> Draft:

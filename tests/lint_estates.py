@@ -89,6 +89,8 @@ HAS: tuple[Estate, ...] = (
     # Others route Stock here: that is SBR021.
     Estate("SBR024", routes(TO_STOCK, local=False), [("one", "msdb", "Sales")]),
     Estate("SBR025", routes(("one", "msdb", "R", FAR, "Elsewhere")), [("one", "msdb", "R")]),
+    Estate("SBR040", routes(("one", "msdb", "R", FAR, "Elsewhere"), forwarding=None), [("one", "msdb", "R")]),
+    Estate("SBR015", routes((*TO_STOCK, "id-nobody"), forwarding=None), _R),
     Estate("SBR026", loop(back="tcp://one:4022"), [("one", "msdb", "Lost")]),
     Estate("SBR026", long_loop(closed=True), [("f0", "msdb", "Lost")]),
     # Each forwarder takes the other for the one that knows the way; the services here are no exception.
@@ -183,6 +185,11 @@ HAS_NOT: tuple[Estate, ...] = tuple(
         ("SBR023", lambda: pair(local=False)),
         ("SBR024", pair),
         ("SBR025", routes(("one", "msdb", "R", FAR, "Elsewhere"), forwarding=True)),
+        # Off only as long as it is not known.
+        ("SBR025", routes(("one", "msdb", "R", FAR, "Elsewhere"), forwarding=None)),
+        ("SBR040", routes(("one", "msdb", "R", FAR, "Elsewhere"))),
+        ("SBR040", routes(("one", "msdb", "R", FAR, "Elsewhere"), forwarding=True)),
+        ("SBR040", routes(forwarding=None)),
         ("SBR026", loop(back=FAR)),
         ("SBR026", long_loop(closed=False)),
         ("SBR027", routes(TO_STOCK, ("one", "Sales", "S", "tcp://three:4022", "Stock"))),

@@ -112,8 +112,7 @@ def random_rows(chance: random.Random, messages: int) -> list[Row]:
         where = chance.choice((None, "Shop", "Other"))
         for attempt in range(1, chance.choice((1, 1, 1, 2, 3)) + 1):
             verdict = chance.choice(_VERDICTS)
-            columns = {"instance": instance, "database_name": where}
-            rows.append(resolved(name, service, time, verdict, attempt, **columns))
+            rows.append(resolved(name, service, time, verdict, attempt, instance=instance, database_name=where))
     chance.shuffle(rows)
     return rows
 

@@ -35,6 +35,18 @@ def join_keys(frame: DataFrame, folder: str) -> list[tuple[str, ...]]:
     return [keys for keys, joined in _joins(_physical(frame)) if any(_paths(joined, folder, []))]
 
 
+def columns_read(frame: DataFrame, folder: str) -> set[str]:
+    """The columns that the scans of a table in ``folder`` read for a frame, also for what was kept before."""
+    return set(_columns_read(_physical(frame), folder))
+
+
+def _columns_read(plan: Any, folder: str) -> Iterator[str]:
+    if _scans(plan, folder):
+        yield from plan.requiredSchema().fieldNames()
+    for child in _sources(plan):
+        yield from _columns_read(child, folder)
+
+
 def broadcast_tables(frame: DataFrame, folders: Iterable[str]) -> set[str]:
     """Those of the folders whose tables are read for something that is broadcast, also if it was kept before.
 

@@ -1,4 +1,4 @@
-"""``make demo-import``: exports and scripts into tables, messages resolved, and why a queue is stuck."""
+"""``make demo-import``: a folder of exports checked, then into tables, messages resolved, the correction tried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def run(*arguments: str) -> None:
     """Show and run one command; the demo ends where it fails."""
     console = Console(width=150, highlight=False)
     console.print(f"\n$ sbroute {' '.join(arguments)}", style="bold", markup=False)
-    status = cli.main([*arguments, "--config", str(CONFIG)])
+    # Only `check` has no configuration.
+    over = () if arguments[0] == "check" else ("--config", str(CONFIG))
+    status = cli.main([*arguments, *over])
     if status:
         sys.exit(status)
 
@@ -60,31 +62,18 @@ def waiting() -> None:
     Console(width=190, highlight=False).print("", show.table("What waits", LINE, lines))
 
 
-def near_misses() -> None:
-    """Routes whose service name is that of a delayed message but for case or blanks."""
-    console = Console(width=150, highlight=False)
-    delayed = {row["to_service_name"] for row in rows("resolved_routes") if row["outcome"] == "DELAYED"}
-    for service in sorted(delayed):
-        for route in rows("routes"):
-            named = route["remote_service_name"] or ""
-            if named != service and named.strip().lower() == service.strip().lower():
-                console.print(
-                    f"\nThe messages ask for {service}, but route {route['name']} of {route['database_name']} on"
-                    f" {route['instance_name']} is for {named}: service names are compared byte for byte, so they"
-                    " fall to AutoCreatedLocal.",
-                    markup=False,
-                )
-
-
 def main() -> None:
-    """Import, resolve, explain; then the correction."""
+    """Check first; then import, resolve, and the correction."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     examples = str(HERE.relative_to(Path.cwd())) if HERE.is_relative_to(Path.cwd()) else str(HERE)
+    files = (f"{examples}/exports", f"{examples}/scripts/hub.sql")
+    run("check", *files, "--then", f"{examples}/scripts/shop-fix.sql")
+    console = Console(width=150, highlight=False)
+    console.print("\nThe same with tables, which keep the history of routes, for messages by the million:")
     run("import", "catalog", f"{examples}/exports")
     run("import", "tsql", f"{examples}/scripts/hub.sql", "--instance", "HUB", "--scripted-at", "2025-06-01T08:00Z")
     run("resolve", "--quiet")
     waiting()
-    near_misses()
     fix = ("import", "tsql", f"{examples}/scripts/shop-fix.sql", "--instance", "SHOP")
     run(*fix, "--scripted-at", "2026-01-05T19:00Z")
     run("resolve", "--quiet", "--as-of", "2026-01-05T19:05Z")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from routing import config
-from routing.errors import ConfigError, ContractError, EnvironmentFault
+from routing.errors import ConfigError, ContractError, EnvironmentFault, InputError, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,6 +98,33 @@ def moment(text: str, option: str) -> datetime:
         return config.parse_time(text)
     except ValueError as error:
         raise ContractError(f"{option}: {error}") from error
+
+
+def moment_or_none(text: str | None, option: str) -> datetime | None:
+    """The same of an option that may not be given."""
+    return None if text is None else moment(text, option)
+
+
+def addresses(given: Sequence[str]) -> Sequence[str]:
+    """The addresses of ``--address``. Raises InputError for one that is none."""
+    from routing.importing.catalog.endpoints import is_tcp
+
+    for address in given:
+        if not is_tcp(address):
+            raise InputError(f"--address {quote(address)} is not tcp://HOST[:PORT]")
+    return given
+
+
+def variables(given: Sequence[str]) -> dict[str, str]:
+    """The sqlcmd variables of ``-v``. Raises ContractError."""
+    return dict(map(_variable, given))
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ContractError(f"-v takes NAME=VALUE, not {quote(text)}")
+    return name, value
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,17 @@ from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from routing.commands.common import Console, Subparsers, add_config, load, moment, opener
-from routing.errors import EXIT_DONE, ContractError, EnvironmentFault, InputError, quote
+from routing.commands.common import (
+    Console,
+    Subparsers,
+    add_config,
+    addresses,
+    load,
+    moment_or_none,
+    opener,
+    variables,
+)
+from routing.errors import EXIT_DONE, EnvironmentFault
 
 if TYPE_CHECKING:
     from routing.importing.result import Imported
@@ -115,12 +124,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _catalog(options: argparse.Namespace, console: Console) -> Imported:
     from routing.importing.catalog import StandIns, read_export
-    from routing.importing.catalog.endpoints import is_tcp
 
-    for address in options.address:
-        if not is_tcp(address):
-            raise InputError(f"--address {quote(address)} is not tcp://HOST[:PORT]")
-    stand_ins = StandIns(options.instance, options.database, _time(options.exported_at, "--exported-at"))
+    own = addresses(options.address)
+    exported_at = moment_or_none(options.exported_at, "--exported-at")
+    stand_ins = StandIns(options.instance, options.database, exported_at)
     settings = load(options)
     # Before a table is opened: a file that cannot be read is told at once.
     export = read_export(options.sources, stand_ins, options.view)
@@ -131,15 +138,15 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
         settings,
         export,
         now=datetime.now(timezone.utc),
-        addresses=options.address,
+        addresses=own,
         dry_run=options.dry_run,
         progress=console.progress,
     )
 
 
 def _tsql(options: argparse.Namespace, console: Console) -> Imported:
-    variables = dict(_variable(text) for text in options.variables)
-    at = _time(options.scripted_at, "--scripted-at")
+    values = variables(options.variables)
+    at = moment_or_none(options.scripted_at, "--scripted-at")
     settings = load(options)
     from routing.importing.scripts import read_scripts
 
@@ -148,7 +155,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
         instance=options.instance,
         database=options.database,
         scripted_at=at,
-        variables=variables,
+        variables=values,
     )
     for script in scripts if at is None else ():
         when = script.scripted_at.isoformat(timespec="seconds")
@@ -165,17 +172,6 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
         dry_run=options.dry_run,
         progress=console.progress,
     )
-
-
-def _time(text: str | None, option: str) -> datetime | None:
-    return None if text is None else moment(text, option)
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise ContractError(f"-v takes NAME=VALUE, not {quote(text)}")
-    return name, value
 
 
 def _say(console: Console, what: str, sentences: list[str], level: str) -> None:

@@ -80,8 +80,8 @@ class Draft:
             raise TypeError(f"{table} has no column {', '.join(sorted(unknown))}")
         self.tables[table].append({column: values.get(column) for column in COLUMNS[table]})
 
-    def instance(self, name: str, *addresses: str, forwarding: bool = False) -> None:
-        """An instance with the network addresses that are its own."""
+    def instance(self, name: str, *addresses: str, forwarding: bool | None = False) -> None:
+        """An instance with the network addresses that are its own; ``forwarding`` None where it is not known."""
         self._add(
             "instances",
             instance_name=name,

@@ -22,6 +22,7 @@ class Covered:
     """Rows by table, and for each exported view or script the units that it covers, with their times.
 
     Names are spelled as the tables spell them. A value of None in ``instances`` leaves what is there.
+    ``without_endpoint`` are rows of a transmission queue whose conversation endpoint the export does not have.
     """
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
@@ -30,6 +31,7 @@ class Covered:
     rejected_of: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+    without_endpoint: list[Row] = field(default_factory=list)
 
     def add(self, table: str, row: Row) -> None:
         """One row more."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from routing.config import Config
 from routing.importing import order, storing
 from routing.importing.catalog import Export, cover
+from routing.importing.catalog.conversations import reject_without_endpoint
 from routing.importing.conversing import dialog_changes
 from routing.importing.covered import Covered, Row
 from routing.importing.history import Changes, instance_rows, present_changes, route_changes
@@ -57,6 +58,7 @@ def _bring_export(
     databases, instances = store.rows("databases"), store.rows("instances")
     spelling = Spelling.of_tables(instances, databases)
     covered = cover(export, spelling, addresses)
+    reject_without_endpoint(covered)
     imports = store.rows("imports", {"instance_name": covered.instances})
     order.refuse_older(imports, covered.units)
     _cover_dropped(covered, databases)

@@ -7,10 +7,9 @@ from typing import Any
 
 from routing.importing.covered import Row
 from routing.rules.text import fold
-from routing.schemas import INPUTS, KEPT, KEYS, Kind
+from routing.schemas import KEYS, TABLES, Kind
 from routing.storage.columns import Only
 
-SCHEMAS = {**INPUTS, **KEPT}
 ON = {
     **KEYS,
     "messages": ("instance_name", "message_id"),
@@ -34,7 +33,7 @@ def bounds_of(table: str, rows: Iterable[Row]) -> Only:
     Only of texts that are compared as they are: the statistics of a file round times.
     """
     rows = list(rows)
-    kinds = {field.name: field.kind for field in SCHEMAS[table]}
+    kinds = {field.name: field.kind for field in TABLES[table]}
     names = (n for n in ON[table] if kinds[n] == Kind.STRING and n not in FOLDED.get(table, ()))
     values = {name: {row.get(name) for row in rows} for name in names}
     return {name: found for name, found in values.items() if None not in found}

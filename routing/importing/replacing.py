@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from routing.importing.covered import Row
 from routing.importing.history import Changes
-from routing.importing.keyed import SCHEMAS, bounds_of, key_of
+from routing.importing.keyed import bounds_of, key_of
 from routing.importing.stored_rows import key_columns
+from routing.schemas import TABLES
 from routing.storage.arrow import table_of
 from routing.storage.columns import spell
 from routing.storage.stored import rows_of_arrow
@@ -86,7 +87,7 @@ def _find_places(
 
 def _put_values(part: pyarrow.Table, key: str, rows: Sequence[Row]) -> pyarrow.Table:
     """Rows of a table with this import's columns replaced."""
-    names, ours = spell(part), table_of(rows, SCHEMAS[key])
+    names, ours = spell(part), table_of(rows, TABLES[key])
     for name in ours.column_names:
         place = part.schema.get_field_index(names[name])
         field = part.schema.field(place)

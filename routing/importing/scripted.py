@@ -122,13 +122,23 @@ def changes_of(
 
     ``times`` are those of the scripts, by what they speak of; ``first`` as in `route_changes`.
     """
-    services = [{"instance_name": instance, **vars(service)} for service in after.services]
-    wanted = instance_rows(own["instances"], [_instance(instance, before, after)] if times else [])
+    wanted = rows_of(own, before, after, instance)
+    said = wanted["instances"] if times else []
     return {
-        "databases": present_changes(own["databases"], _databases(own, after, instance), _KEYS["databases"]),
-        "services": present_changes(own["services"], services, _KEYS["services"]),
-        "instances": present_changes(own["instances"], wanted, ("instance_name",), lambda row: False),
-        "routes": _routes(own, before, after, instance, times, first),
+        "databases": present_changes(own["databases"], wanted["databases"], _KEYS["databases"]),
+        "services": present_changes(own["services"], wanted["services"], _KEYS["services"]),
+        "instances": present_changes(own["instances"], said, ("instance_name",), lambda row: False),
+        "routes": _routes(own["routes"], wanted["routes"], _touched(before, after), instance, times, first),
+    }
+
+
+def rows_of(own: Own, before: InstanceState, after: InstanceState, instance: str) -> dict[str, list[Row]]:
+    """The rows of an instance after what two states differ in; routes without the times of their history."""
+    return {
+        "databases": _databases(own, after, instance),
+        "services": [{"instance_name": instance, **vars(service)} for service in after.services],
+        "instances": instance_rows(own["instances"], [_instance(instance, before, after)]),
+        "routes": [{"instance_name": instance, **vars(route)} for route in after.routes],
     }
 
 
@@ -162,18 +172,21 @@ def _instance(instance: str, before: InstanceState, after: InstanceState) -> Row
     }
 
 
+def _touched(before: InstanceState, after: InstanceState) -> set[str]:
+    """The databases whose routes are not what they were."""
+    return {route.database_name for route in set(before.routes) ^ set(after.routes)}
+
+
 def _routes(
-    own: Own,
-    before: InstanceState,
-    after: InstanceState,
+    stored: Sequence[Row],
+    wanted: Sequence[Row],
+    touched: set[str],
     instance: str,
     times: Mapping[Unit, datetime],
     first: set[str],
 ) -> Changes:
-    """The history of the databases whose routes are not what they were."""
+    """The history of the touched databases."""
     latest = max(times.values(), default=SINCE_EVER)
-    touched = {route.database_name for route in set(before.routes) ^ set(after.routes)}
     # A database that is dropped takes its routes along, at the time of what is said of the instance.
     covered: dict[Unit, datetime] = {(instance, name): times.get((instance, name), latest) for name in touched}
-    rows = [{"instance_name": instance, **vars(route)} for route in after.routes]
-    return route_changes(own["routes"], rows, covered, first)
+    return route_changes(stored, wanted, covered, first)

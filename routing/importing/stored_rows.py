@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from routing.importing.covered import Row
-from routing.importing.keyed import ON, SCHEMAS, bounds_of, key_of
-from routing.schemas import Schema
+from routing.importing.keyed import ON, bounds_of, key_of
+from routing.schemas import TABLES, Schema
 from routing.storage.columns import Table, is_frame
 from routing.storage.stored import read_rows
 
@@ -30,7 +30,7 @@ def find_keys(table: Table, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...
 
 def key_columns(key: str) -> Schema:
     """The columns of a table's key."""
-    return Schema(tuple(field for field in SCHEMAS[key] if field.name in ON[key]))
+    return Schema(tuple(field for field in TABLES[key] if field.name in ON[key]))
 
 
 def find_missing(table: Table, schema: Schema) -> list[str]:

@@ -14,9 +14,9 @@ from routing.errors import InputError, StorageError
 from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
-from routing.importing.keyed import SCHEMAS
 from routing.importing.stored_rows import find_keys, find_missing
 from routing.importing.writing import LocalWriter, SparkWriter, Writer
+from routing.schemas import TABLES
 from routing.storage.columns import Only
 from routing.storage.commits import is_local
 from routing.storage.local import Unfit
@@ -41,7 +41,7 @@ class Stored:
         """A table's rows, whole."""
         if key not in self.opened or any(not values for values in (only or {}).values()):
             return []
-        return read_rows(self.opened[key].rows, SCHEMAS[key], only=only)
+        return read_rows(self.opened[key].rows, TABLES[key], only=only)
 
     def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
         """Which of the keys of these rows stand in a table."""
@@ -77,7 +77,7 @@ def open_stored(opener: Opener, config: Config, keys: Sequence[str]) -> Stored:
         found = opener.find(f"tables.{key}", location)
         if found is not None:
             opened[key] = found
-            faults = cannot_hold(types_of(found.rows), SCHEMAS[key])
+            faults = cannot_hold(types_of(found.rows), TABLES[key])
             if faults:
                 raise InputError.wrong_columns(key, faults)
         elif _holds_files(location):
@@ -115,7 +115,7 @@ def make_ready(store: Stored) -> None:
         if key not in store.opened:
             with _commit(store, key) as writer:
                 writer.make()
-        elif find_missing(store.opened[key].rows, SCHEMAS[key]):
+        elif find_missing(store.opened[key].rows, TABLES[key]):
             with _commit(store, key) as writer:
                 writer.add_columns()
 

@@ -11,10 +11,10 @@ from routing.config import Location
 from routing.errors import StorageError, first_sentence
 from routing.importing.covered import Row
 from routing.importing.history import Changes
-from routing.importing.keyed import FOLDED, ON, SCHEMAS
+from routing.importing.keyed import FOLDED, ON
 from routing.importing.replacing import rows_to_add, stream_changed
 from routing.importing.stored_rows import find_keys, find_missing
-from routing.schemas import Field, Kind, Schema
+from routing.schemas import TABLES, Field, Kind, Schema
 from routing.storage import commits
 from routing.storage.local import LocalTable
 
@@ -57,12 +57,12 @@ class LocalWriter:
     def make(self) -> None:
         """As `Writer` has it."""
         with _phrase_failures("creating", self.key, self.location):
-            self.stored = LocalTable.make(self.location, SCHEMAS[self.key])
+            self.stored = LocalTable.make(self.location, TABLES[self.key])
 
     def add_columns(self) -> None:
         """As `Writer` has it."""
         with _phrase_failures("creating", self.key, self.location):
-            table, schema = self._require_table(), SCHEMAS[self.key]
+            table, schema = self._require_table(), TABLES[self.key]
             missing = find_missing(table.rows(), schema)
             table.add_columns(field for field in schema if field.name in missing)
 
@@ -106,7 +106,7 @@ class SparkWriter:
         """As `Writer` has it."""
         from routing.storage import tables
 
-        tables.create_if_missing(self.spark, self.key, self.location, SCHEMAS[self.key])
+        tables.create_if_missing(self.spark, self.key, self.location, TABLES[self.key])
 
     def add_columns(self) -> None:
         """As `Writer` has it."""
@@ -119,11 +119,11 @@ class SparkWriter:
         flagged = [{**row, REMOVE: False} for row in changes.put] + [
             {**row, REMOVE: True} for row in changes.remove
         ]
-        self._merge(flagged, Schema((*SCHEMAS[self.key].optional(), Field(REMOVE, Kind.BOOLEAN))))
+        self._merge(flagged, Schema((*TABLES[self.key].optional(), Field(REMOVE, Kind.BOOLEAN))))
 
     def add(self, rows: Sequence[Row]) -> None:
         """As `Writer` has it."""
-        self._merge(rows, SCHEMAS[self.key], insert_only=True)
+        self._merge(rows, TABLES[self.key], insert_only=True)
 
     def _merge(self, rows: Sequence[Row], schema: Schema, *, insert_only: bool = False) -> None:
         from routing.storage import frames, tables

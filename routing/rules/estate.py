@@ -136,6 +136,16 @@ class Instance:
         """The broker ids of its databases."""
         return frozenset(found.broker for found in self.databases.values() if found.broker is not None)
 
+    @cached_property
+    def route_names(self) -> Mapping[str, frozenset[str]]:
+        """The names of all routes of each database, in force or not, as `text.collated` writes them."""
+        return {
+            database: frozenset(
+                text.collated(route.name) for routes in by_service.values() for route in routes if route.name
+            )
+            for database, by_service in self.routes.items()
+        }
+
     def at(self, t: int) -> Instance:
         """The instance with the routes alone that are in force at a time."""
         live: dict[str, dict[str | None, tuple[Route, ...]]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routing.rules import hashing, text
@@ -80,9 +81,22 @@ class Verdict:
 
 def decisions_of(message: Message, dialog: Dialog, instance: Instance) -> tuple[Decision, ...]:
     """All that may be decided for a message at its time: one, or one for each broker id that step 3 may pick."""
+    return decide_at(key_of(message, dialog, instance), instance, message.t)
+
+
+def key_of(message: Message, dialog: Dialog, instance: Instance) -> Key:
+    """What of a message decides its way: messages of equal keys have equal decisions at a time."""
     broker = bound_broker(message, dialog)
-    key = Key.of_names(instance, message.database, message.service, broker, is_initiator=message.is_initiator)
-    return decide_at(key, instance, message.t)
+    return Key.of_names(instance, message.database, message.service, broker, is_initiator=message.is_initiator)
+
+
+def pick_decision(message: Message, decisions: Sequence[Decision]) -> Decision:
+    """The decision that a message's dialog gets. Raises ValueError where that is any, and it matters."""
+    if len(decisions) == 1:
+        return decisions[0]
+    if message.conversation_id is None:
+        raise ValueError("what becomes of the message depends on its dialog")
+    return hashing.pick(decisions, message.conversation_id)
 
 
 def resolve(message: Message, dialog: Dialog, instance: Instance, requests: Requests) -> Verdict:
@@ -90,12 +104,7 @@ def resolve(message: Message, dialog: Dialog, instance: Instance, requests: Requ
 
     ``requests`` must have seen what asked before, and learns of the request that this message opens.
     """
-    decisions = decisions_of(message, dialog, instance)
-    if message.conversation_id is None and len(decisions) > 1:
-        raise ValueError("what becomes of the message depends on its dialog")
-    decision = decisions[0]
-    if len(decisions) > 1:
-        decision = hashing.pick(decisions, message.conversation_id or "")
+    decision = pick_decision(message, decisions_of(message, dialog, instance))
     return judge(message, dialog, decision, requests)
 
 

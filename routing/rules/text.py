@@ -21,6 +21,11 @@ def fold(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
+def collated(name: str) -> str:
+    """The name of an object as a collation without case compares it, blanks after it left out; for no rule."""
+    return name.rstrip(" ").casefold()
+
+
 def empty_as_null(text: str | None) -> str | None:
     """Empty text in an optional column is null (section 0)."""
     return text or None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from routing.errors import InternalError
 from routing.runs.work import Work
+from routing.storage.imported import newest_after, taken_as_now
 from routing.terms import Outcome, Reason, Word
 
 
@@ -28,7 +29,8 @@ def count_rows(work: Work, versions: Mapping[str, int], written: Iterable[str], 
     """The counts of a run, which must agree. Raises StorageError, InternalError.
 
     ``written`` are the outputs that it wrote to. What is stored is counted: to read two narrow columns takes a
-    fraction of the time that counting the rows on their way takes.
+    fraction of the time that counting the rows on their way takes. Where imports are on record, the run's notes
+    get what `imported` says of decisions before them.
     """
     groups = work.count_written("resolved_routes", versions["resolved_routes"], "outcome", "reason")
     rejected: Counter[tuple[Any, ...]] = Counter()
@@ -45,7 +47,18 @@ def count_rows(work: Work, versions: Mapping[str, int], written: Iterable[str], 
     decided = sum(done.outcomes.values()), sum(done.reasons.values())
     if done.resolved + done.rejected != read or decided != (done.resolved, done.resolved):
         raise InternalError.counts(read, min(decided), done.rejected)
+    work.notes.extend(_taken_as_now(work, versions["resolved_routes"]))
     return done
+
+
+def _taken_as_now(work: Work, version: int) -> Iterator[str]:
+    """The note on decisions that lie before the newest import of what has no history; none where all is newer."""
+    if work.newest:
+        decided = work.earliest_decided(version, max(work.newest.values()))
+        after = {name: newest_after(work.newest, name, t) for name, t in decided.items()}
+        late = {name: at for name, at in after.items() if at is not None}
+        if late:
+            yield taken_as_now(late)
 
 
 def _sums(groups: Counter[tuple[Any, ...]], place: int, words: Iterable[Word]) -> dict[str, int]:

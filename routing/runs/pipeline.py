@@ -21,7 +21,7 @@ from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
 from routing.runs.stages import Stages
 from routing.runs.work import Work
-from routing.storage import ledger, protocol, tables, view
+from routing.storage import imported, ledger, protocol, tables, view
 from routing.storage.columns import Table, check_given
 from routing.storage.conform import conform
 from routing.storage.keeping import Keeper, released_on_failure
@@ -140,8 +140,9 @@ def run(
         with clock.stage("read"):
             start = _start(outputs, options.run_id, is_full=is_full)
             inputs = tables.snapshots(spark, config.tables)
-        opener = Opener.of_session(spark, tell)
-        work = Work(outputs, start, options, inputs, clock, opener, keeper, list(start.notes))
+            opener = Opener.of_session(spark, tell)
+            newest = imported.read_newest(opener, config.kept.get("imports"))
+        work = Work(outputs, start, options, inputs, newest, clock, opener, keeper, list(start.notes))
         moment = None if is_full else _utc(now or started)
         written = run_full(work) if moment is None else run_incremental(work, moment)
         row = {

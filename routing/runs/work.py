@@ -16,7 +16,7 @@ from routing.runs.stages import Stages
 from routing.storage import frames, protocol, tables
 from routing.storage.columns import Table
 from routing.storage.conform import conform
-from routing.storage.inputs import count_by
+from routing.storage.inputs import count_by, earliest_by
 from routing.storage.keeping import Keeper
 from routing.storage.ledger import DeltaTables
 from routing.storage.opening import Opener
@@ -25,12 +25,17 @@ from routing.storage.protocol import Start
 
 @dataclass(frozen=True)
 class Work:
-    """A run: ``start`` is what the runs before it left, ``notes`` grow until it ends."""
+    """A run.
+
+    ``start`` is what the runs before it left, ``newest`` when what has no history was imported (`imported`), by
+    instance; ``notes`` grow until it ends.
+    """
 
     outputs: DeltaTables
     start: Start
     options: Options
     inputs: Mapping[str, tables.Snapshot]
+    newest: Mapping[str, int]
     clock: Stages
     opener: Opener
     keeper: Keeper
@@ -78,5 +83,13 @@ class Work:
 
     def count_written(self, key: str, version: int, *names: str) -> Counter[tuple[Any, ...]]:
         """How many rows of this run are stored in an output, by the values of some columns."""
-        stored = self.opener.open_at(f"output.{key}", self.config.output[key], version)
-        return count_by(stored, names, {"run_id": [self.options.run_id]})
+        return count_by(self._written(key, version), names, {"run_id": [self.options.run_id]})
+
+    def earliest_decided(self, version: int, before: int) -> dict[str, int]:
+        """When this run's first decision lies of each instance that has any before a moment (microseconds)."""
+        stored = self._written("resolved_routes", version)
+        return earliest_by(stored, "instance_name", "decided_at", before, {"run_id": [self.options.run_id]})
+
+    def _written(self, key: str, version: int) -> Table:
+        """An output as it is stored."""
+        return self.opener.open_at(f"output.{key}", self.config.output[key], version)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from routing.errors import InputError
 from routing.rules.estate import Instance, Route, furnish, list_instances
-from routing.schemas import INPUTS, OPTIONAL_INPUTS, Schema
+from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES, AnyKind, Kind, Schema
 from routing.storage import arrow
+from routing.storage.times import micros_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,6 +31,11 @@ class Columns:
     """A table's columns by name, in its declared columns; times are microseconds since 1970 in UTC."""
 
     values: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of_rows(cls, rows: Collection[Mapping[str, Any]], schema: Schema) -> Columns:
+        """Rows of plain Python, whose times are aware, in the columns of a schema; what a row lacks is null."""
+        return cls({field.name: [_value(row.get(field.name), field.kind) for row in rows] for field in schema})
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values()), ()))
@@ -54,6 +60,10 @@ class Columns:
         """Whole rows."""
         names = list(self.values)
         return (dict(zip(names, row, strict=True)) for row in self.rows(*names))
+
+
+def _value(value: Any, kind: AnyKind) -> Any:
+    return micros_of(value) if kind == Kind.TIMESTAMP and value is not None else value
 
 
 def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> Columns:
@@ -81,11 +91,11 @@ def spell(table: Any) -> dict[str, str]:
 
 
 def shape_of(table: Any, key: str) -> dict[str, str]:
-    """The declared columns that an Arrow table of an input has, each with its name there. Raises InputError."""
+    """The declared columns of table ``key`` that one of Arrow has, each with its name there. Raises InputError."""
     import pyarrow
 
     names, faults, shape = spell(table), [], {}
-    for field in INPUTS[key]:
+    for field in TABLES[key]:
         kind = table.schema.field(names[field.name]).type if field.name in names else pyarrow.null()
         if pyarrow.types.is_null(kind):
             faults += [] if field.nullable else [f"required column {field.name} is missing"]
@@ -99,8 +109,8 @@ def shape_of(table: Any, key: str) -> dict[str, str]:
 
 
 def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[str] | None = None) -> Columns:
-    """The rows of an Arrow table of an input for which a condition holds; the named columns. Raises InputError."""
-    schema = Schema(tuple(field for field in INPUTS[key] if names is None or field.name in names))
+    """The rows of an Arrow table ``key`` for which a condition holds; the named columns. Raises InputError."""
+    schema = Schema(tuple(field for field in TABLES[key] if names is None or field.name in names))
     shape = {name: there for name, there in shape_of(table, key).items() if name in schema.names}
     return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
 

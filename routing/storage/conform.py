@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 )
 
 from routing.errors import InputError
-from routing.schemas import INPUTS, AnyKind, ArrayOf, Kind, Schema
+from routing.schemas import TABLES, AnyKind, ArrayOf, Kind, Schema
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _TEXTS = ("string", "char", "varchar")
@@ -30,13 +30,13 @@ _MICROSECONDS_A_DAY = 86_400_000_000
 
 
 def conform(frame: DataFrame, key: str) -> DataFrame:
-    """The declared columns of input table ``key``, in order, in the types that the rules work with.
+    """The declared columns of table ``key``, in order, in the types that the rules work with.
 
     Columns are matched without case, as Spark does. Extra ones are left out, missing optional ones are null.
     Integers come out as bigint, so that a value which does not fit its column is still there to be reported.
     Raises InputError naming every column that is missing or of a type that is not accepted.
     """
-    schema = INPUTS[key]
+    schema = TABLES[key]
     faults = column_faults(frame.schema, key)
     if faults:
         raise InputError.wrong_columns(key, faults)
@@ -70,7 +70,7 @@ def column_faults(found: StructType, key: str) -> list[str]:
     """What is wrong with a table's columns, a text each; empty where nothing is."""
     types = _types_by_name(found)
     faults = []
-    for field in INPUTS[key]:
+    for field in TABLES[key]:
         kind = types.get(field.name, NullType())
         if isinstance(kind, NullType):
             if not field.nullable:

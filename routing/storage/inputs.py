@@ -17,7 +17,7 @@ COUNT = "count"
 
 
 def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
-    """Input table ``key`` as columns; ``only`` are the values by column of which each row has one.
+    """Table ``key`` as columns; ``only`` are the values by column of which each row has one.
 
     Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
     """
@@ -76,6 +76,35 @@ def sum_groups(groups: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
     """Groups as `group_rows` makes them, by fewer columns or of several parts."""
     summed = groups.group_by(list(names)).aggregate([(COUNT, "sum")])
     return summed.rename_columns([*names, COUNT])
+
+
+def earliest_by(table: Table, by: str, time: str, before: int, only: Only) -> dict[str, int]:
+    """The earliest time of each value of a column, among rows whose time lies before a moment (microseconds).
+
+    Files that hold no such row by the table's statistics are not read.
+    """
+    if is_frame(table):
+        from pyspark.sql import functions as F
+
+        from routing.storage.frames import where_in
+
+        rows = where_in(table, only).where(F.col(time) < F.timestamp_micros(F.lit(before)))
+        return dict(rows.groupBy(by).agg(F.unix_micros(F.min(time))).collect())
+    import pyarrow
+    import pyarrow.compute
+
+    rows = as_dataset(table)
+    kind = rows.schema.field(time).type
+    is_before = pyarrow.compute.field(time) < pyarrow.scalar(before, pyarrow.timestamp("us", kind.tz)).cast(kind)
+    given = condition_of(table, only)
+    condition = is_before if given is None else given & is_before
+    earliest: dict[str, int] = {}
+    for batch in rows.scanner(columns=[by, time], filter=condition).to_batches():
+        grouped = pyarrow.table(batch).group_by([by]).aggregate([(time, "min")])
+        micros = grouped[f"{time}_min"].cast(pyarrow.timestamp("us", kind.tz)).cast(pyarrow.int64())
+        for value, at in zip(grouped[by].to_pylist(), micros.to_pylist(), strict=True):
+            earliest[value] = min(at, earliest.get(value, at))
+    return earliest
 
 
 def condition_of(table: Any, only: Only) -> Any:

@@ -76,13 +76,17 @@ class DeltaTables:
         self._put(key, rows, tables.Write(mark.as_text(), adds, widens=key in self.lacking))
 
     def restore(self, key: str, version: int, mark: Mark) -> None:
-        """Bring a table back to a version, by a commit that is marked. Raises StorageError."""
+        """Bring a table back to a version, by a commit that is marked. Raises StorageError.
+
+        The columns of that version come back with it, which may be those of an older release.
+        """
         location = self.config.output[key]
         try:
             with _marking(self.spark, location, mark):
                 statements.restore(self.spark, location, version)
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
+        self._look_at_columns(key)
 
     def record(self, row: Mapping[str, Any], mark: Mark, turn: int) -> bool:
         """Add the row of a run; False where another run has had this turn."""
@@ -102,9 +106,12 @@ class DeltaTables:
 
     def check(self) -> None:
         """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
-        for key, location in self.config.output.items():
-            if tables.check_output(self.spark, key, location, schemas.OUTPUTS[key]):
-                self.lacking.add(key)
+        for key in self.config.output:
+            self._look_at_columns(key)
+
+    def _look_at_columns(self, key: str) -> None:
+        if tables.check_output(self.spark, key, self.config.output[key], schemas.OUTPUTS[key]):
+            self.lacking.add(key)
 
 
 @contextmanager

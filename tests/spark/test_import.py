@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from routing.storage.inputs import earliest_by
 from tests.frames import frame_of, rows_of
 from tests.hostile import NAMES
 from tests.imports import (
@@ -32,6 +33,7 @@ from tests.imports import (
     import_script,
     import_views,
     locations_of,
+    make_older_tables,
     make_table,
     newest,
     no_spark,
@@ -51,6 +53,10 @@ pytest.importorskip("deltalake")
 pytestmark = pytest.mark.classic
 Tables = dict[str, list[str]]
 FIRST_TIME = datetime(1, 1, 1, tzinfo=timezone.utc)
+AS_NOW = (
+    "what is decided lies before the newest import of databases, services or instances of HUB ({} UTC): these are"
+    " taken as they are now, for only routes have a history"
+)
 LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
 
 
@@ -118,6 +124,7 @@ def in_turn(config: Config, exported: Path, *openers: Opener) -> list[tuple[Tabl
     locations = locations_of(config)
     make_table(locations["dialogs"], KNOWN_DIALOGS, DIALOGS)
     make_table(locations["routes"], [THEIR_ROUTE], Schema(ROUTES_SCHEMA.fields[:8]), note="keep")
+    make_older_tables(config)
     first, later, last = openers
     seen: list[tuple[Tables, object]] = []
     done = import_views(first, config, [str(exported / "first")])
@@ -139,6 +146,10 @@ def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..
     assert [len(tables["routes"]) for tables, _ in wanted] == [4, 5, 7]
     assert in_turn(config_in(tmp_path / "first"), exported, by_spark(), no_spark(), no_spark()) == wanted
     assert in_turn(config_in(tmp_path / "second"), exported, no_spark(), by_spark(), no_spark()) == wanted
+    for name in ("deltalake", "first", "second"):
+        where = locations_of(config_in(tmp_path / name))
+        senders = {row["message_id"]: row["from_service_name"] for row in rows_at(where["messages"])}
+        assert senders == {"theirs": None, f"{dialog(1)}:I:0": "//shop", f"{dialog(1)}:I:1": "//shop"}
     made = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "first", "second")]
     assert made[0] == made[1] == made[2]
 
@@ -235,28 +246,54 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
     config = config_in(tmp_path, "resolve.mode=incremental")
 
     def bring(opener: Opener, name: str, at: datetime, messages: int) -> int:
-        lines = [f"{dialog(1)},//stock,NULL,2026-01-05 11:00:0{number},{number}," for number in range(messages)]
+        lines = [f"{dialog(1)},//stock,NULL,NULL,2026-01-05 11:00:0{n},{n}," for n in range(messages)]
         queue = "\n".join([QUEUE.splitlines()[0], *lines])
         views = {key: text for key, text in FIRST_VIEWS.items() if key != "services"}
         views["transmission_queue"] = queue
         return import_views(opener, config, exports(tmp_path / name, at, **views)).written["messages"]["added"]
 
     def resolve(run: str) -> tuple[Any, ...]:
-        row = routing.run(spark, config, run_id=run, now=NOW).row
-        return row["rows_read"], row["rows_resolved"], row["rows_rejected"]
+        done = routing.run(spark, config, run_id=run, now=NOW)
+        return *(done.row[name] for name in ("rows_read", "rows_resolved", "rows_rejected")), done.notes
 
     at = [MONDAY + timedelta(hours=number) for number in range(3)]
     assert bring(no_spark(), "export 1", at[0], 2) == 2
-    assert resolve("run 1") == (2, 2, 0)
+    assert resolve("run 1") == (2, 2, 0, ())
     assert bring(no_spark(), "export 2", at[1], 5) == 3
     assert bring(by_spark("messages"), "export 3", at[2], 6) == 1
-    assert resolve("run 2") == (4, 4, 0)
+    # The third export came after three of these messages were seen waiting.
+    assert resolve("run 2") == (4, 4, 0, (AS_NOW.format("2026-01-05 14:00:00"),))
     history = DeltaTable(config.tables["messages"].text).history()
     assert [commit["operation"] for commit in history] == ["MERGE", "WRITE", "WRITE", "CREATE TABLE"]
     found = rows_of(spark.read.format("delta").load(str(config.output["resolved_routes"])))
     assert sorted((row["message_id"], row["outcome"], row["run_id"]) for row in found) == [
         (f"{dialog(1)}:I:{number}", "SENT", "run 1" if number < 2 else "run 2") for number in range(6)
     ]
+    # Nothing new, nothing decided.
+    assert resolve("run 3") == (0, 0, 0, ())
+    rows = spark.read.format("delta").load(str(config.output["resolved_routes"]))
+    stored = DeltaTable(str(config.output["resolved_routes"])).to_pyarrow_dataset()
+    first, second = (int(moment.timestamp()) * 1_000_000 for moment in at[:2])
+    for table in (rows, stored):
+        assert earliest_by(table, "instance_name", "decided_at", second + 1, {"run_id": ["run 2"]}) == {
+            "HUB": second
+        }
+        assert earliest_by(table, "instance_name", "decided_at", second, {"run_id": ["run 2"]}) == {}
+        assert earliest_by(table, "instance_name", "decided_at", second, {"run_id": ["run 1"]}) == {"HUB": first}
+
+
+@pytest.mark.parametrize("hours", [-1, 0])
+def test_a_time_before_the_newest_import(spark: SparkSession, tmp_path: Path, hours: int) -> None:
+    """Only routes have a history: a run as of a time before an import of all else says so."""
+    import routing
+
+    as_of = MONDAY + timedelta(hours=hours)
+    config = config_in(tmp_path, f"resolve.as_of={as_of.isoformat()}")
+    import_views(no_spark(), config, exports(tmp_path / "export", MONDAY, **FIRST_VIEWS))
+    later = {"routes": FIRST_VIEWS["routes"]}
+    import_views(no_spark(), config, exports(tmp_path / "later", TUESDAY, **later))
+    notes = routing.run(spark, config).notes
+    assert notes == ((AS_NOW.format("2026-01-05 12:00:00"),) if hours else ())
 
 
 def test_two_imports_at_once_by_spark(

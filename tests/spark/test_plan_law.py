@@ -13,7 +13,15 @@ import routing
 from routing.runs import pipeline
 from routing.storage import joining, keeping
 from tests.frames import frame_of, frames, rows_of
-from tests.plans import EXCHANGE, PYTHON, broadcast_tables, join_keys, main_paths, paths_to_kept
+from tests.plans import (
+    EXCHANGE,
+    PYTHON,
+    broadcast_tables,
+    columns_read,
+    join_keys,
+    main_paths,
+    paths_to_kept,
+)
 from tests.reference.estates import joined, random_estate
 from tests.reference.resolver import resolve as reference
 from tests.spark.test_random_estates import assert_same
@@ -113,6 +121,7 @@ def test_adaptive_execution(
         # The plan and the openers of requests, which come from the messages, fit.
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == {str(messages)}
         _assert_other_passes_are_hash_aggregates([jobs[0].source.keys(), *done.kept.frames], messages)
+        _assert_only_what_decides_is_read([jobs[0].source.keys(), *done.kept.frames], done, messages)
     finally:
         done.unpersist()
 
@@ -126,6 +135,15 @@ def _assert_other_passes_are_hash_aggregates(found: list[DataFrame], messages: P
         assert breaches(path, but=tuple(n for n in path if EXCHANGE in n or "QueryStage" in n)) == []
         first = max(n for n, name in enumerate(path) if name in ("Exchange", "ShuffleExchange"))
         assert any(name.endswith("HashAggregate") for name in path[first + 1 :]), path
+
+
+def _assert_only_what_decides_is_read(passes: list[DataFrame], done: Resolution, messages: Path) -> None:
+    """Nothing is read for people alone, but of messages that are rejected."""
+    read = [columns_read(frame, str(messages)) for frame in [*passes, done.resolved_routes]]
+    assert read[0] >= {"to_service_name", "conversation_id"}
+    assert read[-1] >= {"message_id", "hops_remaining"}
+    assert not any("from_service_name" in columns for columns in read)
+    assert "from_service_name" in columns_read(done.rejected_messages, str(messages))
 
 
 @pytest.mark.usefixtures("without_adaptive")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, cast
@@ -114,6 +115,25 @@ def test_findings_that_messages_show() -> None:
         for row in _of("messages", of_messages=True)
     ]
     assert got == MESSAGES
+
+
+def test_no_error_rests_on_forwarding_that_is_not_known() -> None:
+    unknown = [label for label, estate in CASES.items() if _forwarding(estate) == {None}]
+    assert len(unknown) == 4
+    rows = [row for label in unknown for row in _of(label)]
+    # What is bound to an id that nobody has is dropped by a LOCAL route, whether the instance forwards or not.
+    assert {row["code"] for row in rows if row["severity"] == "error"} == {"SBR022"}
+    said = {(row["code"], row["message"]) for row in rows if "taken as off" in row["message"]}
+    told = "what arrives for it is dropped if forwarding is off, which is not known and taken as off"
+    assert ("SBR040", told) in said
+    pinned = {message.partition("; ")[2].replace("/two ", " ") for code, message in said if code == "SBR015"}
+    assert [re.sub(r"whether \S+ ", "whether X ", one) for one in pinned] == [
+        "whether X forwards is not known and taken as off"
+    ]
+
+
+def _forwarding(estate: Estate) -> set[object]:
+    return {row["is_message_forwarding_enabled"] for row in estate.build().tables["instances"]}
 
 
 def test_coverage() -> None:

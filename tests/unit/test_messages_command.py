@@ -139,7 +139,7 @@ def test_nothing_is_found(line: str, told: str, job: Path, capsys: pytest.Captur
 def test_there_is_nothing_to_find(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = configured(tmp_path)
     assert phrase(capsys, file, status=2) == (
-        "sbroute: no run is recorded in FOLDER/out/runs (run sbroute resolve first)"
+        "sbroute: no run is recorded in 'FOLDER/out/runs' (run sbroute resolve first)"
     )
     made(tmp_path)
     store_local(arrow_of([], IMPORTS_SCHEMA), tmp_path / "none" / "imports")
@@ -181,7 +181,9 @@ def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str])
     store_local(arrow_of(OBSERVED, OBSERVED_ROUTING), job.parent / "other")
     told = phrase(capsys, job, "--set", "output.resolved_routes=other", status=2)
     assert told.startswith("sbroute: output.resolved_routes: 'FOLDER/other' holds a table of another schema")
-    wrong = arrow_of(OBSERVED, OBSERVED_ROUTING).set_column(6, "observed_at", [[1] * len(OBSERVED)])
+    rows = arrow_of(OBSERVED, OBSERVED_ROUTING)
+    place = rows.schema.get_field_index("observed_at")
+    wrong = rows.set_column(place, "observed_at", [[1] * len(OBSERVED)])
     store_local(wrong, job.parent / "wrong")
     assert phrase(capsys, job, "--set", "tables.observed_routing=wrong", status=2) == (
         "sbroute: table observed_routing has 1 column fault: column observed_at is bigint, not timestamp"

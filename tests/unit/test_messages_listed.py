@@ -133,14 +133,13 @@ def test_what_arrived_is_judged_by_the_routes_of_msdb() -> None:
 
 
 def test_the_handle_is_told_where_the_table_has_it() -> None:
-    import pyarrow
-
-    given = tables(resolved_routes=RESOLVED, observed_routing=OBSERVED)
-    if "conversation_handle" not in given["observed_routing"].column_names:
-        handles = pyarrow.array([f"h{place}" for place in range(len(OBSERVED))])
-        given["observed_routing"] = given["observed_routing"].append_column("conversation_handle", handles)
+    handles = [{**row, "conversation_handle": f"h{place}"} for place, row in enumerate(OBSERVED)]
+    given = tables(resolved_routes=RESOLVED, observed_routing=handles)
     done = list_messages(given, ask(reasons=["NO_ROUTE"]), now=NOW)
     assert [row["conversation_handle"] for row in done.messages] == ["h7", "h1", "h5", "h3"]
+    given["observed_routing"] = given["observed_routing"].drop_columns(["conversation_handle"])
+    of_older_tables = list_messages(given, ask(reasons=["NO_ROUTE"]), now=NOW)
+    assert [row["conversation_handle"] for row in of_older_tables.messages] == [None] * 4
     # Without imports nobody knows what waits.
     assert {row["is_waiting"] for row in done.messages} == {None}
 
@@ -222,7 +221,7 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None
         for only in _CHOICES:
             for limit in (1, 7, 30, 1_000):
                 oldest = chance.random() < 0.5
-                options = {_OPTIONS[name]: values for name, values in only.items()}
+                options: dict[str, Any] = {_OPTIONS[name]: values for name, values in only.items()}
                 asked = ask(oldest=oldest, limit=limit, **options)
                 found = by_arrow.select(given, asked, None)
                 wanted = list_plainly(rows, only, oldest=oldest, limit=limit)

@@ -20,7 +20,7 @@ from tests.unit.test_messages_command import made as stored_messages
 from tests.unit.test_runs_command import FULL, RUNS
 from tests.without import SPARK, run_python, without
 
-COMMANDS = ("demo", "import", "resolve", "runs", "messages", "explain", "lint")
+COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "lint")
 _NO_SPARK = (*SPARK, "pandas")
 _NO_DELTALAKE = (*SPARK, "deltalake")
 _INSTALL = "the Python package pyspark is missing (pip install 'service-broker-routing[local]')"

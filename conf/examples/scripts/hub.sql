@@ -1,3 +1,4 @@
+:CONNECT HUB
 -- The forwarder, as it was set up. Nobody has exported it: this script is all that is known of HUB.
 USE master;
 GO

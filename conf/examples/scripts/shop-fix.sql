@@ -1,3 +1,4 @@
+:CONNECT SHOP
 -- What an administrator wrote when the queue of Orders was found stuck.
 USE Orders;
 GO

@@ -30,8 +30,17 @@ _TIMES = ("observed_at", "enqueue_time")
 
 def messages_of(messages: Any, only: Only) -> Columns:
     """The few messages that have one of some values in each of some columns."""
-    condition = condition_of(messages, only)
-    return read_arrow(with_few(messages, condition), "messages", condition)
+    return _few(messages, "messages", only)
+
+
+def observed_of(observed: Any, only: Only) -> Columns:
+    """The few rows of observed_routing that have one of some values in each of some columns."""
+    return _few(observed, "observed_routing", only)
+
+
+def _few(table: Any, key: str, only: Only) -> Columns:
+    condition = condition_of(table, only)
+    return read_arrow(with_few(table, condition), key, condition)
 
 
 def dialogs_of(dialogs: Any, conversations: Collection[str], only: Only) -> Columns:

@@ -26,6 +26,11 @@ def messages_of(messages: DataFrame, only: Only) -> Columns:
     return frames.collect(found)
 
 
+def observed_of(observed: DataFrame, only: Only) -> Columns:
+    """The few rows of observed_routing that have one of some values in each of some columns."""
+    return frames.collect(frames.where_in(observed, only))
+
+
 def dialogs_of(dialogs: DataFrame, conversations: Collection[str], only: Only) -> Columns:
     """The dialogs of conversations, given by their folded ids, that have one of the values of ``only``."""
     mine, folded = frames.where_in(dialogs, only), F.lower("conversation_id")

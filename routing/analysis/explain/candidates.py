@@ -9,49 +9,24 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from routing.analysis.differing import (
+    EXPIRED,
+    NO_SERVICE,
+    NOT_YET,
+    OTHER_BROKER,
+    OTHER_SERVICE,
+    differences,
+)
 from routing.analysis.explain.lines import SHOWN, Line, line
 from routing.analysis.explain.searches import Search
 from routing.rules.estate import Instance, Route
 from routing.rules.matching import Bound, comes_before, names_service, step_of
 from routing.rules.resolving import Message
-from routing.terms import BLANKS, MatchingStep
+from routing.terms import MatchingStep
 
 # What a route's line finds, in the order in which a step lists them.
 MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER = "MATCHED", "EQUAL", "NOT_PICKED", "NO_MATCH", "LATER"
 RANKS = (MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER)
-# Why a route did not match.
-CASE, AROUND, SLASH = "NAME_CASE", "NAME_BLANKS", "NAME_SLASH"
-OTHER_SERVICE, OTHER_BROKER, NO_SERVICE = "OTHER_SERVICE", "OTHER_BROKER_INSTANCE", "NO_SERVICE_NAME"
-EXPIRED, NOT_YET = "EXPIRED", "NOT_YET_VALID"
-_EDGE = f"{BLANKS}/"
-
-
-def differences(asked: str, named: str) -> list[str]:
-    """How a route's service name differs from the message's, empty where it does not.
-
-    CASE, AROUND and SLASH for names that are the same but for case, blanks around or slashes after;
-    OTHER_SERVICE alone for all others.
-    """
-    if core(asked).lower() != core(named).lower():
-        return [OTHER_SERVICE]
-    (before, after), (its_before, its_after) = edges(asked), edges(named)
-    blanks = (before, after.replace("/", "")) != (its_before, its_after.replace("/", ""))
-    slashes = [end.translate(_NO_BLANKS) for end in (after, its_after)]
-    found = {CASE: core(asked) != core(named), AROUND: blanks, SLASH: slashes[0] != slashes[1]}
-    return [name for name, differs in found.items() if differs]
-
-
-_NO_BLANKS = str.maketrans("", "", BLANKS)
-
-
-def core(name: str) -> str:
-    """A name without the blanks around it and the blanks and slashes after."""
-    return name.rstrip(_EDGE).lstrip(BLANKS)
-
-
-def edges(name: str) -> tuple[str, str]:
-    """What `core` leaves out, before and after."""
-    return name[: len(name) - len(name.lstrip(BLANKS))], name[len(name.rstrip(_EDGE)) :]
 
 
 @dataclass(frozen=True)

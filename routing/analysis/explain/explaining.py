@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from routing.analysis.explain import lines
 from routing.analysis.explain.asked import DESCRIBED_ID, Described, Question, QuestionError, Stored
+from routing.analysis.explain.background import NOTHING, Background
 from routing.analysis.explain.judging import Asked, judge_question
 from routing.analysis.explain.known import Known, Row, narrow_to
 from routing.analysis.explain.path import path
@@ -49,12 +50,13 @@ def explain(
 ) -> Explanation:
     """Explain one message: the verdict of `resolve`, and the path to it.
 
-    ``tables`` are those of `resolve`, as DataFrames, Arrow tables or datasets, or a configuration: then each table
-    that it names is opened at its newest version as `Opener` does it, by ``spark`` where a session is needed, or
-    one that is started for it. Of each table only the rows of the message's instance are read, and checked.
-    ``as_of`` is the one decision time of a run that has one (a configuration brings its own); the question's own
-    time wins, and a described message always has one. Raises QuestionError where no such message, instance or
-    database is there or the message would be rejected, InputError where a table breaks its contract.
+    ``tables`` are those of `resolve` and, where there are any, those that import keeps (`schemas.KEPT`), as
+    DataFrames, Arrow tables or datasets, or a configuration: then each table that it names is opened at its newest
+    version as `Opener` does it, by ``spark`` where a session is needed, or one that is started for it. Of each
+    table only the rows of the message's instance are read, and checked. ``as_of`` is the one decision time of a
+    run that has one (a configuration brings its own); the question's own time wins, and a described message always
+    has one. Raises QuestionError where no such message, instance or database is there or the message would be
+    rejected, InputError where a table breaks its contract.
     """
     if isinstance(tables, Config):
         settings, as_of = tables, as_of or tables.resolve.as_of
@@ -67,19 +69,26 @@ def explain(
     near = source.read_near(asked.row)
     if isinstance(question, Described):
         _check_names(source, near, question)
-    return answer(asked, Known.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of)))
+    kept = source.read_kept(asked.row, is_described=asked.is_described)
+    known = Known.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of))
+    return answer(asked, known, Background.of_columns(near, kept))
 
 
 def open_tables(settings: Config, opener: Opener) -> dict[str, Table]:
-    """Every input that a configuration names, each at its newest version. Raises InputError."""
-    return opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
+    """Every input that a configuration names, each at its newest version, and what import keeps if it is there.
+
+    Raises InputError where an input is missing.
+    """
+    inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
+    found = {key: opener.find(f"tables.{key}", location) for key, location in settings.kept.items()}
+    return {**inputs, **{key: opened.rows for key, opened in found.items() if opened is not None}}
 
 
-def answer(asked: Asked, known: Known) -> Explanation:
+def answer(asked: Asked, known: Known, background: Background = NOTHING) -> Explanation:
     """Explain a message by what is known. Raises QuestionError where a run would reject it."""
     found = judge_question(asked, known)
     verdict = verdict_row(found)
-    told = path(found, known.instances[found.message.instance], verdict)
+    told = path(found, known.instances[found.message.instance], verdict, background)
     return Explanation(
         Rows(RESOLVED_ROUTES.optional(), (verdict,)), Rows(EXPLAINED_STEPS, lines.number_lines(told))
     )

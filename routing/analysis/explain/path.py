@@ -8,19 +8,20 @@ from __future__ import annotations
 from typing import Any
 
 from routing.analysis.explain import candidates, listing
+from routing.analysis.explain.background import Background
 from routing.analysis.explain.judging import Judged
 from routing.analysis.explain.lines import SHOWN, Line, line
 from routing.analysis.explain.searches import Search, searches
 from routing.rules.estate import Instance
 from routing.rules.matching import STEPS, comes_before
 from routing.rules.resolving import Verdict, bound_broker
-from routing.terms import MatchingStep, Outcome, Reason
+from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 
-def path(judged: Judged, instance: Instance, verdict: dict[str, Any]) -> list[Line]:
+def path(judged: Judged, instance: Instance, verdict: dict[str, Any], background: Background) -> list[Line]:
     """All lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
     told = searches(judged)
-    lines = _message_lines(judged)
+    lines = [*_message_lines(judged), *background.before_the_path(instance.name)]
     for search in told:
         came_by = told[0] if search.number > 1 else None
         lines += _scope_lines(judged, search, came_by)
@@ -28,7 +29,8 @@ def path(judged: Judged, instance: Instance, verdict: dict[str, Any]) -> list[Li
             lines += _step_lines(judged, search, instance)
         lines += [*_tier_lines(search), *_location_lines(judged, search)]
         lines += _transport_lines(judged, search)
-    return [*lines, _outcome_line(verdict)]
+    in_msdb = bool(told) and told[-1].leg.scope == MSDB
+    return [*lines, _outcome_line(verdict), *background.after_the_verdict(verdict["reason"], in_msdb=in_msdb)]
 
 
 def _message_lines(judged: Judged) -> list[Line]:

@@ -10,7 +10,7 @@ from typing import Any
 from routing.analysis.explain import wording
 
 # Items that stand at the margin, and those that stand below another; all others are between.
-_MARGIN = ("MESSAGE", "SCOPE")
+_MARGIN = ("MESSAGE", "SCOPE", "STATUS")
 _DEEP = ("ROUTE", "OTHER_ROUTES", "ID", "OTHER_IDS", "REQUEST", "DATABASE")
 # Items that begin a paragraph.
 _PARAGRAPHS = ("SCOPE", "OUTCOME")
@@ -43,16 +43,20 @@ def _outcome(sentence: str, step: Row, scope: str | None) -> list[str]:
 
 
 def as_json(verdict: Row, steps: Sequence[Row]) -> str:
-    """One line: verdict (the columns of resolved_routes), error_number, advice, and steps with their sentences.
+    """One line: verdict (the columns of resolved_routes), error_number, advice, transmission_status, and steps.
+
+    The status is its step, null where none is told. Steps have their sentences.
 
     Values of a step that are null are left out.
     """
     scope = [step["database_name"] for step in steps if step["item"] == "SCOPE"]
+    told = [_step(step) for step in steps]
     document = {
         "verdict": dict(verdict),
         "error_number": wording.error_number(verdict["reason"], scope[-1] if scope else None),
         "advice": wording.advice(verdict["reason"]),
-        "steps": [_step(step) for step in steps],
+        "transmission_status": next((step for step in told if step["item"] == "STATUS"), None),
+        "steps": told,
     }
     return json.dumps(document, default=_plain)
 

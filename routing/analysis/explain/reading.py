@@ -5,7 +5,7 @@ Which rows are needed is said here; how they are found in what grows with the tr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from routing.analysis.explain import by_arrow
 from routing.analysis.explain.asked import Stored
 from routing.analysis.explain.known import Chunks, Row
 from routing.rules import text
-from routing.schemas import INPUTS
+from routing.schemas import INPUTS, TABLES
 from routing.storage.columns import Columns, Only, Table, check_given, is_frame, shape_of
 from routing.storage.faults import refuse_faults
 from routing.storage.inputs import columns_of, read_each
@@ -27,6 +27,9 @@ class Way(Protocol):
 
     def messages_of(self, messages: Any, only: Only) -> Columns:
         """The few messages that have one of some values in each of some columns."""
+
+    def observed_of(self, observed: Any, only: Only) -> Columns:
+        """The few rows of observed_routing that have one of some values in each of some columns."""
 
     def dialogs_of(self, dialogs: Any, conversations: Collection[str], only: Only) -> Columns:
         """The dialogs of conversations, given by their folded ids, that have one of the values of ``only``."""
@@ -46,7 +49,7 @@ def way_of(table: Table) -> Way:
 
 @dataclass(frozen=True)
 class Source:
-    """Input tables; ``first_part`` is how many other messages are read at first."""
+    """Input tables, and what import keeps if given; ``first_part``: so many other messages are read at first."""
 
     tables: Mapping[str, Table]
     first_part: int = 1_000
@@ -55,7 +58,7 @@ class Source:
     def of(cls, given: Mapping[str, Table]) -> Source:
         """The tables of a question. Raises InputError where one is missing, or has columns of other types."""
         check_given(given)
-        return cls({key: _in_shape(given[key], key) for key in INPUTS if key in given})
+        return cls({key: _in_shape(given[key], key) for key in TABLES if key in given})
 
     def find_stored(self, question: Stored) -> list[Row]:
         """The messages that a question may mean, of some instances at most."""
@@ -82,9 +85,22 @@ class Source:
                 columns_of(table, key, here) if key != "dialogs" else way_of(table).dialogs_of(table, [mine], here)
             )
 
-        near = read_each({key: table for key, table in self.tables.items() if key != "messages"}, read)
+        near = read_each(self._tables_of(key for key in INPUTS if key != "messages"), read)
         refuse_faults(near)
         return near
+
+    def read_kept(self, row: Row, *, is_described: bool) -> dict[str, Columns]:
+        """What import kept of a stored message; of one that is described nothing was observed."""
+        only = {name: [row[name]] for name in ("instance_name", "message_id")}
+
+        def read(key: str) -> Columns:
+            return way_of(self.tables[key]).observed_of(self.tables[key], only)
+
+        return read_each({} if is_described else self._tables_of(["observed_routing"]), read)
+
+    def _tables_of(self, keys: Iterable[str]) -> dict[str, Table]:
+        """Those of some tables that are given."""
+        return {key: self.tables[key] for key in keys if key in self.tables}
 
     def chunks(self, as_of: int | None) -> Chunks:
         """The messages of an instance for a service, with their dialogs; ``as_of`` as in `known.message_of`."""

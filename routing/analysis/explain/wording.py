@@ -284,6 +284,28 @@ def _own_address(line: Line) -> str:
     return f"{what}: a loop" if line["finding"] == "LOOP" else f"{what}: the message comes back"
 
 
+def _instance(line: Line) -> str:
+    what = {
+        "ONLY_NAME": "only the name is known: neither databases, routes, addresses nor forwarding",
+        "ONLY_ROUTES": "only the name and routes are known: neither databases, addresses nor forwarding",
+    }[line["finding"]]
+    return f"of instance {quote_name(line['name'])} {what}"
+
+
+def _status(line: Line) -> str:
+    """What SQL Server said, and what that says of the outcome."""
+    parts = [] if line["error_number"] is None else [str(line["error_number"])]
+    parts += [] if line["status_text"] is None else [quote_name(line["status_text"])]
+    said = {
+        "AGREES": "It agrees.",
+        "COMPATIBLE": "It is compatible with this.",
+        "CONTRADICTS": "It contradicts this.",
+        "SAYS_NOTHING": "It says nothing of routing.",
+    }[line["finding"]]
+    status = f"SQL Server's transmission_status of {moment(line['at'])}: {', '.join(parts) or 'blank'}. {said}"
+    return status if line["why"] is None else f"{status} {line['why']}"
+
+
 def _outcome(line: Line) -> str:
     if line["finding"] == "DEPENDS_ON_DIALOG":
         return "the outcome depends on the dialog: see step 3, or give its conversation id"
@@ -328,4 +350,6 @@ _SENTENCES: dict[str, Callable[[Line], str]] = {
     "HOPS": _hops,
     "OWN_ADDRESS": _own_address,
     "OUTCOME": _outcome,
+    "INSTANCE": _instance,
+    "STATUS": _status,
 }

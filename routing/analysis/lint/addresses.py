@@ -101,7 +101,8 @@ def expires_soon(row: RouteRow, around: Surroundings) -> Found | None:
 def pinned_to_nobody(row: RouteRow, around: Surroundings) -> Found | None:
     """SBR015: the place is known, forwards nothing, and none of its databases has the id.
 
-    A place that is not in the tables may host any id, and a forwarder may know the way: both are left alone.
+    A place that is not in the tables may host any id, and a forwarder may know the way: both are left alone. A
+    place whose forwarding is not known is taken not to forward, and the finding says so.
     """
     route, here = row.route, around.instance(row)
     if route.service is None or route.broker is None or route.mirror_address is not None:
@@ -115,7 +116,12 @@ def pinned_to_nobody(row: RouteRow, around: Surroundings) -> Found | None:
     if not places or any(route.broker in place.brokers for place in places):
         return None
     where = list_names(place.name for place in places)
-    return row.finding("SBR015", "no database of %s has broker id %s", where, route.broker)
+    said = "no database of %s has broker id %s"
+    unknown = [] if is_local(route) else [place.name for place in places if not place.is_forwarding_known]
+    if unknown:
+        said += "; whether %s forwards is not known and taken as off"
+        return row.finding("SBR015", said, where, route.broker, list_names(unknown))
+    return row.finding("SBR015", said, where, route.broker)
 
 
 def no_port(row: RouteRow, around: Surroundings) -> Found | None:

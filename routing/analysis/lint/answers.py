@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding, list_names
 from routing.analysis.lint.probing import Answers, By, Verdict
 from routing.rules.deciding import Leg
@@ -13,8 +14,8 @@ _NOT_HERE = (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
 _NO_WAY = (Reason.NO_ROUTE, *_NOT_HERE, Reason.TRANSPORT_ADDRESS_INVALID)
 
 
-def answers(given: Answers) -> Iterator[Found]:
-    """SBR021 to SBR025, SBR033."""
+def answers(estate: Estate, given: Answers) -> Iterator[Found]:
+    """SBR021 to SBR025, SBR033, SBR040."""
     for verdict in given.arrivals:
         for leg in verdict.legs:
             if verdict.by is not None:
@@ -23,10 +24,10 @@ def answers(given: Answers) -> Iterator[Found]:
                 yield from arrives_open(verdict, leg)
     for verdict in given.arriving:
         for leg in verdict.legs:
-            # The route of msdb leads on, and the instance does not forward.
             if leg.end.reason is Reason.FORWARDING_DISABLED:
-                said = "what arrives for it is dropped: forwarding is off"
-                yield finding("SBR025", verdict.place, leg.route_name, said)
+                yield not_forwarded(
+                    verdict, leg, is_known=estate.instances[verdict.asked.instance].is_forwarding_known
+                )
     for verdict in given.asking:
         # Step 4 comes before a LOCAL route for any service.
         if any(leg.asks for leg in verdict.legs):
@@ -47,6 +48,16 @@ def routed_here(verdict: Verdict, leg: Leg, by: By) -> Iterator[Found]:
         yield finding(
             "SBR022", place, service, said, by.name, by.sender, str(reason), number=ERROR_NUMBERS[reason]
         )
+
+
+def not_forwarded(verdict: Verdict, leg: Leg, *, is_known: bool) -> Found:
+    """SBR025, SBR040: the route of msdb leads on, and the instance does not forward, or is only taken not to."""
+    if is_known:
+        return finding(
+            "SBR025", verdict.place, leg.route_name, "what arrives for it is dropped: forwarding is off"
+        )
+    said = "what arrives for it is dropped if forwarding is off, which is not known and taken as off"
+    return finding("SBR040", verdict.place, leg.route_name, said)
 
 
 def arrives_open(verdict: Verdict, leg: Leg) -> Iterator[Found]:

@@ -230,5 +230,11 @@ FINDINGS: tuple[Finding, ...] = (
         "Dialogs whose pick changed",
         "change the routes of a balanced service only while none of its dialogs waits for its acknowledgement",
     ),
+    Finding(
+        "SBR040",
+        _W,
+        "Forwarding needed and not known",
+        "import sys.service_broker_endpoints of the instance; until then forwarding is taken as off",
+    ),
 )
 BY_CODE: dict[str, Finding] = {finding.code: finding for finding in FINDINGS}

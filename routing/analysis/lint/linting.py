@@ -15,9 +15,9 @@ from routing.analysis.lint.estate import estate_of
 from routing.analysis.lint.finding import Found
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
 from routing.analysis.lint.probing import answers_of
-from routing.analysis.lint.resolved import changed_picks, used_routes
+from routing.analysis.lint.resolved import Changed, RouteName, changed_picks, used_routes
 from routing.schemas import FINDINGS, ROUTE_COVERAGE
-from routing.storage.columns import Table
+from routing.storage.columns import Columns, Table
 from routing.storage.rows import Rows
 from routing.storage.times import micros_of
 
@@ -55,15 +55,26 @@ def lint(
     columns = reading.columns(tables, moment)
     used = None if resolved is None else used_routes(resolved)
     changed = [] if resolved is None else changed_picks(resolved)
-    with _no_search_for_cycles():
-        estate = estate_of(columns, moment, expiring_within_days)
-        every = registry.find_all(registry.Evidence(estate, answers_of(estate), used, changed))
+    every = find_all(columns, moment, expiring_within_days, used, changed)
     suppressed = {one for one in every if any(_covers(part, one) for part in suppress)}
     return Lint(
         findings=_rows(every - suppressed),
         suppressed=_rows(suppressed),
         coverage=None if used is None else Rows(ROUTE_COVERAGE, tuple(traffic.coverage(columns["routes"], used))),
     )
+
+
+def find_all(
+    columns: Mapping[str, Columns],
+    now: int,
+    days: int = DEFAULT_DAYS,
+    used: set[RouteName] | None = None,
+    changed: Sequence[Changed] = (),
+) -> set[Found]:
+    """All that is found in columns of the tables that `reading.READ` names, at a moment (microseconds)."""
+    with _no_search_for_cycles():
+        estate = estate_of(columns, now, days)
+        return registry.find_all(registry.Evidence(estate, answers_of(estate), used, list(changed)))
 
 
 @contextmanager

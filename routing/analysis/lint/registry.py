@@ -32,7 +32,7 @@ FAMILIES: dict[str, Callable[[Evidence], Iterable[Found]]] = {
     "disabled brokers": lambda given: identities.disabled_brokers(given.estate),
     "doubled services": lambda given: identities.doubled_services(given.estate),
     "balancing": lambda given: balancing.unbalanced_routes(given.estate),
-    "answers": lambda given: answers.answers(given.answers),
+    "answers": lambda given: answers.answers(given.estate, given.answers),
     "returns": lambda given: answers.no_return(given.answers),
     "open routes": lambda given: shadows.open_to_several(given.estate, given.answers),
     "shadowed routes": lambda given: shadows.shadowed_routes(given.estate, given.answers),

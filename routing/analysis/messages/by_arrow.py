@@ -39,7 +39,7 @@ class _Messages:
     condition: Any
     replaced: pyarrow.Table
 
-    def where(self, condition: Any) -> _Messages:
+    def narrow(self, condition: Any) -> _Messages:
         """Those of them for which another condition holds as well; None is no condition."""
         if condition is None:
             return self
@@ -67,7 +67,7 @@ class _Messages:
         """Rows among which are the oldest ones, as many as are wanted, in the columns of a listed one."""
         # A replaced row may be older than those that stand.
         bound, files = _find_oldest(self.rows, self.condition, wanted + len(self.replaced))
-        return self.where(bound)._in_files(files)
+        return self.narrow(bound)._in_files(files)
 
     def _in_files(self, files: Collection[str]) -> pyarrow.Table:
         found = in_files(self.rows, files).to_table(columns=_READ.names, filter=self.condition)
@@ -77,7 +77,7 @@ class _Messages:
 def select(resolved: Any, asked: Asked, held: pyarrow.Table | None) -> Selected:
     """The messages that are asked for; with ``held`` (columns `asked.HELD`) only those that it names."""
     rows = as_dataset(resolved)
-    messages = _Messages(rows, None, _find_replaced(rows)).where(condition_of(rows, asked.only))
+    messages = _Messages(rows, None, _find_replaced(rows)).narrow(condition_of(rows, asked.only))
     if held is not None:
         messages = _keep_held(messages, held)
     counts = messages.count((LEVELS[0], *_VERDICT))
@@ -88,7 +88,7 @@ def select(resolved: Any, asked: Asked, held: pyarrow.Table | None) -> Selected:
     found = found.sort_by([(name, "ascending") for name in asked.order]).slice(0, asked.limit)
     if groups is None:
         there: Only = {name: found[name].unique().to_pylist() for name in LEVELS}
-        groups = messages.where(condition_of(rows, there)).count(GROUP)
+        groups = messages.narrow(condition_of(rows, there)).count(GROUP)
     told = sum_groups(counts, _VERDICT).to_pylist()
     return Selected.of(rows_of_arrow(found, _READ), told, groups.to_pylist())
 
@@ -100,15 +100,15 @@ def _first_by_group(
     import pyarrow
 
     cut = _cut(instances, LEVELS[:1], limit)
-    before = messages if cut is None else messages.where(_up_to(LEVELS[:1], cut.group))
+    before = messages if cut is None else messages.narrow(_up_to(LEVELS[:1], cut.group))
     groups = before.count(GROUP)
     cut = None if cut is None else _cut(sum_groups(groups, LEVELS), LEVELS, limit)
     if cut is None:
         return before.read(), groups
     listed = select_arrow(groups, groups.column_names, _up_to(LEVELS, cut.group))
-    found = messages.where(_equal(LEVELS, cut.group)).oldest(cut.wanted)
+    found = messages.narrow(_equal(LEVELS, cut.group)).oldest(cut.wanted)
     if cut.wanted < limit:
-        found = pyarrow.concat_tables([before.where(_below(LEVELS, cut.group)).read(), found])
+        found = pyarrow.concat_tables([before.narrow(_below(LEVELS, cut.group)).read(), found])
     return found, listed
 
 
@@ -208,7 +208,7 @@ def _keep_held(messages: _Messages, held: pyarrow.Table) -> _Messages:
     """Those messages that queues hold, read as a whole: no more than these hold."""
     import pyarrow.compute as pc
 
-    of_ids = messages.where(pc.field("message_id").isin(held["message_id"].unique()))
+    of_ids = messages.narrow(pc.field("message_id").isin(held["message_id"].unique()))
     found = of_ids.read().join(held, list(HELD), join_type="left semi")
     return _Messages(as_dataset(found), None, messages.replaced.slice(0, 0))
 

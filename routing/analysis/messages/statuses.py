@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routing.rules.observed import NOT_SAID, Agreement, Compared, compare
-from routing.schemas import OBSERVED_ROUTING, Field, Kind, Schema
+from routing.analysis.explain.background import Status
+from routing.rules import text
+from routing.rules.observed import Compared
+from routing.schemas import OBSERVED_ROUTING, Schema
 from routing.storage.columns import Table, is_frame, with_few
 from routing.storage.inputs import condition_of
 from routing.storage.stored import read_rows
+from routing.storage.times import micros_of
 from routing.terms import MSDB, TRANSMISSION_QUEUE, Reason
 
 Row = Mapping[str, Any]
 _KEY = ("instance_name", "database_name", "message_id")
 _READ = Schema(
-    (
-        *(f for f in OBSERVED_ROUTING if f.name in (*_KEY, "observed_at", "error_number", "status_text")),
-        # Null in tables that know none.
-        Field("conversation_handle", Kind.STRING),
+    tuple(
+        field
+        for field in OBSERVED_ROUTING
+        if field.name in (*_KEY, "observed_at", "error_number", "status_text", "conversation_handle")
     )
 )
-UNKNOWN_TEXT = Compared(Agreement.SAYS_NOTHING, "A text that this project does not know.")
 
 
 def newest_statuses(observed: Table | None, messages: Sequence[Row]) -> dict[tuple[Any, ...], Row]:
@@ -41,12 +43,12 @@ def status_of(message: Row, statuses: Mapping[tuple[Any, ...], Row]) -> Row | No
 
 def compare_status(message: Row, status: Row) -> Compared:
     """What a status says of a message's reason."""
-    number, text = status["error_number"], status["status_text"]
-    if number is None:
-        return NOT_SAID if text is None else UNKNOWN_TEXT
     database = message["database_name"]
     in_msdb = database is None or database.lower() == MSDB or message["rerouted_from"] is not None
-    return compare(Reason(message["reason"]), number, in_msdb=in_msdb)
+    told = Status(
+        micros_of(status["observed_at"]), status["error_number"], text.empty_as_null(status["status_text"])
+    )
+    return told.compared(Reason(message["reason"]), in_msdb=in_msdb)
 
 
 def _read(observed: Any, messages: Sequence[Row]) -> list[dict[str, Any]]:

@@ -41,8 +41,7 @@ def messages(covered: Covered, rows: Mapping[str, Sequence[Row]]) -> None:
     for row in rows.get("transmission_queue", ()):
         endpoint = by_handle.get((row["instance_name"], row["database_name"], row["conversation_handle"]))
         if endpoint is None:
-            why = f"no conversation endpoint has its handle {row['conversation_handle']}"
-            covered.reject("transmission_queue", row, why)
+            covered.without_endpoint.append(row)
             continue
         message = _message(row, endpoint)
         key = (message["instance_name"], message["message_id"])
@@ -53,6 +52,13 @@ def messages(covered: Covered, rows: Mapping[str, Sequence[Row]]) -> None:
         covered.add("messages", message)
         covered.add("observed_routing", _observe(row, message, statuses))
     _tell(covered, statuses)
+
+
+def reject_without_endpoint(covered: Covered) -> None:
+    """Reject the rows of queues that no dialog is known of: what they are bound to is not known."""
+    for row in covered.without_endpoint:
+        why = f"no conversation endpoint has its handle {row['conversation_handle']}"
+        covered.reject("transmission_queue", row, why)
 
 
 def _message(row: Row, endpoint: Row) -> Row:
@@ -70,6 +76,7 @@ def _message(row: Row, endpoint: Row) -> Row:
         "to_service_name": row["to_service_name"],
         "to_broker_instance": row["to_broker_instance"],
         "hops_remaining": None,
+        "from_service_name": row["from_service_name"],
     }
 
 
@@ -82,6 +89,7 @@ def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
     same = ("instance_name", "database_name", "conversation_id", "is_initiator", "message_sequence_number")
     return {
         **{name: message[name] for name in (*same, "message_id", "observed_at")},
+        "conversation_handle": row["conversation_handle"],
         "source": TRANSMISSION_QUEUE,
         "status_text": status or None,
         "error_number": number,

@@ -117,9 +117,9 @@ def _layouts(view: View | None, first: Line) -> Iterable[tuple[str, ...]]:
     """The layouts that a file may have: those of its view, and of the view that its own cells name."""
     if view is None:
         named = VIEWS.get(first.texts[0].lower()) if first.texts else None
-        return (named.exported,) if named else ()
+        return named.of_queries if named else ()
     own = view.layout
-    return (view.exported, own, *((*part, *own) for part in _heads(view) if own))
+    return (*view.of_queries, own, *((*part, *own) for part in _heads(view) if own))
 
 
 def _heads(view: View) -> Iterable[tuple[str, ...]]:
@@ -150,7 +150,7 @@ def _is_such_a_row(layout: tuple[str, ...], line: Line, view: View, padded: bool
             return False
     is_empty = not any(values.get(column.name) for column in view.columns)
     if is_empty:
-        return layout == view.exported and bool(values["instance_name"])
+        return layout in view.of_queries and bool(values["instance_name"])
     return all(values.get(column.name) not in (None, "") for column in view.columns if column.required)
 
 

@@ -33,7 +33,14 @@ def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found],
     ``view`` is the view of the one file that is named. Raises InputError for a file that cannot be read,
     EnvironmentFault where a package is missing.
     """
-    forced = _force(sources, view)
+    found, notes = find_result_sets(sources, _force(sources, view))
+    if not found:
+        raise unreadable_file(" ".join(sources), "it holds no export of a view")
+    return found, notes
+
+
+def find_result_sets(sources: Sequence[str], forced: View | None = None) -> tuple[list[Found], list[str]]:
+    """As `read_sources`, of folders that may hold none."""
     found: list[Found] = []
     notes: list[str] = []
     for source in sources:
@@ -54,8 +61,6 @@ def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found],
             hint = "say which with --view"
             raise unreadable_file(source, "neither its name nor its columns tell its view", hint)
         found.extend(named)
-    if not found:
-        raise unreadable_file(" ".join(sources), "it holds no export of a view")
     return found, notes
 
 
@@ -118,9 +123,10 @@ def _tells_its_view(text: str) -> bool:
 
 
 def _own_view(rows: ResultSet) -> View | None:
-    """The view that the column ``view_name`` tells; without rows, the one that has these columns."""
+    """The view that the column ``view_name`` tells; without rows, the one of which the queries export these."""
     for _, cells in rows.rows:
         name = cells.get(VIEW_NAME)
         if isinstance(name, str):
             return find_view(name)
-    return next((view for view in VIEWS.values() if set(view.exported) == set(rows.columns)), None)
+    columns = set(rows.columns)
+    return next((view for view in VIEWS.values() if columns in map(set, view.of_queries)), None)

@@ -104,6 +104,7 @@ INSERT INTO @views VALUES (4, N'SELECT ''transmission_queue'' AS view_name,
     v.conversation_handle AS conversation_handle,
     ''"'' + REPLACE(v.to_service_name COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS to_service_name,
     ''"'' + REPLACE(v.to_broker_instance COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS to_broker_instance,
+    ''"'' + REPLACE(v.from_service_name COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS from_service_name,
     CONVERT(varchar(30), v.enqueue_time, 126) AS enqueue_time,
     v.message_sequence_number AS message_sequence_number,
     ''"'' + REPLACE(LEFT(v.transmission_status, 3900) COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS transmission_status

@@ -64,6 +64,11 @@ class Export:
 def read_export(sources: Sequence[str], stand_ins: StandIns, view: str | None = None) -> Export:
     """Read files and folders of exports (docs/importing.md). Raises InputError and EnvironmentFault."""
     found, notes = read_sources(sources, view)
+    return export_of(found, notes, stand_ins)
+
+
+def export_of(found: Sequence[Found], notes: list[str], stand_ins: StandIns) -> Export:
+    """The export that result sets make. Raises InputError."""
     export = Export(notes=notes)
     for part in found:
         _read_part(export, part, stand_ins)

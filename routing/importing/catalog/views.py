@@ -30,7 +30,7 @@ class View:
     """A view: the columns that are read, and those that files without a header are known by.
 
     ``layout`` is the view's own columns as the manual lists them, empty where versions of SQL Server differ.
-    ``exported`` are the columns of ``queries.sql``.
+    ``exported`` are the columns of ``queries.sql``, ``exported_before`` those of its earlier releases.
     """
 
     name: str
@@ -38,6 +38,12 @@ class View:
     per_database: bool = True
     layout: tuple[str, ...] = ()
     exported: tuple[str, ...] = ()
+    exported_before: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def of_queries(self) -> tuple[tuple[str, ...], ...]:
+        """Everything that ``queries.sql`` has ever exported, the columns of today first."""
+        return (self.exported, *self.exported_before)
 
     @property
     def added_columns(self) -> tuple[str, ...]:
@@ -59,11 +65,13 @@ _INSTANCE_HEAD = (VIEW_NAME, "instance_name", "exported_at")
 
 
 def _view(
-    name: str, columns: tuple[Column, ...], *, layout: str = "", also: str = "", per_database: bool = True
+    name: str, columns: tuple[Column, ...], *, layout: str = "", new: str = "", per_database: bool = True
 ) -> View:
+    """A view; ``new`` are the columns that the queries of release 0.1.0 did not export."""
     head = _HEAD if per_database else _INSTANCE_HEAD
-    exported = (*head, *(column.name for column in columns), *also.split())
-    return View(name, columns, per_database, tuple(layout.split()), exported)
+    exported = (*head, *(column.name for column in columns))
+    before = tuple(name for name in exported if name not in new.split())
+    return View(name, columns, per_database, tuple(layout.split()), exported, (before,) if new else ())
 
 
 VIEWS = {
@@ -142,6 +150,7 @@ VIEWS = {
                 Column("conversation_handle", Kind.GUID, required=True),
                 Column("to_service_name", required=True),
                 Column("to_broker_instance"),
+                Column("from_service_name"),
                 Column("enqueue_time", Kind.TIME, required=True),
                 Column("message_sequence_number", Kind.INTEGER, required=True),
                 Column("transmission_status"),
@@ -149,6 +158,7 @@ VIEWS = {
             layout="conversation_handle to_service_name to_broker_instance from_service_name"
             " service_contract_name enqueue_time message_sequence_number message_type_name"
             " is_conversation_error is_end_of_dialog message_body transmission_status priority",
+            new="from_service_name",
         ),
     )
 }

@@ -1,7 +1,7 @@
 """T-SQL scripts: read into statements and problems, and applied to what one instance holds."""
 
 from routing.importing.tsql.apply import Applied, apply_script
-from routing.importing.tsql.reading import read_file, read_script
+from routing.importing.tsql.reading import read_file, read_script, servers_in
 from routing.importing.tsql.state import Database, Endpoint, InstanceState, Route, Service
 from routing.importing.tsql.statements import Problem, Script, Statement
 
@@ -18,4 +18,5 @@ __all__ = [
     "apply_script",
     "read_file",
     "read_script",
+    "servers_in",
 ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from routing.importing.tsql import content, control, walker
 from routing.importing.tsql.decoding import decode
-from routing.importing.tsql.fate import ALWAYS
+from routing.importing.tsql.fate import ALWAYS, Fate
 from routing.importing.tsql.session import Session
 from routing.importing.tsql.sqlcmd import Batch, Include, batches
 from routing.importing.tsql.statements import Problem, Script, quote
@@ -49,12 +49,14 @@ def read_script(
     variables: Mapping[str, str] | None = None,
     include: Include | None = None,
     template_defaults: bool = True,
+    servers: Collection[str | None] | None = None,
 ) -> Script:
     """What a script says about routing, in order.
 
     ``file`` names it in places. ``scripted_at``, from which lifetimes count, must be aware.
     ``database`` is in use until the first USE. Batches after ``:connect`` to another server than
-    ``instance`` are left out. ``variables`` are the values of ``-v``. Without ``include``, files of
+    ``instance`` are left out; with ``servers`` the batches of these alone are read and no other is spoken of, None
+    being those before any ``:connect``. ``variables`` are the values of ``-v``. Without ``include``, files of
     ``:r`` are reported. A template's unfilled place is read with its default and remarked on, or
     refused if not ``template_defaults``. Raises ValueError for a naive ``scripted_at``.
     """
@@ -69,7 +71,10 @@ def read_script(
             continue
         if found.server != server:
             server, session.database = found.server, None
-        _read_batch(session, found, instance)
+        if servers is None:
+            _read_batch(session, found, _whose(found, instance))
+        elif found.server in servers:
+            _read_batch(session, found, ALWAYS)
     return Script(
         file=file,
         scripted_at=since,
@@ -87,6 +92,7 @@ def read_file(
     instance: str | None = None,
     variables: Mapping[str, str] | None = None,
     template_defaults: bool = True,
+    servers: Collection[str | None] | None = None,
 ) -> Script:
     """``read_script`` of a file, in whatever encoding; its time is the file's own by default.
 
@@ -104,12 +110,19 @@ def read_file(
         variables=variables,
         include=_include,
         template_defaults=template_defaults,
+        servers=servers,
     )
     problems = script.problems
     if decoded.unreadable:
         why = f"{decoded.unreadable} of its characters cannot be read in {decoded.encoding}"
         problems = (Problem(str(path), 1, why, counted=True), *problems)
     return replace(script, problems=problems, encoding=decoded.encoding)
+
+
+def servers_in(path: Path, variables: Mapping[str, str] | None = None) -> tuple[str | None, ...]:
+    """The servers of a script's batches, each once, in order; None before any ``:connect``. Raises OSError."""
+    found = batches(decode(path.read_bytes()).text, str(path), variables or {}, _include)
+    return tuple(dict.fromkeys(batch.server for batch in found if isinstance(batch, Batch)))
 
 
 def _include(including: str, written: str) -> tuple[str, str]:
@@ -119,9 +132,13 @@ def _include(including: str, written: str) -> tuple[str, str]:
     return str(path), decode(path.read_bytes()).text
 
 
-def _read_batch(session: Session, batch: Batch, instance: str | None) -> None:
-    fate = ALWAYS
-    if batch.server is not None and batch.server.casefold() != (instance or "").casefold():
-        fate = fate.not_run(f"it runs on the server {quote(as_written(batch.server))} of :connect")
+def _whose(batch: Batch, instance: str | None) -> Fate:
+    """Whether a batch runs on this instance."""
+    if batch.server is None or batch.server.casefold() == (instance or "").casefold():
+        return ALWAYS
+    return ALWAYS.not_run(f"it runs on the server {quote(as_written(batch.server))} of :connect")
+
+
+def _read_batch(session: Session, batch: Batch, fate: Fate) -> None:
     tokens = tokenize(batch.text)
     walker.Walker(session, tokens, lambda row: batch.places[row], _HANDLERS).run(fate)

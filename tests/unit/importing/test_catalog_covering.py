@@ -11,6 +11,7 @@ import pytest
 
 from routing.errors import InputError
 from routing.importing.catalog import VIEWS, Export, StandIns, cover, queries, read_export
+from routing.importing.catalog.conversations import reject_without_endpoint
 from routing.importing.covered import Covered
 from routing.importing.spelling import Spelling
 
@@ -35,12 +36,12 @@ far_broker_instance
 {HANDLE.format(1)},{DIALOG.format(1).upper()},1,NULL,2030-01-01,//stock,NULL
 {HANDLE.format(2)},{DIALOG.format(1).upper()},0,NULL,2030-01-01,//shop,X-Y
 """
-QUEUE = f"""conversation_handle,to_service_name,to_broker_instance,enqueue_time,message_sequence_number,\
-transmission_status
-{HANDLE.format(1).upper()},//stock,NULL,2026-01-05 11:00:00,0,The target service name could not be found.
-{HANDLE.format(1)},//stock,NULL,2026-01-05 11:01:00,1,
-{HANDLE.format(2)},//shop,x-y,2026-01-05 11:02:00,7,Nobody knows this text
-{HANDLE.format(3)},//lost,NULL,2026-01-05 11:03:00,0,
+QUEUE = f"""conversation_handle,to_service_name,to_broker_instance,from_service_name,enqueue_time,\
+message_sequence_number,transmission_status
+{HANDLE.format(1).upper()},//stock,NULL,//Shop,2026-01-05 11:00:00,0,The target service name could not be found.
+{HANDLE.format(1)},//stock,NULL,NULL,2026-01-05 11:01:00,1,
+{HANDLE.format(2)},//shop,x-y,//stock ,2026-01-05 11:02:00,7,Nobody knows this text
+{HANDLE.format(3)},//lost,NULL,//shop,2026-01-05 11:03:00,0,
 """
 
 
@@ -51,6 +52,12 @@ def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
         (f"{DIALOG.format(1)}:I:0", DIALOG.format(1), True, None, AT, "shop"),
         (f"{DIALOG.format(1)}:I:1", DIALOG.format(1), True, None, AT, "shop"),
         (f"{DIALOG.format(1)}:T:7", DIALOG.format(1), False, "x-y", AT, "shop"),
+    ]
+    assert [row["from_service_name"] for row in covered.rows["messages"]] == ["//Shop", None, "//stock "]
+    assert [row["conversation_handle"] for row in covered.rows["observed_routing"]] == [
+        HANDLE.format(1),
+        HANDLE.format(1),
+        HANDLE.format(2),
     ]
     observed = ("message_id", "observed_at", "source", "status_text", "error_number", "outcome")
     assert [tuple(row[key] for key in observed) for row in covered.rows["observed_routing"]] == [
@@ -65,6 +72,8 @@ def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
         (f"{DIALOG.format(1)}:I:1", AT, "TRANSMISSION_QUEUE", None, None, None),
         (f"{DIALOG.format(1)}:T:7", AT, "TRANSMISSION_QUEUE", "Nobody knows this text", None, None),
     ]
+    assert not covered.rejected
+    reject_without_endpoint(covered)
     assert [text.partition("row ")[2] for text in covered.rejected] == [
         f"5: no conversation endpoint has its handle {HANDLE.format(3)}"
     ]

@@ -14,6 +14,7 @@ from routing.importing.catalog import Export, StandIns, read_export
 
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 HUB = StandIns("hub", "Shop", AT)
+QUEUED = "aaaaaaaa-0000-0000-0000-000000000001"
 ROUTES = [
     ("AutoCreatedLocal", None, None, None, "LOCAL", None),
     (
@@ -198,6 +199,42 @@ def test_a_grid_without_header_of_a_view_that_is_empty_everywhere(tmp_path: Path
         ("Shop", True),
         ("msdb", True),
     ]
+
+
+@pytest.mark.parametrize("release", ["0.1.0", "0.2.0"])
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_the_queue_as_the_queries_of_each_release_export_it(
+    tmp_path: Path, release: str, header: bool, is_empty: bool
+) -> None:
+    """The queries of 0.1.0 left the sending service out."""
+    names = ["view_name", "instance_name", "database_name", "exported_at", "conversation_handle"]
+    names += ["to_service_name", "to_broker_instance", "enqueue_time", "message_sequence_number"]
+    names.append("transmission_status")
+    row = ["transmission_queue", "hub", "Shop", "2026-01-05T12:00:00Z"]
+    row += ["NULL"] * 6 if is_empty else [QUEUED, "//stock", "NULL", "2026-01-05T11:00:00", "7", ""]
+    if release == "0.2.0":
+        names.insert(7, "from_service_name")
+        row.insert(7, "NULL" if is_empty else "//shop")
+    text = (",".join(names) + "\n" if header else "") + ",".join(row) + "\n"
+    export = read(tmp_path, "Results7.csv", text, StandIns())
+    (found,) = export.rows["transmission_queue"]
+    if is_empty:
+        assert found["is_empty"] is True
+    else:
+        expected = ("//stock", "//shop" if release == "0.2.0" else None, 7)
+        assert (found["to_service_name"], found["from_service_name"], found["message_sequence_number"]) == expected
+    missing = f"{tmp_path / 'Results7.csv'}: from_service_name missing, read as NULL"
+    assert export.notes == ([missing] if release == "0.1.0" else [])
+    assert export.rejected == []
+
+
+@pytest.mark.parametrize("columns", ["to_broker_instance,from_service_name", "to_broker_instance"])
+def test_a_queue_without_any_row_is_told_by_its_columns(tmp_path: Path, columns: str) -> None:
+    head = f"view_name,instance_name,database_name,exported_at,conversation_handle,to_service_name,{columns}"
+    text = f"{head},enqueue_time,message_sequence_number,transmission_status\n"
+    export = read(tmp_path, "Results7.csv", text, HUB)
+    assert list(export.rows) == ["transmission_queue"]
 
 
 def test_a_column_wins_over_its_option(tmp_path: Path) -> None:

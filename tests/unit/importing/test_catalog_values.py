@@ -1,4 +1,4 @@
-"""Single cells, transmission statuses, and any text at all."""
+"""Single cells, and any text at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from routing.errors import ContractError
 from routing.importing.catalog import StandIns, cover, read_export
 from routing.importing.catalog.cells import lines
-from routing.importing.catalog.transmission_status import error_number, outcome
 from routing.importing.catalog.values import read_cell
 from routing.importing.catalog.views import VIEWS, Kind
 from routing.importing.spelling import Spelling
@@ -76,27 +75,6 @@ def test_a_cell(cell: object, kind: Kind, value: object) -> None:
 def test_a_cell_that_is_something_else(cell: object, kind: Kind) -> None:
     with pytest.raises(ValueError, match=r" is (no|neither) | does not fit "):
         read_cell(cell, kind)
-
-
-@pytest.mark.parametrize(
-    ("status", "number", "decided"),
-    [
-        ("The target service name could not be found. Ensure that the service name is", 9793, "DELAYED"),
-        ("No route matches the destination service  name for this conversation.", 9750, "DELAYED"),
-        ("Classification failed, error 9796.", 9796, "DELAYED"),
-        ("Msg 9791, Level 16", 9791, "DELAYED"),
-        ("The broker is disabled in the sender's database.", 9791, "DELAYED"),
-        ("Connection attempt failed with error: '10061(No connection could be made)'.", 9754, None),
-        ("DNS lookup failed with error: '11001(No such host is known.)'.", 9783, None),
-        ("An exception occurred. Error: 15517, State: 1. Cannot execute as owner", 15517, None),
-        ("The Service Broker in the target database is unavailable: 'x'.", 28012, None),
-        ("Der Zieldienst wurde nicht gefunden", None, None),
-        ("Something at tcp://host:9793 went wrong", None, None),
-    ],
-)
-def test_the_number_of_a_transmission_status(status: str, number: int | None, decided: str | None) -> None:
-    assert error_number(status) == number
-    assert outcome(number) == decided
 
 
 PIECES = st.sampled_from(

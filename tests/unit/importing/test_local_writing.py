@@ -26,8 +26,10 @@ from tests.imports import (
     TUESDAY,
     UTC,
     config_in,
+    dialog,
     exports,
     import_views,
+    make_older_tables,
     newest,
     no_spark,
     open_tables,
@@ -143,6 +145,27 @@ def test_what_grows_is_only_appended_to(tmp_path: Path, key: str, schema: Schema
     actions = [json.loads(line) for line in last.splitlines()]
     assert not any("remove" in action for action in actions)
     assert sum("add" in action for action in actions) == 1
+
+
+def test_tables_of_an_older_release_gain_their_columns(tmp_path: Path) -> None:
+    """A row that stands there stays as it is; one that is imported says who sent it, and by which handle."""
+    config = config_in(tmp_path)
+    make_older_tables(config)
+    assert "from_service_name" not in rows_at(place(tmp_path, "messages"))[0]
+    assert "conversation_handle" not in rows_at(place(tmp_path, "observed_routing"))[0]
+    import_views(no_spark(), config, exports(tmp_path / "first", MONDAY, **FIRST_VIEWS))
+    messages, observed = (rows_at(place(tmp_path, key)) for key in ("messages", "observed_routing"))
+    first, second = (f"{dialog(1)}:I:{number}" for number in range(2))
+    assert {row["message_id"]: row["from_service_name"] for row in messages} == {
+        "theirs": None,
+        first: "//shop",
+        second: "//shop",
+    }
+    assert {row["message_id"]: row["conversation_handle"] for row in observed} == {
+        "theirs": None,
+        first: dialog(1),
+        second: dialog(1),
+    }
 
 
 def test_a_table_that_does_not_fit(tmp_path: Path) -> None:

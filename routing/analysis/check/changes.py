@@ -1,0 +1,50 @@
+"""What a script that is tried changes: messages decided twice, by what they were and what they become."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from routing.analysis.check.deciding import Fate
+
+End = tuple[str, str | None, str | None, str | None]
+"""Outcome (or NOT_KNOWN), reason, route and where to."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Messages of one sender to one service that have one end instead of another, oldest first."""
+
+    instance: str
+    database: str
+    service: str
+    before: End
+    after: End
+    fates: Sequence[Fate]
+
+
+def end_of(fate: Fate) -> End:
+    """What becomes of a message, as far as a script can change it."""
+    verdict = fate.verdict
+    if verdict is None:
+        return (fate.outcome, None, None, None)
+    return (fate.outcome, str(verdict.reason), verdict.route_name, verdict.destination_database or verdict.address)
+
+
+def find_changes(before: Sequence[Fate], after: Sequence[Fate]) -> tuple[list[Change], int]:
+    """The changes, those of most messages first, and how many messages do not change.
+
+    Both are the same messages in the same order.
+    """
+    found: dict[tuple[str, str, str, End, End], list[Fate]] = defaultdict(list)
+    for old, new in zip(before, after, strict=True):
+        if end_of(old) != end_of(new):
+            row = old.row
+            who = (row["instance_name"], row["database_name"], row["to_service_name"])
+            found[(*who, end_of(old), end_of(new))].append(old)
+    changes = [
+        Change(*key, sorted(fates, key=lambda fate: fate.row["enqueue_time"])) for key, fates in found.items()
+    ]
+    changes.sort(key=lambda one: (-len(one.fates), one.instance, one.database, one.service, str(one.before)))
+    return changes, len(before) - sum(len(one.fates) for one in changes)

@@ -1,0 +1,117 @@
+"""Check files: from PATHs to what becomes of each message that waits, and what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from routing.analysis.check.deciding import Estate, Fate, decide_all
+from routing.analysis.check.evidence import Evidence, gather, try_scripts
+from routing.analysis.check.gaps import Gap
+from routing.analysis.check.grouping import Group, group
+from routing.analysis.check.linting import bearing, count_severities, find_findings
+from routing.analysis.check.sources import Given
+from routing.analysis.lint.finding import Found
+from routing.storage.times import micros_of, moment_of
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The same messages decided with scripts in force: what these are, and the fates then, in the same order."""
+
+    evidence: Evidence
+    fates: Sequence[Fate]
+
+    @property
+    def refused(self) -> Sequence[str]:
+        """What of the scripts does not count, and why."""
+        return self.evidence.rejected
+
+
+@dataclass(frozen=True)
+class Check:
+    """What files say of the messages that wait.
+
+    ``at``: the one time that was asked for. ``estate``: what was read, and each instance's time. ``fates``: one
+    for each message. ``tried``: the same with scripts in force, None where none was to be tried.
+    """
+
+    at: datetime | None
+    estate: Estate
+    fates: Sequence[Fate]
+    tried: Tried | None
+
+    @property
+    def evidence(self) -> Evidence:
+        """What was read."""
+        return self.estate.evidence
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The messages in groups, those first that need somebody."""
+        return group(self.estate, self.fates)
+
+    @cached_property
+    def gaps(self) -> list[Gap]:
+        """What is not known."""
+        return self.estate.knowledge.list_gaps()
+
+    @cached_property
+    def findings(self) -> Sequence[Found]:
+        """lint's errors and warnings that bear on messages which are not simply on their way."""
+        return bearing(self._every_finding, [one for one in self.groups if one.needs_somebody])
+
+    @property
+    def other_findings(self) -> Counter[str]:
+        """How many others lint has, by severity."""
+        return count_severities(set(self._every_finding) - set(self.findings))
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """How many messages have each outcome, NOT_KNOWN among them."""
+        return Counter(fate.outcome for fate in self.fates)
+
+    @cached_property
+    def _every_finding(self) -> Sequence[Found]:
+        return find_findings(self.estate)
+
+
+def check(
+    paths: Sequence[str],
+    *,
+    instance: str | None = None,
+    database: str | None = None,
+    exported_at: datetime | None = None,
+    variables: Mapping[str, str] | None = None,
+    addresses: Sequence[str] = (),
+    at: datetime | None = None,
+    then: Sequence[str] = (),
+) -> Check:
+    """Decide every message of the transmission queues among exports and scripts (docs/checking.md).
+
+    ``paths`` are files and folders; ``instance``, ``database``, ``exported_at`` and ``addresses`` say what files
+    do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export, or ``at``
+    (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in force. Raises
+    InputError where no queue is among the files, one cannot be read, or nothing tells whose a script is.
+    """
+    given = Given(instance, database, exported_at, variables or {}, addresses)
+    evidence = gather(paths, given)
+    estate = Estate.of(evidence, _times(evidence, at))
+    fates = decide_all(estate)
+    return Check(at, estate, fates, _try(estate, then, given) if then else None)
+
+
+def _times(evidence: Evidence, at: datetime | None) -> dict[str, int]:
+    """When each instance's messages are decided; one of which only scripts tell has the newest time of all."""
+    newest = {name: at or evidence.newest(name) for name in evidence.instances}
+    last = max(time for time in newest.values() if time is not None)
+    return {name: micros_of(time or last) for name, time in newest.items()}
+
+
+def _try(estate: Estate, then: Sequence[str], given: Given) -> Tried:
+    evidence = try_scripts(estate.evidence, then, given, moment_of(max(estate.times.values())))
+    times = {**dict.fromkeys(evidence.instances, max(estate.times.values())), **estate.times}
+    return Tried(evidence, decide_all(Estate.of(evidence, times)))

@@ -1,0 +1,158 @@
+"""Each message of the queues → what becomes of it by the rules, or what would have to be known for that."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from routing.analysis.check.evidence import Evidence
+from routing.analysis.check.gaps import Gap, Knowledge, What
+from routing.analysis.explain.background import Status
+from routing.analysis.explain.known import Dialogs, message_of
+from routing.importing.catalog.transmission_status import error_number
+from routing.importing.covered import Row
+from routing.rules.deciding import Decision, Key, decide_at
+from routing.rules.estate import Instance
+from routing.rules.observed import Compared
+from routing.rules.rejecting import rejections
+from routing.rules.requesting import Requests
+from routing.rules.resolving import Dialog, Message, Verdict, judge, key_of, pick_decision
+from routing.schemas import DIALOGS, INPUTS, MESSAGES
+from routing.storage.columns import Columns, instances_of
+from routing.storage.times import micros_of
+from routing.terms import MSDB, Outcome
+
+NOT_KNOWN = "NOT_KNOWN"
+"""In place of an outcome, where what decides was not read."""
+ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of a message; ``verdict`` is None where ``gaps`` leave it without one.
+
+    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
+    of its conversation; ``said`` its transmission_status.
+    """
+
+    row: Row
+    handle: str
+    said: Status
+    verdict: Verdict | None
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """The outcome, or NOT_KNOWN."""
+        return NOT_KNOWN if self.verdict is None else str(self.verdict.outcome)
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether routing keeps it neither here nor drops it."""
+        return self.verdict is not None and self.verdict.outcome in ON_ITS_WAY
+
+    @property
+    def scope(self) -> str:
+        """The database whose routes were searched last."""
+        decision = None if self.verdict is None else self.verdict.decision
+        return str(self.row["database_name"] if decision is None else decision.last.scope)
+
+    @property
+    def compared(self) -> Compared | None:
+        """What SQL Server said beside the verdict; None where there is no verdict."""
+        if self.verdict is None:
+            return None
+        return self.said.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
+
+
+@dataclass(frozen=True)
+class Estate:
+    """The rules' view of what was read, and the times at which the messages of each instance are decided."""
+
+    evidence: Evidence
+    instances: Mapping[str, Instance]
+    times: Mapping[str, int]
+
+    @classmethod
+    def of(cls, evidence: Evidence, times: Mapping[str, int]) -> Estate:
+        """The estate of what was read."""
+        columns = {key: Columns.of_rows(evidence.rows[key], INPUTS[key]) for key in _CONFIGURATION}
+        return cls(evidence, instances_of(columns), times)
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What is known of it."""
+        return Knowledge(self.evidence, self.instances)
+
+
+_CONFIGURATION = ("instances", "databases", "services", "routes")
+
+
+def decide_all(estate: Estate) -> list[Fate]:
+    """The fates of all messages of the queues: every row that was read, and not rejected, is one.
+
+    Those of an instance are decided by (time, message_id), as requests for routes need it (section 5).
+    """
+    evidence, knowledge = estate.evidence, estate.knowledge
+    rows = Columns.of_rows(evidence.rows["messages"], MESSAGES).dicts()
+    dialogs = Dialogs.of_columns(Columns.of_rows(evidence.rows["dialogs"], DIALOGS))
+    observed = {(row["instance_name"], row["message_id"]): row for row in evidence.rows["observed_routing"]}
+    by_instance: dict[str, list[tuple[Row, Row]]] = defaultdict(list)
+    for plain, row in zip(evidence.rows["messages"], rows, strict=True):
+        by_instance[row["instance_name"]].append((plain, row))
+    fates = []
+    for name, theirs in by_instance.items():
+        court = _Court(estate.instances[name], knowledge, dialogs, estate.times[name])
+        ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
+        fates += [court.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
+    return [*fates, *(_without_endpoint(row, knowledge) for row in evidence.without_endpoint)]
+
+
+@dataclass
+class _Court:
+    """Judges the messages of one instance at one time; keys that were decided are not decided again."""
+
+    instance: Instance
+    knowledge: Knowledge
+    dialogs: Dialogs
+    t: int
+
+    def __post_init__(self) -> None:
+        self.requests = Requests()
+        self.decided: dict[Key, tuple[Decision, ...]] = {}
+
+    def judge(self, plain: Row, row: Mapping[str, Any], observed: Row) -> Fate:
+        """The fate of one message; they come in the order of their ids."""
+        handle = observed["conversation_handle"]
+        said = Status(micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"])
+        if rejections(row, self.instance):
+            # All else that a row can lack has been rejected as it was read.
+            return Fate(plain, handle, said, None, (self._unlisted(plain["database_name"]),))
+        message = message_of(row, self.t)
+        dialog = self.dialogs.of(message)
+        verdict = judge(message, dialog, self._decision(message, dialog), self.requests)
+        gaps = self.knowledge.of_verdict(self.instance.name, verdict)
+        return Fate(plain, handle, said, None if gaps else verdict, tuple(gaps))
+
+    def _unlisted(self, database: str) -> Gap:
+        name = self.instance.name
+        was_read = self.knowledge.evidence.was_exported("databases", name)
+        return Gap(name, database, What.NOT_LISTED) if was_read else Gap(name, None, What.DATABASES)
+
+    def _decision(self, message: Message, dialog: Dialog) -> Decision:
+        key = key_of(message, dialog, self.instance)
+        if key not in self.decided:
+            self.decided[key] = decide_at(key, self.instance, self.t)
+        return pick_decision(message, self.decided[key])
+
+
+def _without_endpoint(row: Row, knowledge: Knowledge) -> Fate:
+    """The fate of a message of which no dialog is known, and so neither its id nor what it is bound to."""
+    place = row["instance_name"], row["database_name"]
+    was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)
+    what = What.ENDPOINT_OF_DIALOG if was_read else What.ENDPOINTS_OF_DIALOGS
+    status = (row["transmission_status"] or "").strip()
+    said = Status(micros_of(row["exported_at"]), error_number(status) if status else None, status or None)
+    return Fate(row, row["conversation_handle"], said, None, (Gap(*place, what),))

@@ -1,0 +1,194 @@
+"""What files say of instances: rows of the tables that an import would make of them, and what was read of whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from routing.analysis.check.faults import no_queue
+from routing.analysis.check.sources import Given, find_files, read_exports, read_scripts
+from routing.importing.catalog import Export, cover
+from routing.importing.covered import Covered, Row, Unit
+from routing.importing.result import Imported
+from routing.importing.scripted import ROUTES, apply_all, rows_of, state_of
+from routing.importing.spelling import Spelling
+from routing.importing.tsql import Script, Statement
+from routing.importing.tsql.statements import (
+    AlterDatabase,
+    AlterEndpoint,
+    CreateDatabase,
+    CreateEndpoint,
+    CreateService,
+    DropDatabase,
+    DropEndpoint,
+    DropService,
+)
+
+CONFIGURATION = ("instances", "databases", "services", "routes")
+# Which view says all of what statements speak of; the last two are the instance's own.
+_VIEW_OF: dict[type[Statement], str] = {
+    **dict.fromkeys(ROUTES, "routes"),
+    **dict.fromkeys((CreateService, DropService), "services"),
+    **dict.fromkeys((CreateDatabase, AlterDatabase, DropDatabase), "databases"),
+    **dict.fromkeys((CreateEndpoint, AlterEndpoint, DropEndpoint), "service_broker_endpoints"),
+}
+_OF_A_DATABASE = ("routes", "services")
+
+
+@dataclass(frozen=True)
+class ScriptRead:
+    """A script as it was taken: how many of its statements count, were left out, and cannot count."""
+
+    file: str
+    instance: str
+    statements: int
+    left_out: int
+    rejected: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What files say.
+
+    ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
+    endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
+    these exports, ``scripted`` those of which only scripts speak. ``rows_of`` counts the rows of a view and an
+    instance; of each view ``rows_read`` counts all, ``rows_rejected`` and ``rows_left_out`` those that do not
+    count. ``left_out`` (statements about what was exported), ``rejected`` and ``notes`` are sentences.
+    """
+
+    rows: Mapping[str, Sequence[Row]]
+    without_endpoint: Sequence[Row]
+    units: Mapping[str, Mapping[Unit, datetime]]
+    scripted: Mapping[str, Collection[Unit]]
+    rows_of: Mapping[tuple[str, str], int]
+    rows_read: Mapping[str, int]
+    rows_rejected: Mapping[str, int]
+    rows_left_out: Mapping[str, int]
+    scripts: tuple[ScriptRead, ...]
+    left_out: tuple[str, ...]
+    rejected: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def instances(self) -> list[str]:
+        """The instances of which anything was read, if only the name."""
+        return sorted(row["instance_name"] for row in self.rows["instances"])
+
+    def was_exported(self, view: str, instance: str, database: str | None = None) -> bool:
+        """Whether a view of a database, or one of an instance, was exported."""
+        return (instance, database) in self.units.get(view, {})
+
+    def newest(self, instance: str, *views: str) -> datetime | None:
+        """The time of an instance's newest export, of some views or any; None where nothing of it was exported."""
+        of_views = (units for view, units in self.units.items() if not views or view in views)
+        return max((at for units in of_views for (name, _), at in units.items() if name == instance), default=None)
+
+
+def gather(paths: Sequence[str], given: Given) -> Evidence:
+    """What files and folders say. Raises InputError where no queue is among them, or one cannot be read."""
+    named, files = find_files(paths)
+    export = read_exports(named, given)
+    if "transmission_queue" not in export.rows:
+        raise no_queue(paths)
+    covered = cover(export, Spelling(), given.addresses)
+    evidence = _of_exports(export, covered)
+    for instance, script in read_scripts(files, known_names(evidence, given), given):
+        evidence = _with_script(evidence, script, instance)
+    return evidence
+
+
+def try_scripts(evidence: Evidence, paths: Sequence[str], given: Given, scripted_at: datetime) -> Evidence:
+    """The same with scripts in force that may change what was exported, as of a time. Raises InputError."""
+    files = [Path(path) for path in paths]
+    tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
+    for instance, script in read_scripts(files, known_names(evidence, given), given, scripted_at):
+        tried = _apply(tried, script, instance, [])
+    return tried
+
+
+def known_names(evidence: Evidence, given: Given) -> list[str]:
+    """The instances that a script may be for by its folder."""
+    return [*evidence.instances, *([] if given.instance is None else [given.instance])]
+
+
+def _of_exports(export: Export, covered: Covered) -> Evidence:
+    rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages", "observed_routing")}
+    return Evidence(
+        rows=rows,
+        without_endpoint=tuple(covered.without_endpoint),
+        units=covered.units,
+        scripted={},
+        rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
+        rows_read=export.rows_read,
+        rows_rejected=covered.rejected_of,
+        rows_left_out=export.left_out,
+        scripts=(),
+        left_out=(),
+        rejected=tuple(covered.rejected),
+        notes=tuple(covered.notes),
+    )
+
+
+def _with_script(evidence: Evidence, script: Script, instance: str) -> Evidence:
+    """What a script says of what was not exported; it is in force throughout."""
+    spelling = _spelling(evidence)
+    left_out = [one for one in script.statements if _is_exported(evidence, *_subject(one, instance, spelling))]
+    return _apply(evidence, script, instance, left_out)
+
+
+def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence[Statement]) -> Evidence:
+    spelling, done = _spelling(evidence), Imported(is_dry_run=True)
+    counting = tuple(one for one in script.statements if one not in left_out)
+    rows = _apply_to_rows(evidence.rows, replace(script, statements=counting), instance, spelling, done)
+    scripted = {view: set(units) for view, units in evidence.scripted.items()}
+    for one in counting:
+        view, unit = _subject(one, instance, spelling)
+        scripted.setdefault(view, set()).add(unit)
+    [(statements, rejected, _)] = done.rows_read.values()
+    told = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
+    return replace(
+        evidence,
+        rows=rows,
+        scripted=scripted,
+        scripts=(*evidence.scripts, told),
+        left_out=(*evidence.left_out, *map(_phrase, left_out)),
+        rejected=(*evidence.rejected, *done.rejected),
+        notes=(*evidence.notes, *done.notes),
+    )
+
+
+def _spelling(evidence: Evidence) -> Spelling:
+    return Spelling.of_tables(evidence.rows["instances"], evidence.rows["databases"])
+
+
+def _is_exported(evidence: Evidence, view: str, unit: Unit) -> bool:
+    return evidence.was_exported(view, *unit)
+
+
+def _phrase(left_out: Statement) -> str:
+    view = _VIEW_OF[type(left_out)]
+    return f"{left_out.file}, line {left_out.line}: {left_out.title}: sys.{view} was exported, which tells"
+
+
+def _subject(statement: Statement, instance: str, spelling: Spelling) -> tuple[str, Unit]:
+    """The view that shows what a statement changes, and whose."""
+    view = _VIEW_OF[type(statement)]
+    if view not in _OF_A_DATABASE or statement.database is None:
+        return view, (instance, None)
+    return view, (instance, spelling.database(instance, statement.database))
+
+
+def _apply_to_rows(
+    rows: Mapping[str, Sequence[Row]], script: Script, instance: str, spelling: Spelling, done: Imported
+) -> dict[str, Sequence[Row]]:
+    """All rows with those of one instance as a script leaves them; ``done`` is told what was not done."""
+    own = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
+    others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
+    before = state_of(own, script.scripted_at)
+    after = apply_all(done, before, [script], spelling, instance, snapshot=False)
+    changed = rows_of(own, before, after, instance)
+    return {**rows, **{key: [*others[key], *changed[key]] for key in CONFIGURATION}}

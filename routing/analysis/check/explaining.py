@@ -1,0 +1,84 @@
+"""``--message``: one message that waits, explained step by step."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from routing.analysis.check.checking import Check
+from routing.analysis.check.deciding import Estate, Fate
+from routing.analysis.check.faults import unknown_message
+from routing.analysis.check.json_form import gap_object
+from routing.analysis.check.printing import not_known
+from routing.analysis.explain import printing
+from routing.analysis.explain.background import Background, find_gap
+from routing.analysis.explain.explaining import Explanation, answer
+from routing.analysis.explain.judging import Asked
+from routing.analysis.explain.known import Known, narrow_to
+from routing.importing.covered import Row
+from routing.rules.text import fold
+from routing.schemas import INPUTS
+from routing.storage.columns import Columns
+
+_TABLES = ("instances", "databases", "services", "routes", "dialogs")
+_BRACES = "{} "
+_End = tuple[str, str, object, object]
+
+
+def find_messages(done: Check, asked: str) -> list[Fate]:
+    """The message of an id, or the oldest of each end of a conversation (id or handle). Raises InputError."""
+    ids = [fate for fate in done.fates if fate.row.get("message_id") == asked]
+    ends: dict[_End, list[Fate]] = defaultdict(list)
+    for fate in ids or _of_conversation(done.fates, asked):
+        row = fate.row
+        ends[
+            row["instance_name"], row["database_name"], row.get("conversation_id"), row.get("is_initiator")
+        ].append(fate)
+    if not ends:
+        raise unknown_message(asked)
+    return [min(theirs, key=lambda fate: fate.row["message_sequence_number"]) for theirs in ends.values()]
+
+
+def _of_conversation(fates: Sequence[Fate], asked: str) -> Iterator[Fate]:
+    wanted = fold(asked.strip(_BRACES))
+    return (fate for fate in fates if wanted in (fate.row.get("conversation_id"), fate.handle))
+
+
+def explain_messages(done: Check, asked: str, *, as_json: bool) -> str:
+    """What `explain` says of the messages; of one without a verdict what would be needed for one."""
+    found = find_messages(done, asked)
+    if as_json:
+        return json.dumps({"explained": [_as_object(done, fate) for fate in found]})
+    return "\n\n".join(not_known(fate) if fate.verdict is None else _as_text(done, fate) for fate in found)
+
+
+def _as_text(done: Check, fate: Fate) -> str:
+    return printing.as_text(explain_fate(done.estate, fate).steps)
+
+
+def _as_object(done: Check, fate: Fate) -> object:
+    if fate.verdict is None:
+        return {"verdict": None, "not_known": [gap_object(gap) for gap in fate.gaps]}
+    told = explain_fate(done.estate, fate)
+    [verdict] = told.verdict
+    return json.loads(printing.as_json(verdict, told.steps.rows))
+
+
+def explain_fate(estate: Estate, fate: Fate) -> Explanation:
+    """The path of a message that has a verdict."""
+    rows, name = estate.evidence.rows, fate.row["instance_name"]
+    tables = {key: _of_instance(rows[key], name, key) for key in _TABLES}
+    [row] = Columns.of_rows([fate.row], INPUTS["messages"]).dicts()
+    asked = Asked(row, is_described=False, as_of=estate.times[name])
+
+    def chunks(instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
+        theirs = [one for one in rows["messages"] if one["to_service_name"] == service]
+        yield {"messages": _of_instance(theirs, instance, "messages"), "dialogs": tables["dialogs"]}
+
+    known = Known.of_columns(narrow_to(tables, row), chunks)
+    return answer(asked, known, Background(find_gap(tables), fate.said))
+
+
+def _of_instance(rows: Sequence[Row], instance: str, key: str) -> Columns:
+    return Columns.of_rows([row for row in rows if row["instance_name"] == instance], INPUTS[key])

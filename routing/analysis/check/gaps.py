@@ -1,0 +1,203 @@
+"""What is not known: views that were not read of whom, and where that leaves a message without a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from routing.analysis.check.evidence import Evidence
+from routing.rules import text
+from routing.rules.deciding import Leg
+from routing.rules.estate import Instance, Kind
+from routing.rules.locating import has_id
+from routing.rules.resolving import Verdict
+from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
+
+# Nobody routes to what these hold.
+_SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
+
+
+class What(Enum):
+    """What is not known of an instance or a database, with the view that tells and what its lack means."""
+
+    NAME_ONLY = ("databases", "only the name of the instance is known")
+    DATABASES = ("databases", "its databases are not known")
+    ENDPOINT = (
+        "service_broker_endpoints",
+        "message forwarding is not known, taken as off; nor are its own addresses",
+    )
+    FORWARDING = ("service_broker_endpoints", "message forwarding is not known, taken as off")
+    ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
+    ROUTES = ("routes", "its routes are not known")
+    ALL_ROUTES = ("routes", "only those of its routes are known that scripts speak of")
+    SERVICES = ("services", "its services are not known")
+    ALL_SERVICES = ("services", "only those of its services are known that scripts speak of")
+    ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages of its queue are not known")
+    NOT_LISTED = ("databases", "sys.databases does not list it")
+    ENDPOINT_OF_DIALOG = (
+        "conversation_endpoints",
+        "the export has no conversation endpoint of the message's handle",
+    )
+
+    @property
+    def view(self) -> str:
+        """The view to export."""
+        return f"sys.{self.value[0]}"
+
+    @property
+    def words(self) -> str:
+        """What is not known."""
+        return self.value[1]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One thing that is not known; ``database`` None for what belongs to the instance."""
+
+    instance: str
+    database: str | None
+    what: What
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Its place in a list."""
+        return (self.instance, self.database or "", self.what.name)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What was read of whom, asked for gaps."""
+
+    evidence: Evidence
+    instances: Mapping[str, Instance]
+
+    def list_gaps(self) -> list[Gap]:
+        """All that is not known, in the order of instances and databases."""
+        return sorted(
+            {gap for name in self.evidence.instances for gap in self._of_instance(name)}, key=lambda gap: gap.place
+        )
+
+    def _of_instance(self, name: str) -> Iterator[Gap]:
+        if self._is_name_alone(name):
+            yield Gap(name, None, What.NAME_ONLY)
+            return
+        if not self._was_exported("databases", name, None):
+            yield Gap(name, None, What.DATABASES)
+        endpoint = self._endpoint(name)
+        if endpoint is not None:
+            yield Gap(name, None, endpoint)
+        listed = {*self.instances[name].databases, MSDB}
+        queues = {database for instance, database in self.evidence.units["transmission_queue"] if instance == name}
+        for database in sorted({*listed, *(found for found in queues if found is not None)}):
+            yield from self._of_database(name, database)
+
+    def _of_database(self, instance: str, database: str) -> Iterator[Gap]:
+        if database not in _SYSTEM_DATABASES - {MSDB}:
+            routes = self.routes(instance, database)
+            if routes is not None:
+                yield routes
+        if database not in _SYSTEM_DATABASES:
+            services = self.services(instance, database)
+            if services is not None:
+                yield services
+        if self._has_messages(instance, database) and not self._was_exported(
+            "conversation_endpoints", instance, database
+        ):
+            yield Gap(instance, database, What.ENDPOINTS_OF_DIALOGS)
+
+    def routes(self, instance: str, database: str) -> Gap | None:
+        """What is not known of a database's routes."""
+        return self._of_view("routes", instance, database, What.ROUTES, What.ALL_ROUTES)
+
+    def services(self, instance: str, database: str) -> Gap | None:
+        """What is not known of a database's services."""
+        return self._of_view("services", instance, database, What.SERVICES, What.ALL_SERVICES)
+
+    def _of_view(self, view: str, instance: str, database: str, nothing: What, some: What) -> Gap | None:
+        if self._was_exported(view, instance, database):
+            return None
+        is_scripted = (instance, database) in self.evidence.scripted.get(view, ())
+        return Gap(instance, database, some if is_scripted else nothing)
+
+    def _was_exported(self, view: str, instance: str, database: str | None) -> bool:
+        return self.evidence.was_exported(view, instance, database)
+
+    def _is_name_alone(self, name: str) -> bool:
+        """Whether neither databases, endpoint, routes nor services of it are known."""
+        instance, row = self.instances[name], self._rows[name]
+        has_nothing = not (instance.databases or instance.routes or instance.holders)
+        return has_nothing and row["is_message_forwarding_enabled"] is None and not row["addresses"]
+
+    def _endpoint(self, name: str) -> What | None:
+        row = self._rows[name]
+        forwarding, addresses = row["is_message_forwarding_enabled"] is not None, bool(row["addresses"])
+        # An instance without an endpoint has no address.
+        addresses = addresses or self._was_exported("service_broker_endpoints", name, None)
+        if forwarding:
+            return None if addresses else What.ADDRESSES
+        return What.FORWARDING if addresses else What.ENDPOINT
+
+    def _has_messages(self, instance: str, database: str) -> bool:
+        return (instance, database) in self._queues
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, object]]:
+        return {row["instance_name"]: row for row in self.evidence.rows["instances"]}
+
+    @cached_property
+    def _queues(self) -> set[tuple[str, str]]:
+        rows = [*self.evidence.rows["messages"], *self.evidence.without_endpoint]
+        return {(row["instance_name"], row["database_name"]) for row in rows}
+
+    def of_verdict(self, instance: str, verdict: Verdict) -> list[Gap]:
+        """What would have to be known for a verdict to stand; nothing where it does."""
+        if verdict.decision is None:
+            # An expired dialog comes before anything else.
+            return []
+        legs = [leg for leg in (verdict.decision.first, verdict.decision.again) if leg is not None]
+        found = {gap for leg in legs for gap in self._of_leg(instance, leg)}
+        if verdict.outcome is Outcome.SENT and self._may_be_own(instance, verdict):
+            found.add(Gap(instance, None, What.ADDRESSES))
+        return sorted(found, key=lambda gap: gap.place)
+
+    def _of_leg(self, name: str, leg: Leg) -> Iterator[Gap]:
+        if leg.match is None:
+            # The scope's broker is off: nothing is searched.
+            return
+        if not leg.is_reply:
+            routes = self.routes(name, leg.scope)
+            if routes is not None and (routes.what is What.ROUTES or leg.step is MatchingStep.NO_MATCH):
+                yield routes
+        if _hangs_on_services(leg):
+            yield from self._unread_holders(name, leg)
+        lacks_forwarding = self._endpoint(name) in (What.ENDPOINT, What.FORWARDING)
+        if lacks_forwarding and leg.end.reason is Reason.FORWARDING_DISABLED:
+            yield Gap(name, None, What.FORWARDING)
+
+    def _may_be_own(self, name: str, verdict: Verdict) -> bool:
+        """Whether the address reads like one of the instance's own, which are not known."""
+        if verdict.mirror_address is not None or self._endpoint(name) not in (What.ENDPOINT, What.ADDRESSES):
+            return False
+        host = text.host(verdict.address)
+        machine = text.fold(name.partition("\\")[0])
+        return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
+
+    def _unread_holders(self, name: str, leg: Leg) -> Iterator[Gap]:
+        """Databases that may hold the service, for all that is known of them."""
+        if not self._was_exported("databases", name, None):
+            yield Gap(name, None, What.DATABASES)
+        for database in self.instances[name].databases.values():
+            gap = self.services(name, database.name)
+            if gap is not None and database.name not in _SYSTEM_DATABASES and has_id(database, leg.known_broker):
+                yield gap
+
+
+def _hangs_on_services(leg: Leg) -> bool:
+    """Whether another holder of the service would change what becomes of the message (section 4, step 6)."""
+    if leg.location.destination is not None:
+        return False
+    tries_local = leg.choice.tier is None or leg.choice.tier.letter != "A"
+    is_local = tries_local and any(route.kind is Kind.LOCAL for route in leg.routes)
+    return leg.is_reply or is_local or (leg.step is MatchingStep.NO_MATCH and leg.broker is not None)

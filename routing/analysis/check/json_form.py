@@ -1,0 +1,177 @@
+"""A check as one object for programs; docs/checking.md documents its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from routing.analysis.check.changes import Change, End, find_changes
+from routing.analysis.check.checking import Check, Tried
+from routing.analysis.check.deciding import Fate
+from routing.analysis.check.evidence import Evidence, ScriptRead
+from routing.analysis.check.gaps import Gap
+from routing.analysis.check.grouping import Group
+from routing.analysis.check.linting import severity_of
+from routing.analysis.check.near import NearMiss
+from routing.analysis.check.notes import find_notes
+from routing.analysis.check.reading import views_read
+from routing.analysis.explain.background import Status
+from routing.analysis.explain.wording import error_number, moment
+from routing.analysis.lint.finding import Found
+from routing.rules.observed import Agreement
+from routing.storage.times import moment_of
+
+Object = dict[str, Any]
+
+
+def as_object(done: Check) -> Object:
+    """All of it; times in ISO 8601, lists in the order in which they are printed."""
+    return {
+        "read": _read(done.evidence),
+        "notes": find_notes(done),
+        "not_known": [gap_object(gap) for gap in done.gaps],
+        "decided_at": {name: moment(moment_of(time)) for name, time in sorted(done.estate.times.items())},
+        "messages": len(done.fates),
+        "outcomes": dict(done.outcomes),
+        "groups": [_group(one) for one in done.groups],
+        "findings": [_finding(one) for one in done.findings],
+        "other_findings": dict(done.other_findings),
+        "then": None if done.tried is None else _then(done, done.tried),
+    }
+
+
+def _read(evidence: Evidence) -> Object:
+    return {
+        "views": [
+            {
+                "view": one.view,
+                "instance_name": one.instance,
+                "databases": one.databases,
+                "rows": one.rows,
+                "exported_at": moment(one.newest),
+            }
+            for one in views_read(evidence)
+        ],
+        "rows": {
+            view: {
+                "rows": rows,
+                "rejected": evidence.rows_rejected.get(view, 0),
+                "left_out": evidence.rows_left_out.get(view, 0),
+            }
+            for view, rows in evidence.rows_read.items()
+        },
+        "scripts": [_script(one) for one in evidence.scripts],
+        "left_out": list(evidence.left_out),
+        "rejected": list(evidence.rejected),
+    }
+
+
+def _script(one: ScriptRead) -> Object:
+    counts = {"statements": one.statements, "left_out": one.left_out, "rejected": one.rejected}
+    return {"file": one.file, "instance_name": one.instance, **counts}
+
+
+def gap_object(gap: Gap) -> Object:
+    """What is not known, and the view that tells."""
+    return {
+        "instance_name": gap.instance,
+        "database_name": gap.database,
+        "code": gap.what.name,
+        "message": gap.what.words,
+        "view": gap.what.view,
+    }
+
+
+def _group(one: Group) -> Object:
+    row, verdict = one.first.row, one.verdict
+    reason = None if verdict is None else str(verdict.reason)
+    return {
+        "outcome": one.first.outcome,
+        "reason": reason,
+        "error_number": error_number(reason, one.first.scope),
+        "instance_name": row["instance_name"],
+        "database_name": row["database_name"],
+        "to_service_name": row["to_service_name"],
+        "count": len(one.fates),
+        "oldest": moment(one.oldest),
+        "matching_steps": one.steps,
+        "route_name": None if verdict is None else verdict.route_name,
+        "rerouted_from": None if verdict is None else verdict.rerouted_from,
+        "address": None if verdict is None else verdict.address,
+        "destination_database": None if verdict is None else verdict.destination_database,
+        "broker_instances": one.brokers,
+        "near_misses": [_near(miss) for miss in one.near],
+        "not_known": [gap_object(gap) for gap in one.gaps],
+        "said": [_said(one, said, count) for said, count in one.said.most_common()],
+        "agreements": {str(word): one.agreements[word] for word in Agreement},
+        "advice": None if one.remedy is None else one.remedy.words,
+        "statement": None if one.remedy is None else one.remedy.statement,
+        "statement_is_complete": one.remedy is not None and one.remedy.is_complete,
+        "messages": [_message(fate) for fate in one.fates],
+    }
+
+
+def _near(miss: NearMiss) -> Object:
+    return {
+        "what": miss.what,
+        "instance_name": miss.instance,
+        "database_name": miss.database,
+        "name": miss.name,
+        "service_name": miss.service,
+        "broker_instance": miss.broker,
+        "differences": list(miss.differences),
+    }
+
+
+def _said(one: Group, said: Status, count: int) -> Object:
+    compared = one.compared(said)
+    return {
+        "error_number": said.number,
+        "transmission_status": said.text,
+        "count": count,
+        "agreement": None if compared is None else str(compared.agreement),
+        "why": None if compared is None else compared.why,
+    }
+
+
+def _message(fate: Fate) -> Object:
+    row: Mapping[str, Any] = fate.row
+    names = (
+        "message_id",
+        "conversation_id",
+        "conversation_handle",
+        "from_service_name",
+        "message_sequence_number",
+    )
+    return {**{name: row.get(name) for name in names}, "enqueue_time": moment(row["enqueue_time"])}
+
+
+def _finding(one: Found) -> Object:
+    return {**one._asdict(), "severity": str(severity_of(one))}
+
+
+def _then(done: Check, tried: Tried) -> Object:
+    changes, unchanged = find_changes(done.fates, tried.fates)
+    return {
+        "scripts": [_script(one) for one in tried.evidence.scripts],
+        "rejected": list(tried.evidence.rejected),
+        "notes": list(tried.evidence.notes),
+        "changes": [_change(one) for one in changes],
+        "unchanged": unchanged,
+    }
+
+
+def _change(one: Change) -> Object:
+    return {
+        "count": len(one.fates),
+        "instance_name": one.instance,
+        "database_name": one.database,
+        "to_service_name": one.service,
+        "before": _end(one.before),
+        "after": _end(one.after),
+        "messages": [_message(fate) for fate in one.fates],
+    }
+
+
+def _end(end: End) -> Object:
+    return dict(zip(("outcome", "reason", "route_name", "destination"), end, strict=True))

@@ -1,0 +1,22 @@
+"""What whoever reads a check has to know besides."""
+
+from __future__ import annotations
+
+from routing.analysis.check.checking import Check
+from routing.analysis.explain.wording import moment, quote_name
+from routing.storage.times import micros_of
+
+_PRESENT = ("routes", "databases", "services", "service_broker_endpoints", "tcp_endpoints")
+
+
+def find_notes(done: Check) -> list[str]:
+    """Notes on what was read, and on times: of an export only what it holds itself is known of an earlier time."""
+    notes = list(done.evidence.notes)
+    for name in done.evidence.instances:
+        newest = done.evidence.newest(name, *_PRESENT)
+        if done.at is not None and newest is not None and done.estate.times[name] < micros_of(newest):
+            notes.append(
+                f"{quote_name(name)}: its routes, databases, services and endpoint are taken as they were exported"
+                f" at {moment(newest)}, which is after the time of the decision"
+            )
+    return notes

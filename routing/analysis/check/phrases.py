@@ -1,0 +1,48 @@
+"""How names, numbers and gaps read in a check's text; what comes from the data is printable and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from routing.analysis.check.gaps import Gap
+from routing.analysis.check.pasting import named
+from routing.analysis.explain.wording import moment
+from routing.show import printable
+
+SHOWN = 20
+"""So many of a list are printed, the others counted."""
+_LONGEST = 300
+
+
+def bounded(sentences: Iterable[str], total: int) -> Iterator[str]:
+    """The first sentences of a list, and how many more it has."""
+    yield from (sentence for sentence, _ in zip(sentences, range(SHOWN), strict=False))
+    if total > SHOWN:
+        yield f"and {total - SHOWN:,} more (--format json has all)"
+
+
+def where(instance: str, database: str | None) -> str:
+    """An instance, or a database of it."""
+    return named(instance) if database is None else f"{named(instance)}, database {named(database)}"
+
+
+def gap_sentence(gap: Gap) -> str:
+    """What is not known, and the view to export."""
+    return f"{where(gap.instance, gap.database)}: {gap.what.words}; export {gap.what.view}"
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def when(time: datetime) -> str:
+    """A UTC time in whole seconds."""
+    return moment(time.replace(microsecond=0))
+
+
+def cut(text: str) -> str:
+    """A text from the data or about it: printable, and not endless."""
+    shown = printable(text[: _LONGEST + 1])
+    return shown if len(text) <= _LONGEST else f"{shown[:_LONGEST]}…"

@@ -1,0 +1,141 @@
+"""A check as text for people."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from routing.analysis.check.changes import Change, End, find_changes
+from routing.analysis.check.checking import Check
+from routing.analysis.check.deciding import NOT_KNOWN, Fate
+from routing.analysis.check.grouping import Group
+from routing.analysis.check.linting import severity_of
+from routing.analysis.check.notes import find_notes
+from routing.analysis.check.paragraphs import paragraph
+from routing.analysis.check.pasting import named
+from routing.analysis.check.phrases import bounded, count, cut, gap_sentence, when, where
+from routing.analysis.check.reading import ViewRead, views_read
+from routing.analysis.lint.finding import Found
+from routing.storage.times import moment_of
+from routing.terms import Outcome
+
+MOST = 40
+"""So many groups are printed, the others counted."""
+
+
+def as_text(done: Check, *, with_all: bool = False) -> str:
+    """All of it, for a terminal; messages that are simply on their way are counted unless ``with_all``."""
+    told = [group for group in done.groups if with_all or group.needs_somebody]
+    shown = told[:MOST]
+    parts = [
+        _section("Read", _read(done)),
+        _section("Not known", bounded(map(gap_sentence, done.gaps), len(done.gaps))),
+        _summary(done),
+        *(paragraph(number, group) for number, group in enumerate(shown, start=1)),
+        _others(told[MOST:]),
+        _rest(len(done.fates) - sum(len(group.fates) for group in told)),
+        _section("What lint says of this", _findings(done)),
+        *_tried(done),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _section(title: str, lines: Iterator[str]) -> str:
+    """A titled list; nothing where it is empty."""
+    found = [f"  {line}" for line in lines]
+    return "\n".join([title, *found]) if found else ""
+
+
+def _read(done: Check) -> Iterator[str]:
+    by_instance: dict[str, list[ViewRead]] = defaultdict(list)
+    for one in views_read(done.evidence):
+        by_instance[one.instance].append(one)
+    for instance, views in by_instance.items():
+        newest = max(one.newest for one in views)
+        yield f"{named(instance)}, exported at {when(newest)}: {', '.join(map(_view, views))}"
+    for script in done.evidence.scripts:
+        rest = f", {script.left_out} left out" if script.left_out else ""
+        rest += f", {script.rejected} rejected" if script.rejected else ""
+        told = f"{count(script.statements, 'statement')} in force{rest}"
+        yield f"{cut(script.file)} for {named(script.instance)}: {told}"
+    lists = {"left out": done.evidence.left_out, "rejected": done.evidence.rejected, "note": find_notes(done)}
+    for what, sentences in lists.items():
+        yield from (f"{what}: {cut(sentence)}" for sentence in bounded(sentences, len(sentences)))
+
+
+def _view(one: ViewRead) -> str:
+    of = f" of {count(one.databases, 'database')}" if one.databases else ""
+    return f"{one.view} {count(one.rows, 'row')}{of}"
+
+
+def _summary(done: Check) -> str:
+    outcomes = done.outcomes
+    counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
+    asked = {fate.row["instance_name"] for fate in done.fates}
+    times = list(dict.fromkeys(when(moment_of(at)) for at in sorted(done.estate.times[name] for name in asked)))
+    as_of = f" as of {times[0]}" + (f" to {times[-1]}" if len(times) > 1 else "") if times else ""
+    told = f": {', '.join(counts)}" if counts else ""
+    return f"{count(len(done.fates), 'message')} in the transmission queues{as_of}{told}"
+
+
+def _others(groups: Sequence[Group]) -> str:
+    messages = count(sum(len(group.fates) for group in groups), "message")
+    return f"and {count(len(groups), 'more group')} with {messages} (--format json has all)" if groups else ""
+
+
+def _rest(number: int) -> str:
+    told = "of which SQL Server reports no trouble; --all lists them"
+    return f"{count(number, 'message')} on the way, {told}" if number else ""
+
+
+def _findings(done: Check) -> Iterator[str]:
+    yield from bounded(map(_finding, done.findings), len(done.findings))
+    others = done.other_findings
+    if others:
+        what = "others" if done.findings else "nothing; of other things"
+        yield f"{what}: {', '.join(f'{many:,} {severity}' for severity, many in others.items())} (sbroute lint)"
+
+
+def _finding(one: Found) -> str:
+    whose = ", ".join(
+        named(name) for name in (one.instance_name, one.database_name, one.object) if name is not None
+    )
+    return f"{one.code} {severity_of(one)}, {whose}: {cut(one.message)}"
+
+
+def _tried(done: Check) -> Iterator[str]:
+    tried = done.tried
+    if tried is None:
+        return
+    for script in tried.evidence.scripts:
+        title = f"With {cut(script.file)} in force on {named(script.instance)}"
+        yield f"{title} ({count(script.statements, 'statement')}, {script.rejected} rejected)"
+    changes, unchanged = find_changes(done.fates, tried.fates)
+
+    def lines() -> Iterator[str]:
+        for what, sentences in {"rejected": tried.evidence.rejected, "note": tried.evidence.notes}.items():
+            yield from (f"{what}: {cut(sentence)}" for sentence in bounded(sentences, len(sentences)))
+        yield from bounded(map(_change, changes), len(changes))
+        yield f"{count(unchanged, 'message')} as before"
+
+    yield _section("What changes", lines())
+
+
+def _change(one: Change) -> str:
+    who = f"{count(len(one.fates), 'message')} from {where(one.instance, one.database)} to {named(one.service)}"
+    return f"{who}: {_end(one.before)} → {_end(one.after)}"
+
+
+def _end(end: End) -> str:
+    outcome, reason, route, target = end
+    to = None if target is None else f"to {named(target)}"
+    by = None if route is None else f"by route {named(route)}"
+    return ", ".join(part for part in (outcome, reason, by, to) if part is not None)
+
+
+def not_known(fate: Fate) -> str:
+    """A message that has no verdict, and what would be needed for one."""
+    row = fate.row
+    sender = where(row["instance_name"], row["database_name"])
+    head = f"{NOT_KNOWN}: a message from {sender} to service {named(row['to_service_name'])}"
+    return "\n".join([head, *(f"  what would be needed: {gap_sentence(gap)}" for gap in fate.gaps)])

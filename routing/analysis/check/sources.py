@@ -1,0 +1,116 @@
+"""PATHs → exports and scripts, and whose each script is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from routing.analysis.check.faults import no_instance, unreadable_script
+from routing.importing.catalog.files import find_result_sets
+from routing.importing.catalog.reading import Export, StandIns, export_of
+from routing.importing.spelling import Spelling
+from routing.importing.tsql import Script, read_file, servers_in
+
+_SCRIPT = ".sql"
+# What stands in a folder's name for the backslash of a named instance.
+_IN_FOLDER_NAMES = ("$", "_", "-")
+# How sqlcmd names a protocol before a server.
+_PROTOCOLS = ("tcp:", "np:", "lpc:", "admin:")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What options say of the files: whose and of what time rows are, and the values of sqlcmd's variables."""
+
+    instance: str | None = None
+    database: str | None = None
+    exported_at: datetime | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    addresses: Sequence[str] = ()
+
+    @property
+    def stand_ins(self) -> StandIns:
+        """What stands in for columns that an export lacks."""
+        return StandIns(self.instance, self.database, self.exported_at)
+
+
+def find_files(paths: Sequence[str]) -> tuple[list[str], list[Path]]:
+    """What may be exports, and the scripts (``.sql``): files as they are named, folders at any depth."""
+    exports = [path for path in paths if Path(path).suffix.lower() != _SCRIPT or Path(path).is_dir()]
+    scripts: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            scripts += _scripts_in(path)
+        elif path.suffix.lower() == _SCRIPT:
+            scripts.append(path)
+    return exports, scripts
+
+
+def _scripts_in(folder: Path) -> Iterator[Path]:
+    for entry in sorted(folder.iterdir(), key=lambda path: path.name):
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.is_dir():
+            yield from _scripts_in(entry)
+        elif entry.suffix.lower() == _SCRIPT:
+            yield entry
+
+
+def read_exports(paths: Sequence[str], given: Given) -> Export:
+    """What the files and folders hold of exports, which may be nothing. Raises InputError, EnvironmentFault."""
+    found, notes = find_result_sets(paths)
+    return export_of(found, notes, given.stand_ins)
+
+
+def read_scripts(
+    files: Sequence[Path], known: Sequence[str], given: Given, scripted_at: datetime | None = None
+) -> Iterator[tuple[str, Script]]:
+    """Scripts with their instances, in the order of the files; one that speaks of several comes with each.
+
+    A batch belongs to the instance that its ``:connect`` names, else to that of ``known`` that a folder of the
+    file is named like, else to ``--instance``. Times as in `read_file`. Raises InputError where none tells.
+    """
+    spelling = Spelling(known)
+    for file in files:
+        yield from _read_by_instance(file, known, spelling, given, scripted_at)
+
+
+def _read_by_instance(
+    file: Path, known: Sequence[str], spelling: Spelling, given: Given, scripted_at: datetime | None
+) -> Iterator[tuple[str, Script]]:
+    own = find_in_folders(file, known) or given.instance
+    servers: dict[str | None, set[str | None]] = {}
+    try:
+        for server in servers_in(file, given.variables):
+            name = own if server is None else instance_of_server(server)
+            servers.setdefault(None if name is None else spelling.instance(name), set()).add(server)
+        for instance, theirs in servers.items():
+            script = read_file(
+                file, scripted_at=scripted_at, database=given.database, variables=given.variables, servers=theirs
+            )
+            if instance is not None:
+                yield instance, script
+            elif script.statements:
+                raise no_instance(str(file))
+    except OSError as error:
+        raise unreadable_script(str(file), error) from error
+
+
+def instance_of_server(server: str) -> str:
+    """The instance that ``:connect`` names, without a protocol before it and a port after."""
+    name = next((server[len(one) :] for one in _PROTOCOLS if server.lower().startswith(one)), server)
+    return name.partition(",")[0].strip()
+
+
+def find_in_folders(file: Path, known: Sequence[str]) -> str | None:
+    """The instance that the nearest folder of a file is named like; None where none is."""
+    names = {spelt.casefold(): name for name in known for spelt in _as_folders(name)}
+    folders = (folder.name.casefold() for folder in file.resolve().parents)
+    return next((names[folder] for folder in folders if folder in names), None)
+
+
+def _as_folders(instance: str) -> Iterator[str]:
+    yield instance
+    yield from (instance.replace("\\", sign) for sign in _IN_FOLDER_NAMES)

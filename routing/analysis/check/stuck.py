@@ -1,0 +1,158 @@
+"""Messages with one fate, and what of the estate bears on the remedy: who holds their service, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from routing.analysis.check import pasting
+from routing.analysis.check.near import ROUTE, NearMiss
+from routing.rules import text
+from routing.rules.deciding import Decision, Leg
+from routing.rules.estate import Database, Instance, Kind, Route
+from routing.rules.locating import has_id
+from routing.rules.resolving import Verdict
+from routing.terms import LOOPBACK_HOSTS
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """One group of messages with the same fate.
+
+    ``instances`` are all that are known, ``addresses`` an instance's own addresses as written, where known.
+    ``instance`` and ``database`` are the sender; ``scope`` is the database whose routes were searched last: the
+    sender or msdb. ``broker`` is the id that the messages are bound to. ``near`` is what `NearMisses` finds for
+    the scope. ``services_in_use`` are names of services that messages are sent to: a route that names one stays.
+    """
+
+    instances: Mapping[str, Instance]
+    addresses: Mapping[str, Sequence[str]]
+    instance: str
+    database: str
+    scope: str
+    service: str
+    broker: str | None
+    verdict: Verdict
+    near: Sequence[NearMiss]
+    services_in_use: Collection[str] = frozenset()
+
+    @property
+    def here(self) -> Instance:
+        """The sender's instance."""
+        return self.instances.get(self.instance) or Instance(self.instance)
+
+    @property
+    def first(self) -> Leg:
+        """The search of the sender's routes. Only for verdicts that have a decision."""
+        return self._decision.first
+
+    @property
+    def last(self) -> Leg:
+        """The search that decided. Only for verdicts that have a decision."""
+        return self._decision.last
+
+    @property
+    def came_back(self) -> bool:
+        """Whether a route of the sender led back to its own instance, where msdb's routes were searched."""
+        return self.verdict.decision is not None and self.verdict.decision.again is not None
+
+    @property
+    def holders_here(self) -> tuple[Database, ...]:
+        """The databases of the sender's instance that hold the service, whatever their ids."""
+        return self.here.holders_of(self.service)
+
+    @property
+    def fitting_here(self) -> list[Database]:
+        """Those of them that the messages may be delivered to, once their brokers are on."""
+        return [holder for holder in self.holders_here if has_id(holder, self.last.known_broker)]
+
+    def holders_elsewhere(self) -> list[tuple[str, Database]]:
+        """The databases of other known instances that hold the service and have the id, with their instances."""
+        return [
+            (name, holder)
+            for name, instance in sorted(self.instances.items())
+            if name != self.instance
+            for holder in instance.holders_of(self.service)
+            if has_id(holder, self.last.known_broker)
+        ]
+
+    def target(self) -> str | None:
+        """The one other instance that the messages belong to; None where none or several hold the service."""
+        found = {name for name, _ in self.holders_elsewhere()}
+        return found.pop() if len(found) == 1 else None
+
+    def address_of(self, instance: str) -> str | None:
+        """An address under which the sender's instance reaches another: with a port, and not its own."""
+        for address in self.addresses.get(instance, ()):
+            is_own = text.comparable_address(address) in self.here.own_addresses
+            if text.port(address) is not None and text.host(address) not in LOOPBACK_HOSTS and not is_own:
+                return address
+        return None
+
+    def is_needed(self, service: str | None) -> bool:
+        """Whether a service of this very name is in use, or any known instance holds it."""
+        is_held = any(instance.holders_of(service) for instance in self.instances.values())
+        return is_held or service in self.services_in_use
+
+    def is_current(self, broker: str | None) -> bool:
+        """Whether a known database that holds the service has this id today."""
+        holders = (each for instance in self.instances.values() for each in instance.holders_of(self.service))
+        return broker is not None and any(holder.broker == broker for holder in holders)
+
+    def missed_route(self, near: NearMiss) -> Route | None:
+        """The route that a near miss tells of, the last of its versions."""
+        if near.what != ROUTE:
+            return None
+        named = self.here.routes.get(near.database, {}).get(near.service, ())
+        found = [route for route in named if (route.name, route.broker) == (near.name, near.broker)]
+        return found[-1] if found else None
+
+    def would_lead_on(self, route: Route) -> bool:
+        """Whether a route would take the messages where they belong, as far as that is known, if it matched.
+
+        Not one back to this very instance, where they do not get on, nor one to another instance than theirs.
+        """
+        if route.kind is Kind.LOCAL:
+            broker = self.last.broker or route.broker
+            return any(holder.is_enabled and has_id(holder, broker) for holder in self.holders_here)
+        if route.kind is not Kind.NETWORK or route.compared in self.here.own_addresses:
+            return False
+        target = self.target()
+        if target is None or not self.addresses.get(target):
+            return True
+        return route.compared in {text.comparable_address(address) for address in self.addresses[target]}
+
+    @property
+    def _decision(self) -> Decision:
+        if self.verdict.decision is None:
+            raise ValueError("no routes were searched")
+        return self.verdict.decision
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do: words, a sentence or two, and what to paste.
+
+    ``statement`` is T-SQL, `USE` on a line of its own before it; None where there are only words. Where
+    ``is_complete`` it can be run as it is; else a value must be found out first and every line is a comment.
+    """
+
+    words: str
+    statement: str | None = None
+    is_complete: bool = False
+
+
+def ready(words: str, database: str, *lines: str | None) -> Remedy:
+    """Statements that can be run as they are; words alone where a name cannot be pasted."""
+    statement = pasting.in_database(database, lines)
+    return Remedy(words, statement, True) if statement is not None else _in_words(words)
+
+
+def to_fill_in(words: str, database: str, *lines: str | None) -> Remedy:
+    """Statements into which a value must be put first; words alone where a name cannot be pasted."""
+    statement = pasting.as_comment(pasting.in_database(database, lines))
+    return Remedy(words, statement) if statement is not None else _in_words(words)
+
+
+def _in_words(words: str) -> Remedy:
+    return Remedy(f"{words} (No statement: a name in it cannot be pasted safely, or is too long for SQL Server.)")

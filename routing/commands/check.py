@@ -1,0 +1,116 @@
+"""``sbroute check``: from a folder of exports and scripts to what is wrong with the messages that wait."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from routing.commands.common import Console, Subparsers, addresses, moment_or_none, variables
+from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault
+
+if TYPE_CHECKING:
+    from routing.analysis.check.checking import Check
+
+_FAIL_ON = ("delayed", "dropped", "error", "warning", "not-known")
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "check",
+        parents=[common],
+        help="from a folder of exports and scripts to the answer: no configuration, no tables, no Java",
+        description="Decide every message of the transmission queues among exports of catalog views and T-SQL"
+        " scripts, and say why each waits and what to do; docs/checking.md tells more.",
+    )
+    command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
+    command.add_argument("--instance", metavar="NAME", help="whose rows and scripts they are, where nothing says")
+    command.add_argument(
+        "--database",
+        metavar="NAME",
+        help="whose rows they are, where no column says; for scripts the database until USE",
+    )
+    command.add_argument("--exported-at", metavar="TIME", help="when, where no column exported_at says (ISO 8601)")
+    command.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        action="append",
+        default=[],
+        help="a network address of the instance, tcp://HOST:PORT (repeatable)",
+    )
+    command.add_argument(
+        "-v",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        dest="variables",
+        help="the value of a sqlcmd variable (repeatable)",
+    )
+    command.add_argument(
+        "--at", metavar="TIME", help="decide as of this time (default: each instance's newest export)"
+    )
+    what = command.add_mutually_exclusive_group()
+    what.add_argument(
+        "--message", metavar="ID", help="explain one message: its id, or its conversation's id or handle"
+    )
+    what.add_argument(
+        "--then",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="decide again with this script in force, and show what changes (repeatable)",
+    )
+    command.add_argument("--all", action="store_true", help="list messages that are on their way as well")
+    command.add_argument(
+        "--fail-on",
+        metavar="WHAT",
+        action="append",
+        default=[],
+        choices=_FAIL_ON,
+        help="exit code 1 where there is any: delayed, dropped, error, warning, not-known (repeatable)",
+    )
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Read, decide and print."""
+    if find_spec("sqlglot") is None:
+        raise EnvironmentFault.no_package("sqlglot", "import")
+    from routing.analysis.check.checking import check
+
+    done = check(
+        options.paths,
+        instance=options.instance,
+        database=options.database,
+        exported_at=moment_or_none(options.exported_at, "--exported-at"),
+        variables=variables(options.variables),
+        addresses=addresses(options.address),
+        at=moment_or_none(options.at, "--at"),
+        then=options.then,
+    )
+    if options.message is not None:
+        from routing.analysis.check.explaining import explain_messages
+
+        console.result(explain_messages(done, options.message, as_json=options.format == "json"))
+    elif options.format == "json":
+        from routing.analysis.check.json_form import as_object
+
+        console.result(json.dumps(as_object(done)))
+    else:
+        from routing.analysis.check.printing import as_text
+
+        console.result(as_text(done, with_all=options.all))
+    return EXIT_FOUND if any(_is_found(done, what) for what in options.fail_on) else EXIT_DONE
+
+
+def _is_found(done: Check, what: str) -> bool:
+    """Whether there is any of what the command is told to fail on; with scripts to try, once they are in force."""
+    from routing.analysis.check.linting import count_severities
+
+    if what in ("error", "warning"):
+        found = count_severities(done.findings)
+        return found["error"] > 0 or (what == "warning" and found["warning"] > 0)
+    outcome = what.upper().replace("-", "_")
+    fates = done.fates if done.tried is None else done.tried.fates
+    return any(fate.outcome == outcome for fate in fates)

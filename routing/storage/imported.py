@@ -1,0 +1,56 @@
+"""When what has no history was last imported: only routes have one, all else is known as it is now.
+
+Databases with their ids and brokers, services and instances are taken as the newest import left them, whatever the
+time of a decision. Times are microseconds since 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from routing.config import Location
+from routing.schemas import IMPORTS
+from routing.storage.faults import phrase, time_text
+from routing.storage.opening import Opener
+from routing.storage.stored import read_rows
+from routing.storage.times import micros_of
+
+# Views of what has a history, or is no configuration. Every other one, and every script, speaks of what has none.
+_OTHERS = ("routes", "conversation_endpoints", "transmission_queue")
+_SHOWN = 5
+
+
+def read_newest(opener: Opener, imports: Location | None) -> dict[str, int]:
+    """The times of `newest_of` from the table ``imports``; none where it is not configured, or not there yet."""
+    found = None if imports is None else opener.find("tables.imports", imports)
+    return {} if found is None else newest_of(read_rows(found.rows, IMPORTS))
+
+
+def newest_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """By instance the newest export or script that spoke of databases, services or the instance itself.
+
+    ``rows`` are those of ``imports``, with aware times.
+    """
+    newest: dict[str, int] = {}
+    for row in rows:
+        instance, at = row["instance_name"], row["exported_at"]
+        if instance is not None and at is not None and row["view_or_file"] not in _OTHERS:
+            newest[instance] = max(micros_of(at), newest.get(instance, micros_of(at)))
+    return newest
+
+
+def newest_after(newest: Mapping[str, int], instance: str | None, t: int) -> int | None:
+    """The newest import of an instance, where a time lies before it; None where nothing later was imported."""
+    at = None if instance is None else newest.get(instance)
+    return at if at is not None and t < at else None
+
+
+def taken_as_now(late: Mapping[str, int]) -> str:
+    """The sentence on decisions that lie before the newest imports, by instance; the first five by name."""
+    shown = [phrase("%s (%s UTC)", name, time_text(late[name])) for name in sorted(late)[:_SHOWN]]
+    more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
+    return (
+        f"what is decided lies before the newest import of databases, services or instances of {', '.join(shown)}"
+        f"{more}: these are taken as they are now, for only routes have a history"
+    )

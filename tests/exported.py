@@ -1,0 +1,102 @@
+"""Folders of exports, as `sbroute import queries` and a job of one's own write them: JSON lines, a file a view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from routing.importing.catalog import VIEWS
+
+AT = "2026-01-05T18:00:00Z"
+GUID = "{}-0000-4000-8000-000000000000"
+Rows = Sequence[Mapping[str, Any]]
+_OF_AN_INSTANCE = ("databases", "service_broker_endpoints", "tcp_endpoints")
+
+
+def export(folder: Path, instance: str = "SHOP", at: str = AT, **views: Mapping[str, Rows] | Rows) -> Path:
+    """Write views of an instance; those of databases as rows by database, where none says that a view is empty."""
+    for view, content in views.items():
+        head: dict[str, Any] = {"instance_name": instance, "exported_at": at}
+        if view in _OF_AN_INSTANCE:
+            rows = [{**head, **row} for row in content]  # type: ignore[dict-item]
+        else:
+            assert isinstance(content, Mapping)
+            nothing = dict.fromkeys(column.name for column in VIEWS[view].columns)
+            of = {name: theirs or [nothing] for name, theirs in content.items()}
+            rows = [{**head, "database_name": name, **row} for name, theirs in of.items() for row in theirs]
+        file = folder / instance.replace("\\", "$") / f"{view}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return folder
+
+
+def handle(number: int) -> str:
+    """The handle of a numbered conversation."""
+    return GUID.format(f"e{number:07}")
+
+
+def conversation(number: int) -> str:
+    """The id of a numbered conversation."""
+    return GUID.format(f"c{number:07}")
+
+
+def endpoint(number: int, **columns: Any) -> dict[str, Any]:
+    """The conversation endpoint of an initiator that is bound to nobody."""
+    row = {
+        "conversation_handle": handle(number),
+        "conversation_id": conversation(number),
+        "is_initiator": 1,
+        "conversation_group_id": None,
+        "lifetime": "2090-01-01T00:00:00",
+        "far_service": "//any",
+        "far_broker_instance": None,
+    }
+    return {**row, **columns}
+
+
+def waiting(number: int, service: str, sequence: int = 0, **columns: Any) -> dict[str, Any]:
+    """A message of the transmission queue, enqueued in minute ``number``."""
+    row = {
+        "conversation_handle": handle(number),
+        "to_service_name": service,
+        "to_broker_instance": None,
+        "from_service_name": "//from",
+        "enqueue_time": f"2026-01-05T12:{number % 60:02}:00",
+        "message_sequence_number": sequence,
+        "transmission_status": "",
+    }
+    return {**row, **columns}
+
+
+def route(name: str, service: str | None = None, address: str = "LOCAL", **columns: Any) -> dict[str, Any]:
+    """A row of sys.routes."""
+    rest = {"broker_instance": None, "lifetime": None, "mirror_address": None}
+    return {"name": name, "remote_service_name": service, "address": address, **rest, **columns}
+
+
+def database(name: str, broker: str, number: int = 5, is_enabled: int = 1) -> dict[str, Any]:
+    """A row of sys.databases; ``broker`` is the first group of its id."""
+    guid = GUID.format(broker)
+    return {"name": name, "database_id": number, "service_broker_guid": guid, "is_broker_enabled": is_enabled}
+
+
+def whole_shop(folder: Path, queue: Rows, dialogs: Rows | None = None, **views: Any) -> Path:
+    """SHOP with its databases msdb and Orders, all of it exported; ``views`` replace some, None leaves one out."""
+    numbers = dict.fromkeys(int(row["conversation_handle"][1:8]) for row in queue)
+    given: dict[str, Any] = {
+        "databases": [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")],
+        "service_broker_endpoints": [
+            {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": "SHOP", "port": 4022}
+        ],
+        "routes": {
+            "msdb": [route("AutoCreatedLocal")],
+            "Orders": [route("AutoCreatedLocal"), route("ToStock", "//stock", "TCP://hub.example:4022")],
+        },
+        "services": {"msdb": [], "Orders": [{"name": "//orders"}]},
+        "conversation_endpoints": {"Orders": [endpoint(each) for each in numbers] if dialogs is None else dialogs},
+        "transmission_queue": {"Orders": queue},
+        **views,
+    }
+    return export(folder, **{view: rows for view, rows in given.items() if rows is not None})

@@ -1,0 +1,135 @@
+"""A message that is stuck in a small estate, its remedy, and what becomes of it once the statement is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+
+from routing.analysis.check.near import NearMisses
+from routing.analysis.check.remedies import Remedy, Stuck, remedy_of
+from routing.importing.tsql import apply_script, read_script
+from routing.importing.tsql.state import Database, Endpoint, InstanceState, Route, Service
+from routing.importing.tsql.statements import Script
+from routing.rules import estate as rules
+from routing.rules.deciding import scope_of
+from routing.rules.requesting import Requests
+from routing.rules.resolving import NO_DIALOG, Message, Verdict, resolve
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+PAST = NOON - timedelta(days=1)
+A, B, C, D, OLD = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "abcdf")
+DIALOG = "6b1f0b9a-6a0e-4a52-9c7b-0d6f6d9a0001"
+
+Written = tuple[str | None, ...]
+
+
+def microseconds(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def route(
+    database: str,
+    name: str,
+    address: str,
+    service: str | None = None,
+    broker: str | None = None,
+    lifetime: datetime | None = None,
+    mirror: str | None = None,
+) -> Route:
+    return Route(database, name, address, service, broker, lifetime, mirror)
+
+
+def server(
+    databases: Mapping[str, tuple[str | None, bool]],
+    services: Sequence[tuple[str, str]] = (),
+    routes: Sequence[Route] = (),
+    *,
+    forwards: bool = False,
+) -> InstanceState:
+    return InstanceState(
+        tuple(routes),
+        tuple(Service(database, name) for database, name in services),
+        tuple(Database(name, broker, is_on) for name, (broker, is_on) in databases.items()),
+        Endpoint("Broker", 4022, forwards),
+    )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A message of Orders on the instance hub, and the servers that are known with their addresses."""
+
+    servers: Mapping[str, InstanceState]
+    service: str = "S"
+    broker: str | None = None
+    addresses: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: {"hub": ["tcp://hub:4022"], "shop": ["TCP://Shop:4022"]}
+    )
+    database: str = "Orders"
+
+    def instances(self) -> dict[str, rules.Instance]:
+        """The estate as the rules see it."""
+        states = self.servers.items()
+        return rules.estate_of(
+            [
+                (
+                    name,
+                    bool(state.endpoint and state.endpoint.is_message_forwarding_enabled),
+                    self.addresses.get(name),
+                )
+                for name, state in states
+            ],
+            [
+                (name, each.name, each.service_broker_guid, each.is_broker_enabled)
+                for name, state in states
+                for each in state.databases
+            ],
+            [(name, each.database_name, each.name) for name, state in states for each in state.services],
+            [(name, each.database_name, as_rule(each)) for name, state in states for each in state.routes],
+        )
+
+    def verdict(self) -> Verdict:
+        """What becomes of the message at noon."""
+        t = microseconds(NOON)
+        message = Message("m", DIALOG, True, t, "hub", self.database, self.service, self.broker)
+        return resolve(message, NO_DIALOG, self.instances()["hub"], Requests())
+
+    def stuck(self) -> Stuck:
+        """The message as a group of its own."""
+        verdict, known = self.verdict(), self.instances()
+        scope = scope_of(self.database) if verdict.decision is None else verdict.decision.last.scope
+        near = NearMisses(known).of("hub", scope, self.service, self.broker, microseconds(NOON))
+        return Stuck(known, self.addresses, "hub", self.database, scope, self.service, self.broker, verdict, near)
+
+    def remedy(self) -> Remedy:
+        """What to do."""
+        return remedy_of(self.stuck())
+
+    def after(self, remedy: Remedy) -> Asked:
+        """The estate once the statement has been run; fails where the server would refuse any of it."""
+        applied = apply_script(self.servers["hub"], read(remedy))
+        assert not applied.problems
+        return replace(self, servers={**self.servers, "hub": applied.state})
+
+
+def as_rule(row: Route) -> rules.Route:
+    """A row of sys.routes as the rules read it."""
+    lifetime = None if row.lifetime is None else microseconds(row.lifetime)
+    return rules.Route.of_row(
+        row.name,
+        row.remote_service_name,
+        row.broker_instance,
+        row.address,
+        row.mirror_address,
+        None,
+        None,
+        lifetime,
+    )
+
+
+def read(remedy: Remedy) -> Script:
+    """The statements of a remedy as import reads them; all must be readable."""
+    script = read_script(remedy.statement or "", file="remedy.sql", scripted_at=NOON)
+    assert not script.problems
+    return script

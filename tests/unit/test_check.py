@@ -1,0 +1,279 @@
+"""check: from folders of exports and scripts to fates, groups and what is not known."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.check.changes import find_changes
+from routing.analysis.check.checking import Check, check
+from routing.analysis.check.deciding import Fate
+from routing.errors import InputError
+from tests.exported import AT, conversation, database, endpoint, export, handle, route, waiting, whole_shop
+
+OTHER = "b9b9b9b9-0000-4000-8000-000000000000"
+HERE = "TCP://shop:4022"
+
+
+def checked(folder: Path, **given: Any) -> Check:
+    return check([str(folder)], **given)
+
+
+def end(fate: Fate) -> tuple[str, str | None, str | None]:
+    verdict = fate.verdict
+    return (
+        (fate.outcome, None, None) if verdict is None else (fate.outcome, verdict.reason.value, verdict.route_name)
+    )
+
+
+def ends(done: Check) -> list[tuple[str, str | None, str | None]]:
+    """What becomes of the messages, in the order in which they were enqueued."""
+    return [end(fate) for fate in sorted(done.fates, key=lambda fate: fate.row["enqueue_time"])]
+
+
+def gaps(done: Check) -> list[tuple[str, str | None, str]]:
+    return [(gap.instance, gap.database, gap.what.name) for gap in done.gaps]
+
+
+def needed(done: Check) -> list[tuple[str, str | None, str]]:
+    """What the one message would need."""
+    [fate] = done.fates
+    return [(gap.instance, gap.database, gap.what.name) for gap in fate.gaps]
+
+
+def test_every_message_is_decided_as_of_the_newest_export(tmp_path: Path) -> None:
+    queue = [waiting(1, "//stock"), waiting(2, "//nobody"), waiting(3, "//orders")]
+    done = checked(whole_shop(tmp_path, queue))
+    assert ends(done) == [
+        ("SENT", "NETWORK_ADDRESS", "ToStock"),
+        ("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal"),
+        ("DELIVERED", "LOCAL_SERVICE", "AutoCreatedLocal"),
+    ]
+    assert done.gaps == []
+    assert dict(done.outcomes) == {"SENT": 1, "DELAYED": 1, "DELIVERED": 1}
+    assert set(done.estate.times.values()) == {
+        int(datetime.fromisoformat(AT.replace("Z", "+00:00")).timestamp()) * 10**6
+    }
+
+
+def test_a_lifetime_is_judged_at_the_time_that_is_asked_for(tmp_path: Path) -> None:
+    routes = {
+        "msdb": [],
+        "Orders": [route("AutoCreatedLocal"), route("R", "//stock", "TCP://a:1", lifetime="2026-01-05T17:00:00")],
+    }
+    folder = whole_shop(tmp_path, [waiting(1, "//stock")], routes=routes)
+    before = datetime(2026, 1, 5, 16, tzinfo=timezone.utc)
+    assert ends(checked(folder)) == [("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal")]
+    assert ends(checked(folder, at=before)) == [("SENT", "NETWORK_ADDRESS", "R")]
+
+
+# What was left out of the export, the message's service, what becomes of it, what would be needed.
+Needs = list[tuple[str, "str | None", str]]
+LEFT_OUT: list[tuple[dict[str, Any], str, str, Needs]] = [
+    ({"databases": None}, "//stock", "NOT_KNOWN", [("SHOP", None, "DATABASES")]),
+    ({"databases": [database("msdb", "d4d4d4d4")]}, "//stock", "NOT_KNOWN", [("SHOP", "Orders", "NOT_LISTED")]),
+    ({"routes": None}, "//stock", "NOT_KNOWN", [("SHOP", "Orders", "ROUTES")]),
+    ({"routes": {"Orders": [route("R", "//stock", "TCP://a:1")]}}, "//stock", "SENT", []),
+    ({"routes": {"Orders": [route("R", "//stock", HERE)]}}, "//stock", "NOT_KNOWN", [("SHOP", "msdb", "ROUTES")]),
+    ({"services": None}, "//stock", "SENT", []),
+    ({"services": None}, "//nobody", "NOT_KNOWN", [("SHOP", "Orders", "SERVICES")]),
+    ({"services": {"Orders": [{"name": "//orders"}]}}, "//nobody", "DELAYED", []),
+    ({"service_broker_endpoints": None}, "//stock", "SENT", []),
+    (
+        {"service_broker_endpoints": None, "routes": {"Orders": [route("R", "//stock", "tcp://shop.example:1")]}},
+        "//stock",
+        "NOT_KNOWN",
+        [("SHOP", None, "ADDRESSES")],
+    ),
+    (
+        {"service_broker_endpoints": None, "routes": {"Orders": [route("R", "//stock", "tcp://localhost:1")]}},
+        "//stock",
+        "NOT_KNOWN",
+        [("SHOP", None, "ADDRESSES")],
+    ),
+    ({"conversation_endpoints": None}, "//stock", "NOT_KNOWN", [("SHOP", "Orders", "ENDPOINTS_OF_DIALOGS")]),
+    (
+        {"conversation_endpoints": {"Orders": []}},
+        "//stock",
+        "NOT_KNOWN",
+        [("SHOP", "Orders", "ENDPOINT_OF_DIALOG")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("views", "service", "outcome", "needs"), LEFT_OUT)
+def test_where_what_decides_was_not_read_there_is_no_verdict(
+    views: dict[str, Any], service: str, outcome: str, needs: Needs, tmp_path: Path
+) -> None:
+    done = checked(whole_shop(tmp_path, [waiting(1, service)], **views))
+    assert [fate.outcome for fate in done.fates] == [outcome]
+    assert needed(done) == needs
+    # Whatever a message lacks is in the list of all that is not known; of one row nobody can say it beforehand.
+    assert {gap for gap in needs if gap[2] not in ("NOT_LISTED", "ENDPOINT_OF_DIALOG", "ADDRESSES")} <= set(
+        gaps(done)
+    )
+
+
+def test_an_expired_dialog_needs_no_routes(tmp_path: Path) -> None:
+    dialogs = [endpoint(1, lifetime="2026-01-05T17:59:59")]
+    done = checked(whole_shop(tmp_path, [waiting(1, "//stock")], dialogs, routes=None, services=None))
+    assert ends(done) == [("DROPPED", "DIALOG_EXPIRED", None)]
+
+
+def test_a_disabled_broker_needs_no_routes(tmp_path: Path) -> None:
+    listed = [database("Orders", "0d0d0d0d", is_enabled=0)]
+    done = checked(whole_shop(tmp_path, [waiting(1, "//stock")], databases=listed, routes=None))
+    assert ends(done) == [("DELAYED", "SCOPE_BROKER_DISABLED", None)]
+
+
+def test_another_database_whose_services_were_not_read_may_hold_the_service(tmp_path: Path) -> None:
+    listed = [database("Orders", "0d0d0d0d"), database("Other", "b9b9b9b9", 6)]
+    queue = [waiting(1, "//nobody"), waiting(2, "//nobody", to_broker_instance=OTHER)]
+    queue += [waiting(3, "//nobody", to_broker_instance="0d0d0d0d-0000-4000-8000-000000000000")]
+    done = checked(whole_shop(tmp_path, queue, databases=listed))
+    # The third is bound to Orders, whose services are known.
+    assert [outcome for outcome, _, _ in ends(done)] == ["NOT_KNOWN", "NOT_KNOWN", "DELAYED"]
+
+
+def test_forwarding_that_is_not_known_is_taken_as_off_and_gives_no_verdict(tmp_path: Path) -> None:
+    routes = {"Orders": [route("Back", "//stock", HERE)], "msdb": [route("On", "//stock", "tcp://hub:1")]}
+    known = whole_shop(tmp_path / "known", [waiting(1, "//stock")], routes=routes)
+    assert ends(checked(known)) == [("DROPPED", "FORWARDING_DISABLED", "On")]
+    unknown = whole_shop(tmp_path / "not", [waiting(1, "//stock")], routes=routes, service_broker_endpoints=None)
+    done = checked(unknown, addresses=[HERE])
+    assert needed(done) == [("SHOP", None, "FORWARDING")]
+    assert ("SHOP", None, "FORWARDING") in gaps(done)
+
+
+def test_an_instance_of_which_only_the_name_is_known_is_named_so(tmp_path: Path) -> None:
+    folder = export(whole_shop(tmp_path, [waiting(1, "//stock")]), "HUB", transmission_queue={"Hub": []})
+    assert gaps(checked(folder)) == [("HUB", None, "NAME_ONLY")]
+
+
+def test_messages_without_a_conversation_endpoint_are_counted_all_the_same(tmp_path: Path) -> None:
+    queue = [
+        waiting(1, "//stock", transmission_status="Target queue is busy; message(s) queued for delivery."),
+        waiting(2, "//stock"),
+    ]
+    done = checked(whole_shop(tmp_path, queue, [endpoint(2)]))
+    assert [(fate.handle, fate.outcome) for fate in done.fates] == [(handle(2), "SENT"), (handle(1), "NOT_KNOWN")]
+    assert done.fates[1].said.number == 9749
+
+
+def test_the_first_message_to_ask_for_a_route_asks_for_all(tmp_path: Path) -> None:
+    asking = route("Ask", "SQL/ServiceBroker/BrokerConfiguration", "LOCAL")
+    routes = {"msdb": [], "Orders": [route("AutoCreatedLocal"), asking]}
+    done = checked(whole_shop(tmp_path, [waiting(1, "//new"), waiting(2, "//new")], routes=routes))
+    assert [reason for _, reason, _ in ends(done)] == ["ROUTE_REQUESTED", "SERVICE_NOT_FOUND"]
+
+
+def test_no_queue_among_the_paths(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no transmission queue in"):
+        checked(whole_shop(tmp_path, [], transmission_queue=None))
+
+
+SCRIPT = "USE Orders;\nGO\nCREATE ROUTE Mine WITH SERVICE_NAME = N'//mine', ADDRESS = N'TCP://mine:4022';\n"
+
+
+def script(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_script_is_in_force_where_its_subject_was_not_exported(tmp_path: Path) -> None:
+    folder = whole_shop(tmp_path, [waiting(1, "//mine"), waiting(2, "//nobody")], routes=None)
+    script(folder / "SHOP" / "routes.sql", SCRIPT)
+    done = checked(folder)
+    # What matches none of the scripted routes may match one that no script speaks of.
+    assert [outcome for outcome, _, _ in ends(done)] == ["SENT", "NOT_KNOWN"]
+    assert ("SHOP", "Orders", "ALL_ROUTES") in gaps(done)
+    assert [(one.instance, one.statements, one.left_out) for one in done.evidence.scripts] == [("SHOP", 1, 0)]
+
+
+def test_statements_about_what_was_exported_are_left_out_and_listed(tmp_path: Path) -> None:
+    folder = whole_shop(tmp_path, [waiting(1, "//mine")])
+    text = SCRIPT + "CREATE SERVICE [//mine] ON QUEUE q;\nGO\nALTER DATABASE Orders SET DISABLE_BROKER;\n"
+    script(folder / "SHOP" / "routes.sql", text)
+    done = checked(folder)
+    assert ends(done) == [("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal")]
+    assert [sentence.partition("routes.sql, ")[2] for sentence in done.evidence.left_out] == [
+        "line 3: CREATE ROUTE 'Mine': sys.routes was exported, which tells",
+        "line 4: CREATE SERVICE '//mine': sys.services was exported, which tells",
+        "line 6: ALTER DATABASE 'Orders': sys.databases was exported, which tells",
+    ]
+
+
+# Where a script lies, its first line, and --instance → whose it is.
+WHOSE = [
+    ("SHOP/a.sql", "", None, "SHOP"),
+    ("shop/deep/er/a.sql", "", None, "SHOP"),
+    ("SRV$ONE/a.sql", "", None, "SRV\\ONE"),
+    ("SRV_ONE/a.sql", "", None, "SRV\\ONE"),
+    ("a.sql", "", "Elsewhere", "Elsewhere"),
+    ("SHOP/a.sql", "", "Elsewhere", "SHOP"),
+    ("SHOP/a.sql", ":CONNECT HUB -U sa", "Elsewhere", "HUB"),
+    ("SHOP/a.sql", ":connect tcp:hub,1433", None, "hub"),
+    ("SHOP/a.sql", ":CONNECT srv\\one", None, "SRV\\ONE"),
+]
+
+
+@pytest.mark.parametrize(("place", "first", "instance", "whose"), WHOSE)
+def test_whose_a_script_is(place: str, first: str, instance: str | None, whose: str, tmp_path: Path) -> None:
+    export(whole_shop(tmp_path, []), "SRV\\ONE", databases=[database("D", "12121212")])
+    script(tmp_path / place, f"{first}\n{SCRIPT}")
+    assert [one.instance for one in checked(tmp_path, instance=instance).evidence.scripts] == [whose]
+
+
+def test_a_script_that_nobody_claims_is_refused(tmp_path: Path) -> None:
+    script(whole_shop(tmp_path, []) / "a.sql", SCRIPT)
+    with pytest.raises(InputError, match="which instance the script is for is not known"):
+        checked(tmp_path)
+
+
+def test_a_script_of_two_servers_stands_with_each(tmp_path: Path) -> None:
+    text = f":CONNECT A\n{SCRIPT}GO\n:CONNECT B\n{SCRIPT.replace('Mine', 'Theirs')}"
+    script(whole_shop(tmp_path, []) / "a.sql", text)
+    done = checked(tmp_path)
+    routes = [(row["instance_name"], row["name"]) for row in done.evidence.rows["routes"]]
+    assert [pair for pair in routes if pair[0] != "SHOP"] == [("A", "Mine"), ("B", "Theirs")]
+
+
+def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
+    folder = whole_shop(tmp_path / "shop", [waiting(1, "//mine"), waiting(2, "//stock"), waiting(3, "//mine")])
+    file = script(tmp_path / "fix.sql", SCRIPT + "DROP ROUTE Nothing;\n")
+    done = checked(folder, then=[str(file)], instance="SHOP")
+    assert done.tried is not None
+    [change], unchanged = find_changes(done.fates, done.tried.fates)
+    assert (change.before, change.after) == (
+        ("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal", None),
+        ("SENT", "NETWORK_ADDRESS", "Mine", "TCP://mine:4022"),
+    )
+    assert [fate.row["conversation_id"] for fate in change.fates] == [conversation(1), conversation(3)]
+    assert unchanged == 1
+    assert len(done.tried.evidence.rejected) == 1
+
+
+def test_groups_come_in_the_order_of_who_needs_somebody(tmp_path: Path) -> None:
+    refused = "Connection attempt failed with error: '10061(actively refused it.)'."
+    queue = [
+        *(waiting(1, "//orders"), waiting(2, "//nobody"), waiting(3, "//Stock"), waiting(4, "//Stock")),
+        *(waiting(5, "//stock"), waiting(6, "//stock", transmission_status=refused)),
+    ]
+    done = checked(whole_shop(tmp_path, queue, [*map(endpoint, range(1, 6))]))
+    told = [(group.first.outcome, group.first.row["to_service_name"], len(group.fates)) for group in done.groups]
+    assert told == [
+        ("DELAYED", "//Stock", 2),
+        ("DELAYED", "//nobody", 1),
+        ("NOT_KNOWN", "//stock", 1),
+        ("SENT", "//stock", 1),
+        ("DELIVERED", "//orders", 1),
+    ]
+    all_known = checked(whole_shop(tmp_path, queue))
+    first = all_known.groups[0]
+    assert (first.first.outcome, len(first.fates), first.trouble and first.trouble.number) == ("SENT", 2, 9754)
+    assert [str(word) for word in first.agreements] == ["SAYS_NOTHING", "COMPATIBLE"]
+    assert [group.needs_somebody for group in all_known.groups] == [True, True, True, False]

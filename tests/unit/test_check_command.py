@@ -1,0 +1,249 @@
+"""``sbroute check``: what it prints, its exit codes, and that it needs nothing but this package and sqlglot."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing import cli
+from tests.exported import conversation, endpoint, handle, route, waiting, whole_shop
+from tests.golden_texts import assert_golden
+from tests.without import SPARK, without
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ("conf/examples/exports", "conf/examples/scripts/hub.sql")
+FIX = ("--then", "conf/examples/scripts/shop-fix.sql")
+BILLING = "c0000001-5555-4000-8000-000000000001"
+
+
+@pytest.fixture(autouse=True)
+def _in_the_clone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    """What the command prints: its results, or its error."""
+    assert cli.main(["check", *arguments]) == status
+    out, err = capsys.readouterr()
+    return out if status in (0, 1) else err
+
+
+def shop(folder: Path, *queue: dict[str, Any], **views: Any) -> str:
+    return str(whole_shop(folder, list(queue), **views))
+
+
+def excerpt(page: str, name: str) -> str:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.search(
+        rf"<!-- {name} excerpt -->\n```text\n(.*?)```\n<!-- end of {name} excerpt -->", text, re.DOTALL
+    )
+    assert found is not None
+    return found.group(1)
+
+
+def test_what_the_examples_say(capsys: pytest.CaptureFixture[str]) -> None:
+    told = run(capsys, *EXAMPLES, *FIX)
+    assert_golden("check_examples.txt", told)
+
+
+def test_pages_show_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    told = run(capsys, *EXAMPLES)
+    assert excerpt("docs/checking.md", "check") == told
+    assert excerpt("README.md", "check") in told
+
+
+def test_all_of_it_lists_what_is_on_its_way(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "on the way, of which SQL Server reports no trouble" in run(capsys, *EXAMPLES)
+    told = run(capsys, *EXAMPLES, "--all")
+    assert "on the way, of which" not in told
+    assert "message 'c0000007-5555-4000-8000-000000000001:T:0'" in told
+
+
+KEYS = (
+    "read",
+    "notes",
+    "not_known",
+    "decided_at",
+    "messages",
+    "outcomes",
+    "groups",
+    "findings",
+    "other_findings",
+    "then",
+)
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    """Every key of an object, and of the objects in it, but for those that are names from the data."""
+    if isinstance(value, list):
+        for each in value:
+            yield from keys_of(each)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield key
+            yield from (
+                () if key in ("rows", "decided_at", "outcomes", "agreements", "other_findings") else keys_of(each)
+            )
+
+
+def test_one_object_whose_keys_are_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = json.loads(run(capsys, *EXAMPLES, *FIX, "--format", "json"))
+    assert tuple(done) == KEYS
+    assert done["outcomes"] == {"SENT": 4, "DELAYED": 4}
+    assert sum(len(group["messages"]) for group in done["groups"]) == done["messages"] == 8
+    assert [change["count"] for change in done["then"]["changes"]] == [4]
+    unknown = json.loads(run(capsys, shop(tmp_path, waiting(1, "//a"), routes=None), "--format", "json"))
+    page = (ROOT / "docs/checking.md").read_text(encoding="utf-8")
+    names = {*keys_of(done), *keys_of(unknown)}
+    findings = {"code", "severity", "object", "message", "error_number"}
+    assert [name for name in sorted(names - findings) if f"`{name}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "asked", [f"{BILLING}:I:0", BILLING, BILLING.upper(), "{e0000001-5555-4000-8000-000000000002}"]
+)
+def test_one_message_by_what_one_holds(asked: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = run(capsys, *EXAMPLES, "--message", asked)
+    assert told.startswith(f"message '{BILLING}:I:0' sent from 'Orders'")
+    assert "DELAYED, SERVICE_NOT_FOUND, route 'AutoCreatedLocal' (SQL Server's number: 9796)" in told
+    [explained] = json.loads(run(capsys, *EXAMPLES, "--message", asked, "--format", "json"))["explained"]
+    assert explained["verdict"]["message_id"] == f"{BILLING}:I:0"
+
+
+def test_one_message_that_has_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = shop(tmp_path, waiting(1, "//a"), routes=None)
+    assert run(capsys, folder, "--message", conversation(1)) == (
+        "NOT_KNOWN: a message from 'SHOP', database 'Orders' to service '//a'\n"
+        "  what would be needed: 'SHOP', database 'Orders': its routes are not known; export sys.routes\n"
+    )
+    told = json.loads(run(capsys, folder, "--message", handle(1), "--format", "json"))
+    assert [gap["code"] for gap in told["explained"][0]["not_known"]] == ["ROUTES"]
+
+
+def test_both_ends_of_a_conversation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = endpoint(2, conversation_id=conversation(1), is_initiator=0)
+    folder = shop(
+        tmp_path, waiting(1, "//a"), waiting(2, "//b"), waiting(2, "//b", 1), dialogs=[endpoint(1), target]
+    )
+    told = run(capsys, folder, "--message", conversation(1))
+    assert f"message '{conversation(1)}:I:0'" in told
+    assert f"message '{conversation(1)}:T:0'" in told
+    assert f"{conversation(1)}:T:1" not in told
+    assert f"{conversation(1)}:I:0" not in run(capsys, folder, "--message", handle(2))
+
+
+DELAYED, SENT = ("//nobody",), ("//stock",)
+LINTED = {
+    "Orders": [
+        route("AutoCreatedLocal"),
+        route("Bad", "//stock", "TCP://a:1", mirror_address="TCP://a:1", broker_instance="X"),
+    ]
+}
+# The queue, views, what to fail on, and the exit code.
+FAILING = [
+    (DELAYED, {}, ["delayed"], 1),
+    (SENT, {}, ["delayed"], 0),
+    (DELAYED, {}, ["dropped"], 0),
+    (DELAYED, {}, ["dropped", "delayed"], 1),
+    (DELAYED, {"routes": None}, ["delayed"], 0),
+    (DELAYED, {"routes": None}, ["not-known"], 1),
+    (SENT, {}, ["not-known", "error", "warning"], 0),
+]
+
+
+@pytest.mark.parametrize(("services", "views", "what", "status"), FAILING)
+def test_exit_codes(
+    services: tuple[str, ...],
+    views: dict[str, Any],
+    what: list[str],
+    status: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = shop(tmp_path, *(waiting(number, service) for number, service in enumerate(services)), **views)
+    run(capsys, folder, *(part for each in what for part in ("--fail-on", each)), status=status)
+
+
+def test_findings_that_bear_on_messages_fail_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A route of the message's service is pinned to an id that nobody has: a warning about what it meets."""
+    pinned = {
+        "Orders": [
+            route("AutoCreatedLocal"),
+            route("Pinned", "//nobody", "LOCAL", broker_instance="b9b9b9b9-0000-4000-8000-000000000009"),
+        ]
+    }
+    folder = shop(tmp_path, waiting(1, "//nobody"), routes=pinned)
+    told = run(capsys, folder, "--fail-on", "warning", status=1)
+    assert re.search(r"^  SBR0\d\d warning, 'SHOP', 'Orders', 'Pinned': ", told, re.MULTILINE)
+    run(capsys, folder, "--fail-on", "error", status=0)
+
+
+def test_a_remedy_is_what_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fix = tmp_path / "fix.sql"
+    fix.write_text("USE Orders;\nGO\nCREATE ROUTE R WITH SERVICE_NAME = N'//nobody', ADDRESS = N'TCP://a:1';\n")
+    folder = shop(tmp_path / "shop", waiting(1, "//nobody"))
+    given = (folder, "--fail-on", "delayed", "--instance", "SHOP")
+    run(capsys, *given, status=1)
+    run(capsys, *given, "--then", str(fix), status=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nowhere",), "'nowhere' cannot be read: there is no such file"),
+        (("nowhere.sql", "conf/examples/exports"), "'nowhere.sql' cannot be read: No such file or directory"),
+        (
+            ("conf/examples/scripts/hub.sql",),
+            "there is no transmission queue in 1 path: 'conf/examples/scripts/hub.sql'",
+        ),
+        ((*EXAMPLES, "--message", "x"), "no message of the transmission queues has the id 'x'"),
+        ((*EXAMPLES, "--address", "hub"), "--address 'hub' is not tcp://HOST[:PORT]"),
+        ((*EXAMPLES, "--at", "noon"), "--at: "),
+        ((*EXAMPLES, "-v", "name"), "-v takes NAME=VALUE, not 'name'"),
+    ],
+)
+def test_what_cannot_be_answered(
+    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told in run(capsys, *arguments, status=2)
+
+
+def test_neither_java_nor_any_table_is_needed() -> None:
+    done = without((*SPARK, "pandas", "pyarrow", "deltalake"), "check", *EXAMPLES, *FIX)
+    assert done.returncode == 0, done.stderr
+    assert "DELAYED, SERVICE_NOT_FOUND" in done.stdout
+
+
+def test_a_few_thousand_rows_take_about_two_seconds(tmp_path: Path) -> None:
+    """As a whole process, on one of two cores that others use as well; measured alone it is about one second."""
+    queue = [waiting(number % 2_000, f"//service/{number % 300}", number // 2_000) for number in range(5_000)]
+    routes = [
+        route(f"R{number}", f"//service/{number}", f"TCP://host{number}:4022") for number in range(0, 300, 2)
+    ]
+    numbers = sorted({int(row["conversation_handle"][1:8]) for row in queue})
+    folder = shop(
+        tmp_path,
+        *queue,
+        dialogs=[endpoint(each) for each in numbers],
+        routes={"msdb": [], "Orders": [route("AutoCreatedLocal"), *routes]},
+    )
+    begun = time.monotonic()
+    done = without((*SPARK, "pyarrow"), "check", folder)
+    seconds = time.monotonic() - begun
+    assert "5,000 messages in the transmission queues" in done.stdout
+    assert seconds < 10, seconds
+
+
+def test_of_many_groups_the_last_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = shop(tmp_path, *(waiting(number, f"//service/{number}") for number in range(45)))
+    told = run(capsys, folder)
+    assert "\n40. DELAYED" in told
+    assert "\n41. DELAYED" not in told
+    assert "\nand 5 more groups with 5 messages (--format json has all)\n" in told
+    assert len(json.loads(run(capsys, folder, "--format", "json"))["groups"]) == 45

@@ -1,0 +1,65 @@
+"""When what has no history was last imported, and what is said of decisions before that."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from routing.importing.catalog.views import VIEWS
+from routing.storage.imported import newest_after, newest_of, taken_as_now
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+AT = 1_767_614_400_000_000
+HOUR = 3_600_000_000
+
+
+def row(instance: str | None, view: str, hours: int | None, database: str | None = None) -> dict[str, Any]:
+    at = None if hours is None else NOON + timedelta(hours=hours)
+    return {"instance_name": instance, "database_name": database, "view_or_file": view, "exported_at": at}
+
+
+@pytest.mark.parametrize(
+    ("rows", "newest"),
+    [
+        ([], {}),
+        ([row("a", "databases", 0)], {"a": AT}),
+        ([row("a", "services", 0, "Shop"), row("a", "databases", -1)], {"a": AT}),
+        ([row("a", "service_broker_endpoints", -1), row("a", "tcp_endpoints", 1)], {"a": AT + HOUR}),
+        ([row("a", "hub.sql", 0), row("b", "fix.sql", 1, "Shop")], {"a": AT, "b": AT + HOUR}),
+        # Routes have a history; messages and dialogs are no configuration.
+        ([row("a", "routes", 1, "Shop"), row("a", "databases", 0)], {"a": AT}),
+        ([row("a", view, 1, "Shop") for view in ("routes", "conversation_endpoints", "transmission_queue")], {}),
+        ([row(None, "databases", 0), row("a", "databases", None)], {}),
+    ],
+)
+def test_the_newest_import_by_instance(rows: list[dict[str, Any]], newest: dict[str, int]) -> None:
+    assert newest_of(rows) == newest
+
+
+def test_every_view_is_counted_or_has_a_history() -> None:
+    counted = {view for view in VIEWS if newest_of([row("a", view, 0)])}
+    assert counted == {"databases", "services", "service_broker_endpoints", "tcp_endpoints"}
+
+
+@pytest.mark.parametrize(
+    ("instance", "t", "after"),
+    [("a", AT - 1, AT), ("a", AT, None), ("a", AT + 1, None), ("b", AT - 1, None), (None, AT - 1, None)],
+)
+def test_a_time_before_it(instance: str | None, t: int, after: int | None) -> None:
+    assert newest_after({"a": AT}, instance, t) == after
+
+
+def test_the_sentence() -> None:
+    said = (
+        "what is decided lies before the newest import of databases, services or instances of %s: these are taken"
+    )
+    rest = " as they are now, for only routes have a history"
+    assert taken_as_now({"b": AT, "a": AT + HOUR}) == (
+        said % "a (2026-01-05 13:00:00 UTC), b (2026-01-05 12:00:00 UTC)" + rest
+    )
+    many = taken_as_now({f"{number}" * 1000: AT for number in range(7)})
+    assert many.count("UTC") == 5
+    assert " and 2 more: these" in many
+    assert len(many) < 1000

@@ -1,0 +1,474 @@
+"""What to do about messages that are not on their way: case by case, and what becomes of them afterwards."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from routing.analysis.check.remedies import CASES, remedy_of
+from routing.analysis.check.reported import ADVICE, advice_on
+from routing.rules.observed import Topic
+from routing.rules.resolving import Verdict
+from routing.terms import Outcome, Reason
+from tests.unit.remedied import OLD, PAST, A, Asked, B, C, D, read, route, server
+
+# The sender, where it sends from, and msdb.
+MINE: dict[str, tuple[str | None, bool]] = {"Orders": (A, True), "msdb": (D, True)}
+LOCAL = route("Orders", "AutoCreatedLocal", "LOCAL")
+SHOP = server({"Stock": (C, True)}, [("Stock", "S")])
+OTHER = server({"Stock": (B, True)}, [("Stock", "S")])
+NOBODY = server({})
+BACK = route("Orders", "back", "tcp://hub:4022", "S")
+TO_SHOP = "tcp://shop:4022"
+
+
+def asked(hub: object, shop: object = NOBODY, **more: object) -> Asked:
+    return Asked({"hub": hub, "shop": shop}, **more)  # type: ignore[dict-item, arg-type]
+
+
+# The case; the estate; the reason; the statement, whether it is complete; the outcome and the reason after it.
+READY = [
+    (
+        "spelt in another case",
+        asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")])),
+        Reason.NO_ROUTE,
+        "USE [Orders];\nALTER ROUTE [r] WITH SERVICE_NAME = N'S';",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "spelt with a blank and a slash, while another route takes it",
+        asked(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S /")])),
+        Reason.SERVICE_NOT_FOUND,
+        "USE [Orders];\nALTER ROUTE [r] WITH SERVICE_NAME = N'S';",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "a route of another spelling that a service needs, and the messages' own is known elsewhere",
+        asked(
+            server(MINE, (), [route("Orders", "r", "tcp://depot:4022", "s")]),
+            server({"Stock": (C, True)}, [("Stock", "S"), ("Stock", "s")]),
+        ),
+        Reason.NO_ROUTE,
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "expired",
+        asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "S", C, PAST, "tcp://twin:4022")])),
+        Reason.NO_ROUTE,
+        "USE [Orders];\nDROP ROUTE [r];\nCREATE ROUTE [r] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'"
+        + C
+        + "',"
+        " ADDRESS = N'tcp://shop:4022', MIRROR_ADDRESS = N'tcp://twin:4022';",
+        Reason.MIRROR_ADDRESS,
+    ),
+    (
+        "the route has an old id, the messages the one of today",
+        asked(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S", OLD)]), SHOP, broker=C),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        f"USE [Orders];\nALTER ROUTE [r] WITH BROKER_INSTANCE = N'{C}';",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "somebody dropped the LOCAL route",
+        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "S")])),
+        Reason.NO_ROUTE,
+        "USE [Orders];\nCREATE ROUTE [AutoCreatedLocal] WITH ADDRESS = N'LOCAL';",
+        Reason.LOCAL_SERVICE,
+    ),
+    (
+        "its name is taken by a route for something else, in another case",
+        asked(
+            server(
+                {**MINE, "Stock": (C, True)},
+                [("Stock", "S")],
+                [
+                    route("Orders", "AUTOCREATEDLOCAL", TO_SHOP, "T"),
+                    route("Orders", "route to s", TO_SHOP, "U"),
+                ],
+            )
+        ),
+        Reason.NO_ROUTE,
+        "USE [Orders];\nCREATE ROUTE [Route to S 2] WITH SERVICE_NAME = N'S', ADDRESS = N'LOCAL';",
+        Reason.LOCAL_SERVICE,
+    ),
+    (
+        "caught by AutoCreatedLocal while another instance has the service",
+        asked(server(MINE, (), [LOCAL]), SHOP),
+        Reason.SERVICE_NOT_FOUND,
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "a LOCAL route that names the service, which is elsewhere",
+        asked(server(MINE, (), [route("Orders", "r", "LOCAL", "S")]), SHOP),
+        Reason.SERVICE_NOT_FOUND,
+        "USE [Orders];\nALTER ROUTE [r] WITH ADDRESS = N'TCP://Shop:4022';",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "bound to another instance's id, while a database here holds the service too",
+        asked(
+            server({**MINE, "Copy": (B, True)}, [("Copy", "S")], [route("Orders", "r", "LOCAL", "S")]),
+            SHOP,
+            broker=C,
+        ),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        (
+            f"USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'{C}',"
+            " ADDRESS = N'TCP://Shop:4022';"
+        ),
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "two instances hold the service, one has the id",
+        Asked(
+            {"hub": server(MINE, (), [LOCAL]), "depot": OTHER, "shop": SHOP},
+            broker=C,
+        ),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "LOCAL routes name old ids, the database has a new one",
+        asked(
+            server(
+                {**MINE, "Stock": (C, True)},
+                [("Stock", "S")],
+                [
+                    route("Orders", "r1", "LOCAL", "S", OLD),
+                    route("Orders", "r2", "LOCAL", "S", OLD.replace("f", "e")),
+                ],
+            )
+        ),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        (
+            f"USE [Orders];\nALTER ROUTE [r1] WITH BROKER_INSTANCE = N'{C}';\n"
+            f"ALTER ROUTE [r2] WITH BROKER_INSTANCE = N'{C}';"
+        ),
+        Reason.LOCAL_SERVICE,
+    ),
+    (
+        "TRANSPORT, and a name without an address",
+        asked(server(MINE, (), [route("Orders", "r", "TRANSPORT")]), SHOP),
+        Reason.TRANSPORT_ADDRESS_INVALID,
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "TRANSPORT, and the service is here",
+        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [route("Orders", "r", "TRANSPORT")])),
+        Reason.TRANSPORT_ADDRESS_INVALID,
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'LOCAL';",
+        Reason.LOCAL_SERVICE,
+    ),
+    (
+        "the target's broker is off",
+        asked(server({**MINE, "Stock": (C, False)}, [("Stock", "S")], [LOCAL])),
+        Reason.BROKER_DISABLED,
+        "USE [master];\nALTER DATABASE [Stock] SET ENABLE_BROKER WITH NO_WAIT;",
+        Reason.LOCAL_SERVICE,
+    ),
+    (
+        "the sender's broker is off",
+        asked(server({**MINE, "Orders": (A, False)}, [], [route("Orders", "r", TO_SHOP)])),
+        Reason.SCOPE_BROKER_DISABLED,
+        "USE [master];\nALTER DATABASE [Orders] SET ENABLE_BROKER WITH NO_WAIT;",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "msdb's broker is off",
+        asked(
+            server(
+                {**MINE, "msdb": (D, False), "Stock": (C, True)},
+                [("Stock", "S")],
+                [BACK, route("msdb", "AutoCreatedLocal", "LOCAL")],
+            )
+        ),
+        Reason.SCOPE_BROKER_DISABLED,
+        "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;",
+        Reason.LOCAL_SERVICE,
+    ),
+    (
+        "in a circle, and the service is here",
+        asked(
+            server(
+                {**MINE, "Stock": (C, True)},
+                [("Stock", "S")],
+                [BACK, route("msdb", "all", "tcp://hub:4022")],
+                forwards=True,
+            )
+        ),
+        Reason.ROUTING_LOOP,
+        "USE [msdb];\nALTER ROUTE [all] WITH ADDRESS = N'LOCAL';",
+        Reason.LOCAL_SERVICE,
+    ),
+    (
+        "in a circle, and the service is elsewhere",
+        asked(server(MINE, (), [BACK, route("msdb", "all", "tcp://hub:4022")], forwards=True), SHOP),
+        Reason.ROUTING_LOOP,
+        "USE [Orders];\nALTER ROUTE [back] WITH ADDRESS = N'TCP://Shop:4022';",
+        Reason.NETWORK_ADDRESS,
+    ),
+    (
+        "back here, forwarding off, and the service is here",
+        asked(
+            server(
+                {**MINE, "Stock": (C, True)}, [("Stock", "S")], [BACK, route("msdb", "all", "tcp://depot:4022")]
+            )
+        ),
+        Reason.FORWARDING_DISABLED,
+        "USE [msdb];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'LOCAL';",
+        Reason.LOCAL_SERVICE,
+    ),
+    (
+        "back here by a route for anything, and the service is elsewhere",
+        asked(server(MINE, (), [replace(BACK, remote_service_name=None)]), SHOP),
+        Reason.NO_ROUTE,
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        Reason.NETWORK_ADDRESS,
+    ),
+]
+# The case; the estate; the reason; words that are said; the statement, all of it comment, or None.
+FOUND_OUT_FIRST = [
+    (
+        "nothing known holds it",
+        asked(server(MINE)),
+        Reason.NO_ROUTE,
+        "No known database holds service 'S'",
+        "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
+        "the other instance's address is not known",
+        asked(server(MINE, (), [LOCAL]), SHOP, addresses={"hub": ["tcp://hub:4022"]}),
+        Reason.SERVICE_NOT_FOUND,
+        (
+            "The service is in 'Stock' of instance 'shop'; route 'AutoCreatedLocal' of 'Orders' took the messages,"
+            " which looks in this instance alone. Its address must be found out first."
+        ),
+        "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
+        "addresses that lead nowhere from here: a loopback, without a port, the instance's own",
+        asked(
+            server(MINE, (), [LOCAL]),
+            SHOP,
+            addresses={
+                "hub": ["tcp://hub:4022"],
+                "shop": ["tcp://localhost:4022", "tcp://shop", "TCP://HUB:4022/"],
+            },
+        ),
+        Reason.SERVICE_NOT_FOUND,
+        "Its address must be found out first.",
+        "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
+        "several instances hold it",
+        Asked({"hub": server(MINE, (), [LOCAL]), "depot": OTHER, "shop": SHOP}),
+        Reason.SERVICE_NOT_FOUND,
+        "Which of them it is must be found out first.",
+        "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
+        "a service is spelt nearly so",
+        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "s/")], [LOCAL])),
+        Reason.SERVICE_NOT_FOUND,
+        "The messages are for 'S'; the service in 'Stock' of instance 'hub' is called 's/'.",
+        None,
+    ),
+    (
+        "a route is spelt as a service needs it",
+        asked(
+            server(MINE, (), [route("Orders", "r", TO_SHOP, "s")]), server({"Stock": (C, True)}, [("Stock", "s")])
+        ),
+        Reason.NO_ROUTE,
+        "The messages are for 'S'; the service in 'Stock' of instance 'shop' is called 's'.",
+        None,
+    ),
+    (
+        "the dialog is bound to an old id",
+        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [LOCAL]), broker=OLD),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        (
+            f"The dialogs are bound to broker instance '{OLD}'; 'Stock' of instance 'hub', which holds the"
+            f" service, has the id '{C}'."
+        ),
+        None,
+    ),
+    (
+        "the id is nobody's, the service neither",
+        asked(server(MINE, (), [LOCAL]), broker=OLD),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        f"No known database holds service 'S' with the id '{OLD}'",
+        "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
+        "a route has an old id, and the messages have another old one",
+        asked(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S", OLD)]), broker=B),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        f"No known database holds service 'S' with the id '{B}'",
+        "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
+        "a route of another spelling would be one of several ids that dialogs are dealt to",
+        asked(
+            server(MINE, (), [route("Orders", "r1", "LOCAL", "S", OLD), route("Orders", "r2", TO_SHOP, "s", C)])
+        ),
+        Reason.BROKER_INSTANCE_NOT_FOUND,
+        f"No known database holds service 'S' with the id '{OLD}'",
+        "-- USE [Orders];\n-- ALTER ROUTE [r1] WITH ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
+        "bound to a database here that does not hold it",
+        asked(server({**MINE, "Stock": (C, True)}, (), [LOCAL]), broker=C),
+        Reason.SERVICE_NOT_FOUND,
+        "The messages are bound to 'Stock', which does not hold service 'S'",
+        "-- USE [Stock];\n-- CREATE SERVICE [S] ON QUEUE [<schema>].[<queue>] ([<contract>]);",
+    ),
+    (
+        "forwarding is off",
+        asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])),
+        Reason.FORWARDING_DISABLED,
+        "Route 'back' of 'Orders' leads to this very instance, and from there route 'on' of 'msdb' leads on",
+        (
+            "-- USE [master];\n-- SELECT name FROM sys.service_broker_endpoints;\n"
+            "-- ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED);"
+        ),
+    ),
+    (
+        "in a circle, and nothing known holds the service",
+        asked(server(MINE, (), [BACK, route("msdb", "all", "tcp://hub:4022")], forwards=True)),
+        Reason.ROUTING_LOOP,
+        "No known database holds service 'S'",
+        "-- USE [Orders];\n-- ALTER ROUTE [back] WITH ADDRESS = N'tcp://<host>:<port>';",
+    ),
+    (
+        "another database has the id of the one whose broker is off",
+        asked(server({**MINE, "Stock": (C, False), "Copy": (C, True)}, [("Stock", "S")], [LOCAL])),
+        Reason.BROKER_DISABLED,
+        "It cannot be enabled while 'Copy' has the same id (error 9772)",
+        None,
+    ),
+    (
+        "the routing is right: the queue",
+        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [LOCAL])),
+        Reason.LOCAL_SERVICE,
+        "look at the target queue",
+        (
+            "-- USE [Stock];\n-- SELECT SCHEMA_NAME(q.schema_id), q.name, q.is_receive_enabled,"
+            " q.is_enqueue_enabled FROM sys.service_queues AS q JOIN sys.services AS s ON s.service_queue_id ="
+            " q.object_id WHERE s.name = N'S';\n-- ALTER QUEUE [<schema>].[<queue>] WITH STATUS = ON;"
+        ),
+    ),
+    (
+        "the routing is right: the transport",
+        asked(server(MINE, (), [route("Orders", "r", TO_SHOP)])),
+        Reason.NETWORK_ADDRESS,
+        "the way is right and the transport is not",
+        None,
+    ),
+    (
+        "asked for a route",
+        asked(server(MINE, (), [route("Orders", "c", "LOCAL", "SQL/ServiceBroker/BrokerConfiguration")])),
+        Reason.ROUTE_REQUESTED,
+        "The BrokerConfiguration service has been asked",
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("estate", "reason", "statement", "afterwards"), [pytest.param(*row, id=name) for name, *row in READY]
+)
+def test_a_statement_that_can_be_run(estate: Asked, reason: Reason, statement: str, afterwards: Reason) -> None:
+    assert estate.verdict().reason is reason
+    remedy = estate.remedy()
+    assert (remedy.statement, remedy.is_complete) == (statement, True)
+    assert estate.after(remedy).verdict().reason is afterwards
+
+
+@pytest.mark.parametrize(
+    ("estate", "reason", "words", "statement"), [pytest.param(*row, id=name) for name, *row in FOUND_OUT_FIRST]
+)
+def test_what_must_be_found_out_first(estate: Asked, reason: Reason, words: str, statement: str | None) -> None:
+    assert estate.verdict().reason is reason
+    remedy = estate.remedy()
+    assert (remedy.statement, remedy.is_complete) == (statement, False)
+    assert words in remedy.words
+    assert read(remedy).statements == ()
+    assert estate.after(remedy).verdict().reason is reason
+
+
+def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
+    stock = server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [route("Orders", "r", "LOCAL", "S", OLD)])
+    bound, begun = asked(stock, broker=OLD), asked(stock)
+    remedy = bound.remedy()
+    assert remedy.statement == f"USE [Orders];\nALTER ROUTE [r] WITH BROKER_INSTANCE = N'{C}';"
+    assert "open ones are bound to the old id: END CONVERSATION" in remedy.words
+    assert bound.after(remedy).verdict().reason is Reason.BROKER_INSTANCE_NOT_FOUND
+    assert begun.after(remedy).verdict().reason is Reason.LOCAL_SERVICE
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (Reason.DIALOG_EXPIRED, "The application has to begin a new dialog."),
+        (Reason.HOP_LIMIT, "Look for forwarders that send a message round in a circle, or raise the limit."),
+        (Reason.MIRROR_ADDRESS, "the way is right and the transport is not"),
+        (Reason.TRANSPORT_ADDRESS, "the way is right and the transport is not"),
+    ],
+)
+def test_where_no_statement_helps_there_are_words(reason: Reason, words: str) -> None:
+    remedy = remedy_of(replace(asked(server(MINE)).stuck(), verdict=Verdict(Outcome.DROPPED, reason, None)))
+    assert words in remedy.words
+    assert (remedy.statement, remedy.is_complete) == (None, False)
+
+
+def test_words_name_three_places_and_count_the_others() -> None:
+    many = {f"shop{number}": SHOP for number in range(5)}
+    remedy = Asked({"hub": server(MINE, (), [LOCAL]), **many}).remedy()
+    places = "'Stock' of instance 'shop0', 'Stock' of instance 'shop1', 'Stock' of instance 'shop2' and 2 more"
+    assert places in remedy.words
+
+
+def test_a_route_that_other_messages_take_stays() -> None:
+    stuck = asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")])).stuck()
+    assert "ALTER ROUTE [r]" in (remedy_of(stuck).statement or "")
+    remedy = remedy_of(replace(stuck, services_in_use={"S", "s"}))
+    assert (remedy.statement or "").startswith("-- USE [Orders];\n-- CREATE ROUTE [Route to S]")
+
+
+def test_forwarding_that_is_not_known_is_said_to_be() -> None:
+    stuck = asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])).stuck()
+    unknown = replace(stuck, instances={"hub": replace(stuck.here, is_forwarding_known=False)})
+    assert "leads on. Forwarding is off. Enable" in remedy_of(stuck).words
+    assert "leads on. Whether forwarding is on is not known, and it is taken as off." in remedy_of(unknown).words
+
+
+def test_every_topic_of_sql_server_s_numbers_has_words() -> None:
+    assert set(ADVICE) == set(Topic)
+    assert "sys.tcp_endpoints" in advice_on(Topic.TRANSPORT)
+    assert "sys.service_queues" in advice_on(Topic.TARGET)
+    assert "CONNECT" in advice_on(Topic.SECURITY)
+
+
+def test_the_documentation_has_the_cases_in_their_order() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
+    section = page.partition("\n## What to do\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([A-Z_, ]+) \| (.+) \| (.+) \|$", section, re.MULTILINE)
+    assert rows == [(", ".join(map(str, case.reasons)), case.when, case.then) for case in CASES]
+
+
+def test_the_documentation_has_the_words_on_what_sql_server_reports() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
+    section = page.partition("\n### Where SQL Server itself reports trouble\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([A-Z]+) \| (.+) \|$", section, re.MULTILINE)
+    assert rows == [(str(topic), words) for topic, words in ADVICE.items()]
+
+
+def test_every_reason_has_its_cases() -> None:
+    assert {reason for case in CASES for reason in case.reasons} == set(Reason)
