@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
-from routing.commands import check, demo, explain, import_, lint, resolve, runs
+from routing.commands import check, demo, explain, import_, lint, messages, resolve, runs
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -35,6 +35,7 @@ _ROOMS: dict[str, ModuleType] = {
     "import": import_,
     "resolve": resolve,
     "runs": runs,
+    "messages": messages,
     "explain": explain,
     "lint": lint,
 }

@@ -84,6 +84,14 @@ def add_config(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", metavar="FILE", required=True, help="the configuration (YAML)")
 
 
+def at_least_one(text: str) -> int:
+    """A number of an option that is 1 or more, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
 def moment(text: str, option: str) -> datetime:
     """The time that an option gives, UTC where it names no zone. Raises ContractError."""
     try:
