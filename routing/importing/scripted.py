@@ -61,7 +61,9 @@ def _route(row: Row) -> Route:
 
 
 def _database(row: Row) -> Database:
-    return Database(row["name"], row["service_broker_guid"], row["is_broker_enabled"] is not False)
+    return Database(
+        row["name"], row["service_broker_guid"], row["is_broker_enabled"] is not False, row["database_id"]
+    )
 
 
 def apply_all(
@@ -144,7 +146,7 @@ def _databases(own: Own, after: InstanceState, instance: str) -> list[Row]:
             {
                 "instance_name": instance,
                 "name": database.name,
-                "database_id": row["database_id"] if row else None,
+                "database_id": database.database_id,
                 # A new id that only the server knows is like none: it is nobody's.
                 "service_broker_guid": database.service_broker_guid or ZERO_GUID,
                 "is_broker_enabled": database.is_broker_enabled,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from routing.importing.tsql.refusal import RefusalError, length, no_value
+from routing.importing.tsql.refusal import RefusalError, UnparsedError, length, no_value
 from routing.importing.tsql.statements import quote
 from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
 from routing.importing.tsql.vocabulary import FOLLOWERS, STARTERS, find_unknown_variable
@@ -16,7 +16,7 @@ from routing.importing.tsql.vocabulary import FOLLOWERS, STARTERS, find_unknown_
 NAME_LENGTH = 128
 """Of a sysname, in UTF-16 units as SQL Server counts."""
 
-_NAME_TOO_LONG, _NAME_EMPTY, _SYNTAX = 103, 1038, 102
+_NAME_TOO_LONG, _NAME_EMPTY = 103, 1038
 _PLAIN_NAME = re.compile(r"[^\W\d][\w@$#]*|[_#][\w@$#]*")
 _RESERVED = STARTERS | {
     *("AND", "AS", "AUTHORIZATION", "DATABASE", "FOR", "FROM", "IN", "INTO", "IS", "KEY", "NOT"),
@@ -65,6 +65,11 @@ class Cursor:
     def at_group(self) -> bool:
         """Whether a parenthesis or CASE that is closed again opens here."""
         return self.position in self._partners
+
+    @property
+    def group_end(self) -> int:
+        """The place behind the parenthesis or CASE that opens here and is closed."""
+        return self._partners[self.position] + 1
 
     def skip_group(self) -> bool:
         """Move past a parenthesis or CASE and all in it; False where none opens or none closes."""
@@ -127,11 +132,11 @@ class Cursor:
         else:
             value = self._plain_name(what)
         if self.at_sign("."):
-            raise RefusalError(f"the {what} {quote(value)} must have one part", _SYNTAX)
+            raise UnparsedError(f"the {what} {quote(value)} must have one part")
         if value == "":
-            raise RefusalError(f"the {what} is empty", _NAME_EMPTY)
+            raise UnparsedError(f"the {what} is empty", _NAME_EMPTY)
         if length(value) > NAME_LENGTH:
-            raise RefusalError(f"the {what} is longer than {NAME_LENGTH} characters", _NAME_TOO_LONG)
+            raise UnparsedError(f"the {what} is longer than {NAME_LENGTH} characters", _NAME_TOO_LONG)
         return value
 
     def string(self, what: str) -> str:
@@ -152,7 +157,7 @@ class Cursor:
                 raise self.unexpected(f"{what}, a whole number,")
             digits = sign + self.next().text
         if re.fullmatch(r"-?[0-9]{1,18}", digits) is None:
-            raise RefusalError(f"the {what} {quote(digits)} is not a whole number", _SYNTAX)
+            raise UnparsedError(f"the {what} {quote(digits)} is not a whole number")
         return int(digits)
 
     def end_of_statement(self) -> None:
@@ -169,13 +174,13 @@ class Cursor:
         if missing is not None:
             return no_value(missing)
         if lexeme.kind is Kind.CUT:
-            return RefusalError(f"the text ends inside a {lexeme.text}")
+            return UnparsedError(f"the text ends inside a {lexeme.text}", None)
         if self.at_sign("+"):
-            return RefusalError("it is built by string concatenation, which only the server can do")
+            return UnparsedError("it is built by string concatenation, where SQL Server takes a literal alone")
         if lexeme.kind is Kind.WORD and lexeme.text.startswith("@"):
-            return RefusalError(f"the value of the variable {quote(lexeme.text)} is known to the server alone")
+            return UnparsedError(f"{wanted} was expected, not the variable {quote(lexeme.text)}")
         found = lexeme.text if lexeme.kind is Kind.END else quote(lexeme.text)
-        return RefusalError(f"{wanted} was expected, not {found}", _SYNTAX)
+        return UnparsedError(f"{wanted} was expected, not {found}")
 
     def _plain_name(self, what: str) -> str:
         lexeme = self.peek()

@@ -12,12 +12,13 @@ from routing.importing.tsql.vocabulary import STARTERS, speaks_of_routing
 _IS_VARIABLE = "of a variable: its text is known to the server alone"
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
+RUNS_TEXT = "sp_executesql"
 _BUILDERS = frozenset(["CONCAT", "CONCAT_WS", "FORMATMESSAGE", "QUOTENAME", "REPLACE", "STUFF"])
 
 
 @dataclass(frozen=True)
 class Executed:
-    """What an EXEC runs: ``text`` of a literal, else ``why`` it is not known; neither for a call.
+    """What an EXEC runs: a ``procedure``, or a ``text``, or ``why`` that is not known.
 
     ``database`` is where it runs if that is not the one in use, ``server`` if that is not this
     instance.
@@ -27,25 +28,25 @@ class Executed:
     why: str | None = None
     database: str | None = None
     server: str | None = None
-
-    @property
-    def is_procedure_call(self) -> bool:
-        """Whether it runs a procedure, whose body is not followed."""
-        return self.text is None and self.why is None
+    procedure: str | None = None
 
 
 def read_execution(cursor: Cursor) -> Executed:
-    """What the EXEC at the cursor runs; the cursor moves past the text or the procedure's name."""
-    cursor.next()
+    """What the EXEC at the cursor runs; the cursor moves past the text or the procedure's name.
+
+    The first statement of a batch may call a procedure without EXEC.
+    """
+    if not cursor.take_words("EXEC"):
+        cursor.take_words("EXECUTE")
     if cursor.at_sign("("):
         return _read_executed_string(cursor)
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
         cursor.next()
         cursor.next()
     parts = _procedure_name(cursor)
-    if not parts or parts[-1].lower() != "sp_executesql":
-        return Executed()
     server = parts[0] if len(parts) > 3 else None
+    if not parts or parts[-1].lower() != RUNS_TEXT:
+        return Executed(procedure=parts[-1] if parts else "", server=server)
     database = parts[-3] or None if len(parts) > 2 else None
     if cursor.peek().text.lower() in ("@stmt", "@statement") and cursor.peek(1).text == "=":
         cursor.next()
@@ -82,6 +83,14 @@ def _join(parts: Sequence[Lexeme]) -> str | None:
     if any(part.kind not in (Kind.STRING, Kind.NAME) for part in strings):
         return None
     return drop_line_breaks("".join(part.text for part in strings))
+
+
+def find_called(cursor: Cursor) -> str:
+    """The procedure, without its schema, whose name begins at the cursor; empty where none does."""
+    position = cursor.position
+    parts = _procedure_name(cursor)
+    cursor.position = position
+    return parts[-1] if parts else ""
 
 
 def _procedure_name(cursor: Cursor) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from routing.importing.tsql import content, control, walker
+from routing.importing.tsql import content, control, running, walker
 from routing.importing.tsql.decoding import decode
 from routing.importing.tsql.fate import ALWAYS
 from routing.importing.tsql.session import Session
@@ -21,20 +21,21 @@ _HANDLERS: dict[str, walker.Handler] = {
     "BEGIN": control.begin,
     "COMMIT": control.commit,
     "CREATE": content.definition,
+    "DBCC": running.check,
     "DENY": walker.permission,
     "DROP": content.definition,
     "ELSE": control.lone_else,
     "END": control.end,
-    "EXEC": content.execute,
-    "EXECUTE": content.execute,
+    "EXEC": running.execute,
+    "EXECUTE": running.execute,
     "GRANT": walker.permission,
     "IF": control.branch,
-    "RESTORE": content.restore,
+    "RESTORE": running.restore,
     "RETURN": control.leave,
     "REVOKE": walker.permission,
     "ROLLBACK": control.roll_back,
     "SET": control.switch,
-    "USE": content.use,
+    "USE": running.use,
     "WHILE": control.loop,
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.statements import Guard, Problem, Statement, Subject, quote
+from routing.importing.tsql.statements import Guard, Problem, RenameDatabase, Statement, Subject, quote
 
 DEEPEST = 100
 """Blocks and EXEC texts inside one another; the server itself stops at 32 levels of EXEC."""
@@ -55,6 +55,15 @@ class Session:
             return
         why = fate.why_not or "it stands under a condition"
         self.forget_database(place, f"USE {quote(name)}: {why}")
+
+    def rename(self, statement: RenameDatabase, fate: Fate) -> None:
+        """A database in use goes on under its new name; where that is not sure, it is not known."""
+        if fate.never or self.database is None or self.database.casefold() != statement.name.casefold():
+            return
+        if fate.is_certain:
+            self.database = statement.new_name
+            return
+        self.forget_database((statement.file, statement.line), f"{statement.title}: whether it runs is not sure")
 
     def forget_database(self, place: tuple[str, int], why: str) -> None:
         """From here on the database in use is not known."""

@@ -77,6 +77,7 @@ class BrokerSetting(Enum):
     ENABLE = "ENABLE_BROKER"
     DISABLE = "DISABLE_BROKER"
     NEW = "NEW_BROKER"
+    ERROR = "ERROR_BROKER_CONVERSATIONS"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +139,13 @@ class DropService(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateEndpoint(Statement):
-    """CREATE ENDPOINT; one for something else is kept because a later DROP may name it."""
+    """CREATE ENDPOINT; one for something else is kept because a later DROP may name it.
+
+    ``state`` is that of STATE, in upper case, STOPPED where it is not given.
+    """
 
     for_service_broker: bool
+    state: str = "STOPPED"
     listener_port: int | None = None
     is_message_forwarding_enabled: bool | None = None
     words = "CREATE ENDPOINT"
@@ -151,6 +156,7 @@ class AlterEndpoint(Statement):
     """ALTER ENDPOINT; ``for_service_broker`` None where the statement has no FOR clause."""
 
     for_service_broker: bool | None = None
+    state: str | None = None
     listener_port: int | None = None
     is_message_forwarding_enabled: bool | None = None
     words = "ALTER ENDPOINT"
@@ -172,6 +178,22 @@ class AlterDatabase(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AlterDatabaseState(Statement):
+    """ALTER DATABASE … SET with an option that no table holds, such as OFFLINE or READ_ONLY."""
+
+    option: str
+    words = "ALTER DATABASE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenameDatabase(Statement):
+    """ALTER DATABASE … MODIFY NAME, sp_renamedb, and sp_rename of a database."""
+
+    new_name: str
+    words = "ALTER DATABASE"
+
+
+@dataclass(frozen=True, kw_only=True)
 class CreateDatabase(Statement):
     """CREATE DATABASE of an empty, new database."""
 
@@ -184,6 +206,13 @@ class DropDatabase(Statement):
 
     if_exists: bool = False
     words = "DROP DATABASE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetachDatabase(Statement):
+    """sp_detach_db: the database leaves the instance, its files stay."""
+
+    words = "sp_detach_db"
 
 
 @dataclass(frozen=True)

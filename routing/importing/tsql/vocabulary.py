@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 UNKNOWN_OPEN, UNKNOWN_CLOSE = "\ue000", "\ue001"
 """Private characters around the name of a sqlcmd variable that has no value; to the tokenizer they
@@ -28,9 +30,15 @@ FOLLOWERS = STARTERS - {"WITH"}
 
 _BROKER_TEXT = re.compile(
     r"\b(?:CREATE|ALTER|DROP)\s+(?:ROUTE|SERVICE|ENDPOINT)\b"
-    r"|\b(?:ENABLE|DISABLE|NEW)_BROKER\b",
+    r"|\b(?:ENABLE|DISABLE|NEW)_BROKER\b|\bERROR_BROKER_CONVERSATIONS\b"
+    r"|\b(?:CREATE|DROP|RESTORE)\s+DATABASE\s+(?!SCOPED\b|AUDIT\b|ENCRYPTION\b)[\w\[\"$@]|\bMODIFY\s+NAME\s*="
+    r"|\bsp_(?:renamedb|detach_db|attach_db|attach_single_file_db|dbremove)\b",
     re.IGNORECASE,
 )
+
+
+_NEARLY = 0.75
+"""How like a misspelt word is to what was meant: one letter of four, or two of eight that changed places."""
 
 
 def speaks_of_routing(text: str) -> bool:
@@ -47,3 +55,12 @@ def find_unknown_variable(text: str) -> str | None:
 def as_written(text: str) -> str:
     """The text with such variables as the script writes them."""
     return UNKNOWN_VARIABLE.sub(r"$(\1)", text)
+
+
+def find_misspelt(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was meant by one that is nearly it; None where it is known, or like none."""
+    words = tuple(known)
+    if word in words or not word.isascii():
+        return None
+    nearest = difflib.get_close_matches(word, words, n=1, cutoff=_NEARLY)
+    return nearest[0] if nearest else None

@@ -6,14 +6,15 @@ next word that begins one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from routing.importing.tsql.cursor import Cursor
-from routing.importing.tsql.dynamic import find_hidden_statement
+from routing.importing.tsql.dynamic import RUNS_TEXT, find_called, find_hidden_statement
 from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.refusal import no_value
+from routing.importing.tsql.procedures import is_known_procedure
+from routing.importing.tsql.refusal import RefusalError, no_value
 from routing.importing.tsql.session import DEEPEST, Session
-from routing.importing.tsql.statements import Guard
+from routing.importing.tsql.statements import Guard, RenameDatabase, Statement
 from routing.importing.tsql.tokens import Kind, Tokens, tokenize
 from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable
 
@@ -72,8 +73,32 @@ class Walker:
             raise _NestingError
         self.session.depth += 1
         if not self.cursor.take_sign(";"):
-            self._handlers.get(self.cursor.peek().upper, pass_over)(self, fate)
+            self._handler()(self, fate)
         self.session.depth -= 1
+
+    def _handler(self) -> Handler:
+        """What reads the statement that begins here; a batch's first may be a call without EXEC."""
+        if self.cursor.position == 0:
+            called = find_called(self.cursor)
+            if called.lower() == RUNS_TEXT or is_known_procedure(called):
+                return self._handlers["EXEC"]
+        return self._handlers.get(self.cursor.peek().upper, pass_over)
+
+    def add(self, statements: Sequence[Statement], fate: Fate) -> None:
+        """Note statements that were read."""
+        effective = self.settle(fate)
+        self.session.add(statements, effective)
+        for statement in statements:
+            if isinstance(statement, RenameDatabase):
+                self.session.rename(statement, effective)
+
+    def refuse(self, place: tuple[str, int], title: str, refusal: RefusalError, fate: Fate) -> None:
+        """Note a statement that was not read, or that it would not run anyway."""
+        effective = self.settle(fate)
+        if effective.never:
+            self.session.report(place, f"{title}: {effective.why_not}")
+        else:
+            self.session.report(place, f"{title}: {refusal.why}", refusal.number)
 
     def settle(self, fate: Fate) -> Fate:
         """The fate with what else decides here: a RETURN above, or SET NOEXEC."""

@@ -77,6 +77,16 @@ def test_a_dropped_database_takes_everything_along(change: Change) -> None:
     assert [row["name"] for row in changes["services"].remove] == ["//stock"]
 
 
+def test_a_renamed_database_takes_everything_along(change: Change) -> None:
+    changes = change("ALTER DATABASE Stock MODIFY NAME = Store")
+    assert versions(changes["routes"]) == [("Store", "b", LATER, None), ("Stock", "b", None, LATER)]
+    (row,) = changes["databases"].put
+    assert (row["name"], row["database_id"], row["service_broker_guid"]) == ("Store", 5, GUID)
+    assert [row["name"] for row in changes["databases"].remove] == ["Stock"]
+    assert [row["database_name"] for row in changes["services"].put] == ["Store"]
+    assert [row["database_name"] for row in changes["services"].remove] == ["Stock"]
+
+
 def test_a_new_broker_id_is_known_to_nobody(change: Change) -> None:
     (row,) = change("ALTER DATABASE shop SET NEW_BROKER")["databases"].put
     assert (row["name"], row["database_id"], row["service_broker_guid"]) == ("Shop", 5, ZEROS)

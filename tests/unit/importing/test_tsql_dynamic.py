@@ -52,7 +52,7 @@ def test_the_text_of_a_literal_is_read(read: ReadText, text: str, database: str)
         ("EXEC sp_executesql N'CREATE ROUTE ' + N'r'", "EXEC of a text built"),
         (f"EXEC('{ROUTE}') AT [other]", "linked server 'other'"),
         (f"EXEC other.x.sys.sp_executesql N'{ROUTE}'", "linked server 'other'"),
-        ("EXEC('CREATE ROUTE r WITH ADDRESS = @a')", "known to the server alone"),
+        ("EXEC('CREATE ROUTE r WITH ADDRESS = @a')", "not the variable '@a'"),
         ("EXEC('CREATE ROUTE r WITH ADDRESS = ''LOCAL')", "the text ends inside a string"),
         ("EXEC('$(sql)')", "sqlcmd variable 'sql' has no value"),
         ("$(sql)", "sqlcmd variable 'sql' has no value"),
