@@ -41,6 +41,14 @@ _VALUE = re.compile(rf"\( select {_ALIAS}is_broker_enabled {_FROM} where {_NAME}
 _DB_ID = re.compile(r"db_id \( (?P<name>§\d+) \) is (?P<none>not )?null")
 
 
+_ERROR = re.compile(r"@@error (?:< >|! =|>) 0")
+
+
+def asks_for_an_error(condition: Sequence[Lexeme]) -> bool:
+    """Whether a condition asks if the statement before it ended with an error."""
+    return len(condition) < _LONGEST and _ERROR.fullmatch(_plain(_form(condition))) is not None
+
+
 def guard_of(condition: Sequence[Lexeme], database: str | None, asked: int) -> Guard | None:
     """The guard that a condition sets, asked in ``database``; None where it is of another form."""
     if len(condition) > _LONGEST:
@@ -94,7 +102,7 @@ def _form(condition: Sequence[Lexeme]) -> str:
             strings += 1
         else:
             # A quoted name that a word could not be fits no form.
-            words.append(lexeme.text if re.fullmatch(r"\w+|\W", lexeme.text) else "¤")
+            words.append(lexeme.text if re.fullmatch(r"@*\w+|\W", lexeme.text) else "¤")
     return " ".join(words).lower()
 
 

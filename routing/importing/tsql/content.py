@@ -13,7 +13,8 @@ from routing.importing.tsql.definitions import (
 )
 from routing.importing.tsql.endpoint_definitions import alter_endpoint, create_endpoint
 from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.parsing import find_misspelt_noun
+from routing.importing.tsql.refusal import RefusalError, UnparsedError
 from routing.importing.tsql.statements import (
     DropEndpoint,
     DropRoute,
@@ -21,7 +22,7 @@ from routing.importing.tsql.statements import (
     Statement,
     quote,
 )
-from routing.importing.tsql.tokens import Kind
+from routing.importing.tsql.tokens import Kind, Lexeme
 from routing.importing.tsql.vocabulary import as_written
 from routing.importing.tsql.walker import Walker, pass_over
 
@@ -49,13 +50,27 @@ def definition(walker: Walker, fate: Fate) -> None:
     name_at = 3 if cursor.at_words("CREATE", "OR", "ALTER") else 1
     if verb != "DROP" and cursor.peek(name_at).upper in _MODULES:
         _module(walker, fate, name_at)
-    elif read is None:
-        pass_over(walker, fate)
+    elif read is None or name_at == 3:
+        _pass_definition(walker, fate, cursor.peek(name_at), name_at == 3)
     else:
         name = cursor.peek(2)
         is_name = name.kind in (Kind.WORD, Kind.NAME)
         title = f"{verb} {noun} {quote(as_written(name.text))}" if is_name else f"{verb} {noun}"
         _read_definition(walker, fate, read, title)
+
+
+def _pass_definition(walker: Walker, fate: Fate, noun: Lexeme, has_or_alter: bool) -> None:
+    """A definition of something else, unless it is misspelt."""
+    verb, why = walker.cursor.peek().upper, None
+    if has_or_alter and (verb, noun.upper) in _DEFINITIONS:
+        why = UnparsedError("it has no clause OR ALTER")
+    else:
+        meant = find_misspelt_noun(noun.upper)
+        if meant is not None:
+            why = UnparsedError(f"{meant} was meant by {quote(noun.text)}")
+    if why is not None:
+        walker.refuse(walker.here(), f"{verb} {noun.upper}", why, fate)
+    pass_over(walker, fate)
 
 
 def _read_definition(walker: Walker, fate: Fate, read: Definition, title: str) -> None:

@@ -1,4 +1,4 @@
-"""The statements that decide which others run: conditions, loops, blocks, RETURN, transactions.
+"""The statements that decide which others run: conditions, loops, blocks, transactions.
 
 A condition that is not understood makes its branch unknown: what stands there is reported, not
 read.
@@ -6,9 +6,10 @@ read.
 
 from __future__ import annotations
 
-from routing.importing.tsql.conditions import guard_of
+from routing.importing.tsql.conditions import asks_for_an_error, guard_of
 from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.statements import Guard
+from routing.importing.tsql.parsing import NOT_BLOCKS
+from routing.importing.tsql.tokens import Lexeme
 from routing.importing.tsql.walker import Walker, pass_over
 
 _TRANSACTION = frozenset(["TRAN", "TRANSACTION", "WORK"])
@@ -17,15 +18,23 @@ _TRANSACTION = frozenset(["TRAN", "TRANSACTION", "WORK"])
 def branch(walker: Walker, fate: Fate) -> None:
     """IF condition statement [ELSE statement]."""
     line = walker.here()[1]
-    guard = _condition(walker)
-    walker.statement(fate.under(guard, line))
+    condition = _condition(walker)
+    guard = guard_of(condition, walker.session.database, walker.session.next_question())
+    if asks_for_an_error(condition):
+        walker.statement(
+            fate.after_an_error(f"it runs only after an error: it stands under the IF in line {line}")
+        )
+    else:
+        walker.statement(fate.under(guard, line))
     cursor, position = walker.cursor, walker.cursor.position
     while cursor.take_sign(";"):
         pass
-    if cursor.take_words("ELSE"):
-        walker.statement(fate.under(guard.inverse() if guard else None, line))
-    else:
+    if not cursor.take_words("ELSE"):
         cursor.position = position
+    elif asks_for_an_error(condition):
+        walker.statement(fate)
+    else:
+        walker.statement(fate.under(guard.inverse() if guard else None, line))
 
 
 def loop(walker: Walker, fate: Fate) -> None:
@@ -47,14 +56,21 @@ def begin(walker: Walker, fate: Fate) -> None:
     line, following = walker.here()[1], walker.cursor.peek(1).upper
     if following in _TRANSACTION and walker.settle(fate).is_certain:
         walker.session.begin_transaction()
-    if following in _TRANSACTION or following in ("DIALOG", "CONVERSATION", "DISTRIBUTED"):
+    if following in NOT_BLOCKS:
         pass_over(walker, fate)
         return
     walker.cursor.next()
-    if walker.cursor.take_words("CATCH"):
-        fate = fate.perhaps(f"it runs only after an error: it stands in the CATCH in line {line}")
+    if walker.cursor.take_words("TRY"):
+        walker.enter_try()
+        _block(walker, fate)
+        walker.leave_try()
+    elif walker.cursor.take_words("CATCH"):
+        _block(walker, walker.caught(fate, f"it runs only after an error: it stands in the CATCH in line {line}"))
     else:
-        walker.cursor.take_words("TRY")
+        _block(walker, fate)
+
+
+def _block(walker: Walker, fate: Fate) -> None:
     while not walker.cursor.at_end:
         if walker.cursor.at_words("END") and walker.cursor.peek(1).upper != "CONVERSATION":
             end(walker, fate)
@@ -70,31 +86,6 @@ def end(walker: Walker, fate: Fate) -> None:
     walker.cursor.next()
     if walker.cursor.peek().upper in ("TRY", "CATCH"):
         walker.cursor.next()
-
-
-def leave(walker: Walker, fate: Fate) -> None:
-    """RETURN ends the batch; after a conditional one, the rest runs where its condition fails.
-
-    A RETURN under a condition that cannot be known is taken for a check that the script passed.
-    """
-    line, effective = walker.here()[1], walker.settle(fate)
-    if effective.is_certain:
-        walker.returned = f"it stands after the RETURN in line {line}"
-    elif effective.why_not is None and len(effective.guards) == 1:
-        walker.not_returned = (effective.guards[0].inverse(),)
-    pass_over(walker, fate)
-
-
-def switch(walker: Walker, fate: Fate) -> None:
-    """SET NOEXEC and SET PARSEONLY: what follows is looked at by the server, not run."""
-    option = walker.cursor.peek(1).upper
-    if option in ("NOEXEC", "PARSEONLY"):
-        if walker.cursor.peek(2).upper == "OFF":
-            walker.session.not_executing = None
-        elif walker.settle(fate).is_certain:
-            line = walker.here()[1]
-            walker.session.not_executing = f"it stands after SET {option} ON in line {line}"
-    pass_over(walker, fate)
 
 
 def commit(walker: Walker, fate: Fate) -> None:
@@ -115,11 +106,10 @@ def roll_back(walker: Walker, fate: Fate) -> None:
     walker.skip()
 
 
-def _condition(walker: Walker) -> Guard | None:
+def _condition(walker: Walker) -> tuple[Lexeme, ...]:
     cursor = walker.cursor
     cursor.next()
     start = cursor.position
     while not walker.at_boundary() or (cursor.at_words("UPDATE") and cursor.peek(1).text == "("):
         walker.step()
-    words = cursor.between(start, cursor.position)
-    return guard_of(words, walker.session.database, walker.session.next_question())
+    return cursor.between(start, cursor.position)

@@ -5,23 +5,20 @@ What is asked for and not there raises RefusalError; the statement is then left 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
 from routing.importing.tsql.refusal import RefusalError, UnparsedError, length, no_value
 from routing.importing.tsql.statements import quote
 from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
-from routing.importing.tsql.vocabulary import FOLLOWERS, STARTERS, find_unknown_variable
+from routing.importing.tsql.vocabulary import FOLLOWERS, RESERVED, find_unknown_variable
 
 NAME_LENGTH = 128
 """Of a sysname, in UTF-16 units as SQL Server counts."""
 
 _NAME_TOO_LONG, _NAME_EMPTY = 103, 1038
 _PLAIN_NAME = re.compile(r"[^\W\d][\w@$#]*|[_#][\w@$#]*")
-_RESERVED = STARTERS | {
-    *("AND", "AS", "AUTHORIZATION", "DATABASE", "FOR", "FROM", "IN", "INTO", "IS", "KEY", "NOT"),
-    *("NULL", "ON", "OR", "ORDER", "SCHEMA", "TABLE", "TO", "WHERE"),
-}
 _PLACEHOLDER = re.compile(r"<([^<>,\r\n]+),([^<>,\r\n]*),([^<>\r\n]*)>")
 _PLACEHOLDER_LEXEMES = 60
 _CONTINUED_LINE = re.compile(r"\\\r?\n")
@@ -94,6 +91,12 @@ class Cursor:
         """Whether these words, unquoted and in any case, come next."""
         return all(self.peek(index).upper == word for index, word in enumerate(words))
 
+    @property
+    def at_label(self) -> bool:
+        """Whether a label, which GOTO names, comes next."""
+        is_word = self.peek().kind is Kind.WORD and self.peek(1).text == ":"
+        return is_word and self.peek(2).text != ":" and self.peek(1).kind is Kind.SIGN
+
     def take_words(self, *words: str) -> bool:
         """Move past these words if they come next."""
         if not self.at_words(*words):
@@ -163,7 +166,7 @@ class Cursor:
     def end_of_statement(self) -> None:
         """Nothing may follow but a semicolon, the next statement or the end."""
         lexeme = self.peek()
-        if lexeme.kind is Kind.END or self.at_sign(";") or lexeme.upper in FOLLOWERS:
+        if lexeme.kind is Kind.END or self.at_sign(";") or lexeme.upper in FOLLOWERS or self.at_label:
             return
         raise self.unexpected("the end of the statement")
 
@@ -186,7 +189,7 @@ class Cursor:
         lexeme = self.peek()
         if lexeme.kind is not Kind.WORD or find_unknown_variable(lexeme.text) is not None:
             raise self.unexpected(f"the {what}")
-        if lexeme.upper in _RESERVED or _PLAIN_NAME.fullmatch(lexeme.text) is None:
+        if lexeme.upper in RESERVED or _PLAIN_NAME.fullmatch(lexeme.text) is None:
             raise self.unexpected(f"the {what}")
         return self._refuse_unreadable(self.next().text, what)
 
@@ -223,6 +226,12 @@ class Cursor:
             f"the template's place {quote(name)} was not filled in: its default {quote(default)} is read"
         )
         return default
+
+
+def find_labels(lexemes: Sequence[Lexeme]) -> frozenset[str]:
+    """The labels of a text, in lower case."""
+    pairs = itertools.pairwise(lexemes)
+    return frozenset(word.text.casefold() for word, sign in pairs if word.kind is Kind.WORD and sign.text == ":")
 
 
 def _partners(lexemes: Sequence[Lexeme]) -> dict[int, int]:

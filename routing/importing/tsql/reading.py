@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from routing.importing.tsql import content, control, running, walker
+from routing.importing.tsql import content, control, leaving, running, walker
 from routing.importing.tsql.decoding import decode
 from routing.importing.tsql.fate import ALWAYS
 from routing.importing.tsql.session import Session
@@ -28,13 +28,15 @@ _HANDLERS: dict[str, walker.Handler] = {
     "END": control.end,
     "EXEC": running.execute,
     "EXECUTE": running.execute,
+    "GOTO": leaving.go_to,
     "GRANT": walker.permission,
     "IF": control.branch,
     "RESTORE": running.restore,
-    "RETURN": control.leave,
+    "RETURN": leaving.leave,
     "REVOKE": walker.permission,
     "ROLLBACK": control.roll_back,
-    "SET": control.switch,
+    "SET": leaving.switch,
+    "THROW": leaving.throw,
     "USE": running.use,
     "WHILE": control.loop,
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from routing.importing.tsql.course import Course
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.statements import Guard, Problem, RenameDatabase, Statement, Subject, quote
 
@@ -15,14 +16,17 @@ DEEPEST = 100
 
 @dataclass
 class Session:
-    """One run of one script. ``database`` is the one in use, None where it cannot be known."""
+    """One run of one script. ``database`` is the one in use, None where it cannot be known.
+
+    ``course`` is what SET NOEXEC makes of the whole script.
+    """
 
     scripted_at: datetime
     database: str | None
     template_defaults: bool
     statements: list[Statement] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    not_executing: str | None = None
+    course: Course = field(default_factory=Course)
     depth: int = 0
     _questions: int = 0
     _open_transactions: int = 0
@@ -41,10 +45,29 @@ class Session:
         """Note statements that were read, or why they are left out."""
         for statement in statements:
             if fate.why_not is None:
-                self.statements.append(replace(statement, guards=fate.guards))
+                self.statements.append(replace(statement, guards=fate.guards, doubt=fate.doubt))
             else:
                 place = (statement.file, statement.line)
                 self.report(place, f"{statement.title}: {fate.why_not}")
+
+    def mark(self) -> Session:
+        """All of it as it is now."""
+        course = replace(self.course, exits=list(self.course.exits))
+        return replace(self, statements=list(self.statements), problems=list(self.problems), course=course)
+
+    def take_back(self, before: Session, line: int) -> None:
+        """Nothing since ``before`` has run: the batch cannot be parsed, for the cause in this line."""
+        earlier = {id(statement) for statement in before.statements}
+        undone = [statement for statement in self.statements if id(statement) not in earlier]
+        self.problems = [
+            *before.problems,
+            *(problem for problem in self.problems[len(before.problems) :] if not problem.counted),
+        ]
+        for statement in undone:
+            self.report((statement.file, statement.line), unparsed(statement.title, line))
+        self.statements, self.database, self.course = before.statements, before.database, before.course
+        self._open_transactions = before._open_transactions
+        self._transaction_start = before._transaction_start
 
     def use(self, name: str, place: tuple[str, int], fate: Fate) -> None:
         """USE: where it may or may not run, no database is known to be in use."""
@@ -90,6 +113,11 @@ class Session:
             place = (statement.file, statement.line)
             self.report(place, f"{statement.title}: it is rolled back in line {line}")
         self._open_transactions = 0
+
+
+def unparsed(title: str, line: int) -> str:
+    """Why a statement does not run whose batch cannot be parsed, for the cause in this line."""
+    return f"{title}: it does not run, since its batch cannot be parsed: see line {line}"
 
 
 def _says_it_exists(name: str, guard: Guard) -> bool:

@@ -82,13 +82,17 @@ class BrokerSetting(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One statement, at its place; it runs only where every guard holds."""
+    """One statement, at its place; it runs only where every guard holds.
+
+    ``doubt`` is what only the server knows of whether it runs, where that is taken to be so.
+    """
 
     file: str
     line: int
     database: str | None
     name: str
     guards: tuple[Guard, ...] = ()
+    doubt: str | None = None
 
     words = "statement"
 

@@ -144,7 +144,7 @@ def test_long_runs_end_in_time(piece: str) -> None:
 
 def test_blocks_too_deep_are_reported_and_the_next_batch_is_read() -> None:
     tail = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
-    script = _read("BEGIN " * 500 + tail + "\nGO\n" + tail)
+    script = _read("BEGIN " * 500 + tail + " END" * 500 + "\nGO\n" + tail)
     assert [problem.line for problem in script.problems] == [1]
     assert "100 deep" in script.problems[0].why
     assert [statement.line for statement in script.statements] == [3]

@@ -52,7 +52,7 @@ def test_services(read: ReadText) -> None:
     ],
 )
 def test_what_is_no_service_is_reported(read: ReadText, text: str) -> None:
-    script = read(text + "\nDROP SERVICE last_one")
+    script = read(text + "\nGO\nDROP SERVICE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     assert [(problem.line, problem.number) for problem in script.problems] == [(1, 102)]
 
@@ -113,11 +113,15 @@ def test_the_endpoint(read: ReadText) -> None:
             ),
             "twice",
         ),
-        ("e AS TCP (LISTENER_PORT = 1 FOR SERVICE_BROKER", "a parenthesis and its end"),
+        ("e AS TCP LISTENER_PORT = 1 FOR SERVICE_BROKER ()", "a parenthesis and its end"),
+        ("e AS TCP (LISTENER_PROT = 1) FOR SERVICE_BROKER ()", "it has no option 'LISTENER_PROT'"),
+        ("e AS TCP (LISTENER_PORT = 1) FOR SERVICE_BORKER ()", "not 'SERVICE_BORKER'"),
+        ("e STAET = STARTED AS TCP (LISTENER_PORT = 1) FOR TSQL ()", "not 'STAET'"),
+        ("e STATE = RUNNING AS TCP (LISTENER_PORT = 1) FOR TSQL ()", "not 'RUNNING'"),
     ],
 )
 def test_what_is_no_endpoint_is_reported(read: ReadText, rest: str, why: str) -> None:
-    script = read(f"CREATE ENDPOINT {rest}\nDROP ENDPOINT last_one")
+    script = read(f"CREATE ENDPOINT {rest}\nGO\nDROP ENDPOINT last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     (problem,) = script.problems
     assert problem.line == 1
@@ -158,6 +162,11 @@ def test_broker_options_of_databases(read: ReadText) -> None:
         ("ALTER DATABASE a SET $(option)", "sqlcmd variable 'option' has no value"),
         ("ALTER DATABASE @name SET ENABLE_BROKER", "not the variable '@name'"),
         ("ALTER DATABASE a.b SET ENABLE_BROKER", "must have one part"),
+        ("ALTER DATABASE a SET ENABLE_BORKER", "a database has no option 'ENABLE_BORKER', but ENABLE_BROKER"),
+        ("ALTER DATABASE a SET ENABLE_BROKER ON", "ENABLE_BROKER is followed by 'ON'"),
+        ("ALTER DATABASE a SET ENABLE_BROKER WITH ROLBACK IMMEDIATE", "not 'ROLBACK'"),
+        ("ALTER DATABASE a SET ENABLE_BROKER WITH ROLLBACK NOW", "IMMEDIATE or AFTER was expected, not 'NOW'"),
+        ("ALTER DATABASE a ENABLE_BROKER", "behind no SET"),
         ("ALTER DATABASE $(name) MODIFY NAME = b", "sqlcmd variable 'name' has no value"),
         ("ALTER DATABASE a MODIFY NAME = $(name)", "sqlcmd variable 'name' has no value"),
         ("CREATE DATABASE a AS COPY OF b", "copied"),
@@ -174,7 +183,7 @@ def test_broker_options_of_databases(read: ReadText) -> None:
     ],
 )
 def test_what_cannot_be_known_of_a_database_is_reported(read: ReadText, text: str, why: str) -> None:
-    script = read(text + "\nDROP ROUTE last_one")
+    script = read(text + "\nGO\nDROP ROUTE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     (problem,) = script.problems
     assert problem.line == 1
@@ -268,7 +277,7 @@ def test_the_state_of_an_endpoint(read: ReadText) -> None:
 , MESSAGE_FORWARD_SIZE = 10
 , AUTHENTICATION = WINDOWS NEGOTIATE
 , ENCRYPTION = REQUIRED ALGORITHM AES)
-CREATE ENDPOINT plain AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS ENCRYPTION = DISABLED)
+CREATE ENDPOINT p AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS ENCRYPTION = DISABLED)
 ALTER ENDPOINT broker STATE = disabled AS TCP (LISTENER_IP = (::1), LISTENER_PORT = 1)"""
     )
     assert [(found.line, getattr(found, "state", None)) for found in script.statements] == [

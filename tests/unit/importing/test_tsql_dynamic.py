@@ -107,7 +107,7 @@ def test_a_template_that_was_not_filled_in(read: ReadText) -> None:
         "LIFETIME = <seconds, int, 60>, ADDRESS = N'TCP://<host, nvarchar, h>:<port, int, 4022>'\n"
         "CREATE ROUTE <name, sysname, > WITH ADDRESS = 'LOCAL'\n"
         "CREATE ROUTE r WITH ADDRESS = '<address, nvarchar, >'\n"
-        "CREATE ROUTE <name> WITH ADDRESS = 'LOCAL'\n"
+        "GO\nCREATE ROUTE <name> WITH ADDRESS = 'LOCAL'\n"
     )
     script = read(text)
     (found,) = script.statements
@@ -117,8 +117,8 @@ def test_a_template_that_was_not_filled_in(read: ReadText) -> None:
     assert found.options.lifetime_seconds == 60
     assert [(problem.line, problem.counted) for problem in script.problems] == [
         *[(1, True), (2, True), (2, True), (2, True), (2, True), (2, True)],
-        *[(4, False), (5, False), (6, False)],
+        *[(4, False), (5, False), (7, False)],
     ]
     strict = read(text, template_defaults=False)
     assert strict.statements == ()
-    assert [problem.line for problem in strict.problems] == [1, 2, 4, 5, 6]
+    assert [problem.line for problem in strict.problems] == [1, 2, 4, 5, 7]
