@@ -81,6 +81,8 @@ def _ask(holdings: Holdings, guard: Guard, answers: dict[int, _Answer]) -> _Answ
 def _phrase(guard: Guard) -> str:
     if guard.subject is Subject.BROKER:
         return f"the broker of {quote(guard.name)} is {'' if guard.holds else 'not '}enabled"
+    if guard.name == "":
+        return f"there is {'a' if guard.holds else 'no'} {guard.subject.value}"
     return f"the {guard.subject.value} {quote(guard.name)} {'exists' if guard.holds else 'does not exist'}"
 
 
@@ -94,6 +96,8 @@ def _answer(holdings: Holdings, guard: Guard) -> bool | None:
         return row.is_broker_enabled if row else None
     if guard.subject is Subject.ENDPOINT:
         return _has_endpoint(holdings, guard.name)
+    if guard.subject is Subject.BROKER_ENDPOINT:
+        return _has_broker_endpoint(holdings, guard.name)
     if database is None:
         return None
     if guard.subject is Subject.ROUTE:
@@ -108,3 +112,13 @@ def _has_endpoint(holdings: Holdings, name: str) -> bool | None:
     if endpoint is not None and endpoint.name is None:
         return None
     return endpoint is not None and endpoint.name is not None and endpoint.name.casefold() == name.casefold()
+
+
+def _has_broker_endpoint(holdings: Holdings, name: str) -> bool | None:
+    """One of this name, or of any; an endpoint that forwards is one, whatever its name."""
+    endpoint = holdings.endpoint
+    if endpoint is None or (name and holdings.is_other_endpoint(name)):
+        return False
+    if endpoint.name is None:
+        return None if name or not endpoint.is_message_forwarding_enabled else True
+    return not name or endpoint.name.casefold() == name.casefold()

@@ -6,7 +6,7 @@ read.
 
 from __future__ import annotations
 
-from routing.importing.tsql.conditions import asks_for_an_error, guard_of
+from routing.importing.tsql.conditions import answer_of, asks_for_an_error, guard_of
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.parsing import NOT_BLOCKS
 from routing.importing.tsql.tokens import Lexeme
@@ -18,7 +18,11 @@ _TRANSACTION = frozenset(["TRAN", "TRANSACTION", "WORK"])
 def branch(walker: Walker, fate: Fate) -> None:
     """IF condition statement [ELSE statement]."""
     line = walker.here()[1]
-    condition = _condition(walker)
+    condition = walker.resolve(_condition(walker), fate)
+    known = answer_of(condition, walker.session.database)
+    if known is not None:
+        _known_branch(walker, fate, line, known)
+        return
     guard = guard_of(condition, walker.session.database, walker.session.next_question())
     if asks_for_an_error(condition):
         walker.statement(
@@ -26,15 +30,30 @@ def branch(walker: Walker, fate: Fate) -> None:
         )
     else:
         walker.statement(fate.under(guard, line))
-    cursor, position = walker.cursor, walker.cursor.position
-    while cursor.take_sign(";"):
-        pass
-    if not cursor.take_words("ELSE"):
-        cursor.position = position
-    elif asks_for_an_error(condition):
+    if not _at_else(walker):
+        return
+    if asks_for_an_error(condition):
         walker.statement(fate)
     else:
         walker.statement(fate.under(guard.inverse() if guard else None, line))
+
+
+def _known_branch(walker: Walker, fate: Fate, line: int, holds: bool) -> None:
+    """An IF whose condition is of constants: one of its branches never runs."""
+    walker.statement(fate if holds else fate.not_run(f"the condition of the IF in line {line} does not hold"))
+    if _at_else(walker):
+        walker.statement(fate.not_run(f"the condition of the IF in line {line} holds") if holds else fate)
+
+
+def _at_else(walker: Walker) -> bool:
+    """Move past an ELSE, if one stands here, behind semicolons or not."""
+    cursor, position = walker.cursor, walker.cursor.position
+    while cursor.take_sign(";"):
+        pass
+    if cursor.take_words("ELSE"):
+        return True
+    cursor.position = position
+    return False
 
 
 def loop(walker: Walker, fate: Fate) -> None:

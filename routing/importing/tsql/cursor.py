@@ -170,15 +170,15 @@ class Cursor:
             return
         raise self.unexpected("the end of the statement")
 
-    def unexpected(self, wanted: str) -> RefusalError:
-        """Why what comes next is not what is wanted here."""
-        lexeme = self.peek()
+    def unexpected(self, wanted: str, at: int = 0) -> RefusalError:
+        """Why what comes next, or so many further on, is not what is wanted there."""
+        lexeme = self.peek(at)
         missing = find_unknown_variable(lexeme.text)
         if missing is not None:
             return no_value(missing)
         if lexeme.kind is Kind.CUT:
             return UnparsedError(f"the text ends inside a {lexeme.text}", None)
-        if self.at_sign("+"):
+        if lexeme.kind is Kind.SIGN and lexeme.text == "+":
             return UnparsedError("it is built by string concatenation, where SQL Server takes a literal alone")
         if lexeme.kind is Kind.WORD and lexeme.text.startswith("@"):
             return UnparsedError(f"{wanted} was expected, not the variable {quote(lexeme.text)}")

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from routing.importing.tsql.cursor import Cursor, drop_line_breaks
+from routing.importing.tsql.constants import Constant
+from routing.importing.tsql.cursor import Cursor
 from routing.importing.tsql.tokens import Kind, Lexeme
 from routing.importing.tsql.vocabulary import STARTERS, speaks_of_routing
 
 _IS_VARIABLE = "of a variable: its text is known to the server alone"
+_IS_NARROW = "of a text that is no nvarchar, which sp_executesql refuses"
+_STATEMENT_TYPE = 214
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
+NOT_RUN = "a statement in a text that is not run where it stands"
 RUNS_TEXT = "sp_executesql"
 _BUILDERS = frozenset(["CONCAT", "CONCAT_WS", "FORMATMESSAGE", "QUOTENAME", "REPLACE", "STUFF"])
 
 
+Evaluate = Callable[[Sequence[Lexeme]], Constant | None]
+"""What an expression comes to; None where that is not known."""
+
+
 @dataclass(frozen=True)
 class Executed:
-    """What an EXEC runs: a ``procedure``, or a ``text``, or ``why`` that is not known.
+    """What an EXEC runs: a ``procedure``, or a ``text``, or ``why`` that is not known, or refused by a ``number``.
 
     ``database`` is where it runs if that is not the one in use, ``server`` if that is not this
     instance.
     """
 
-    text: str | None = None
+    text: Constant | None = None
     why: str | None = None
     database: str | None = None
     server: str | None = None
     procedure: str | None = None
+    number: int | None = None
 
 
-def read_execution(cursor: Cursor) -> Executed:
+def read_execution(cursor: Cursor, evaluate: Evaluate) -> Executed:
     """What the EXEC at the cursor runs; the cursor moves past the text or the procedure's name.
 
     The first statement of a batch may call a procedure without EXEC.
@@ -39,7 +48,7 @@ def read_execution(cursor: Cursor) -> Executed:
     if not cursor.take_words("EXEC"):
         cursor.take_words("EXECUTE")
     if cursor.at_sign("("):
-        return _read_executed_string(cursor)
+        return _read_executed_string(cursor, evaluate)
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
         cursor.next()
         cursor.next()
@@ -51,15 +60,18 @@ def read_execution(cursor: Cursor) -> Executed:
     if cursor.peek().text.lower() in ("@stmt", "@statement") and cursor.peek(1).text == "=":
         cursor.next()
         cursor.next()
-    if cursor.peek().kind is not Kind.STRING:
-        return Executed(why=_IS_VARIABLE, server=server)
     if cursor.peek(1).text == "+":
-        return Executed(why=_IS_BUILT, server=server)
-    return Executed(drop_line_breaks(cursor.next().text), database=database, server=server)
+        raise cursor.unexpected("one literal or variable", at=1)
+    value = evaluate((cursor.next(),))
+    if value is None:
+        return Executed(why=_IS_VARIABLE, server=server)
+    if not value.is_national:
+        return Executed(why=_IS_NARROW, number=_STATEMENT_TYPE)
+    return Executed(value, database=database, server=server)
 
 
-def _read_executed_string(cursor: Cursor) -> Executed:
-    """EXEC ('…'): literals joined by plus signs are known; AT names another instance."""
+def _read_executed_string(cursor: Cursor, evaluate: Evaluate) -> Executed:
+    """EXEC ('…'): literals and known variables joined by plus signs are known; AT names another instance."""
     if not cursor.at_group:
         return Executed(why="of a text in a parenthesis that does not end")
     inner = cursor.group()
@@ -68,21 +80,11 @@ def _read_executed_string(cursor: Cursor) -> Executed:
         cursor.take_sign("=")
         cursor.next()
     server = cursor.next().text if cursor.take_words("AT") else None
-    text = _join(inner)
-    if text is not None:
-        return Executed(text, server=server)
+    value = evaluate(inner)
+    if value is not None:
+        return Executed(value, server=server)
     is_variable = len(inner) == 1 and inner[0].text.startswith("@")
     return Executed(why=_IS_VARIABLE if is_variable else _IS_BUILT, server=server)
-
-
-def _join(parts: Sequence[Lexeme]) -> str | None:
-    """The text of literals with plus signs between them; double quotes hold a string here too."""
-    strings, signs = parts[::2], parts[1::2]
-    if len(strings) != len(signs) + 1 or any(sign.text != "+" for sign in signs):
-        return None
-    if any(part.kind not in (Kind.STRING, Kind.NAME) for part in strings):
-        return None
-    return drop_line_breaks("".join(part.text for part in strings))
 
 
 def find_called(cursor: Cursor) -> str:
@@ -115,4 +117,4 @@ def find_hidden_statement(words: Sequence[Lexeme]) -> str | None:
         return "a statement in a text that is printed, not run"
     if any(lexeme.text == "+" or lexeme.upper in _BUILDERS for lexeme in words):
         return "a statement built by string concatenation, which only the server can do"
-    return "a statement in a text that is not run where it stands"
+    return NOT_RUN

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from routing.importing.tsql import content, control, leaving, running, walker
+from routing.importing.tsql import assigning, content, control, leaving, running, walker
 from routing.importing.tsql.decoding import decode
 from routing.importing.tsql.fate import ALWAYS
 from routing.importing.tsql.session import Session
@@ -21,6 +21,7 @@ _HANDLERS: dict[str, walker.Handler] = {
     "BEGIN": control.begin,
     "COMMIT": control.commit,
     "CREATE": content.definition,
+    "DECLARE": assigning.declare,
     "DBCC": running.check,
     "DENY": walker.permission,
     "DROP": content.definition,
@@ -35,7 +36,8 @@ _HANDLERS: dict[str, walker.Handler] = {
     "RETURN": leaving.leave,
     "REVOKE": walker.permission,
     "ROLLBACK": control.roll_back,
-    "SET": leaving.switch,
+    "SELECT": assigning.select,
+    "SET": assigning.set_,
     "THROW": leaving.throw,
     "USE": running.use,
     "WHILE": control.loop,

@@ -38,7 +38,7 @@ def execute(walker: Walker, fate: Fate) -> None:
     place, effective = walker.here(), walker.settle(fate)
     start = walker.cursor.position
     try:
-        run = read_execution(walker.cursor)
+        run = read_execution(walker.cursor, lambda words: walker.evaluate(words, fate, is_plain=True))
     except UnparsedError as refusal:
         walker.refuse(place, "EXEC", refusal, fate)
         walker.skip()
@@ -51,16 +51,19 @@ def execute(walker: Walker, fate: Fate) -> None:
     elif run.server is not None:
         _report_linked(walker, run, run.server, place)
     elif run.text is not None:
-        walker.run_text(run.text, place, effective, run.database)
+        walker.variables.run(run.text)
+        walker.run_text(run.text.text, place, effective, run.database)
     elif not effective.never:
-        walker.session.report(place, f"EXEC {run.why}")
+        walker.session.report(place, f"EXEC {run.why}", run.number)
+    walker.forget_changed(start)
 
 
 def _call(walker: Walker, fate: Fate, procedure: str, place: tuple[str, int]) -> None:
     session = walker.session
 
     def value_of(variable: Lexeme) -> str | None:
-        return None
+        value = walker.variables.value(variable.text, fate)
+        return None if value is None else value.text
 
     try:
         where = Place(*place, session.database, session.scripted_at)
@@ -72,7 +75,7 @@ def _call(walker: Walker, fate: Fate, procedure: str, place: tuple[str, int]) ->
 
 
 def _report_linked(walker: Walker, run: Executed, server: str, place: tuple[str, int]) -> None:
-    if run.text is None or speaks_of_routing(run.text):
+    if run.text is None or speaks_of_routing(run.text.text):
         walker.session.report(place, f"EXEC: it runs on the linked server {quote(server)}")
 
 

@@ -32,6 +32,7 @@ class Subject(Enum):
     ROUTE = "route"
     SERVICE = "service"
     ENDPOINT = "endpoint"
+    BROKER_ENDPOINT = "SERVICE_BROKER endpoint"
     DATABASE = "database"
     BROKER = "enabled broker"
 
@@ -40,9 +41,9 @@ class Subject(Enum):
 class Guard:
     """A condition of an IF: that ``subject`` ``name`` exists, or does not if ``holds`` is false.
 
-    ``database`` is where a route or service is looked for. For BROKER, ``name`` is the database and
-    ``holds`` whether its broker is enabled. ``asked`` numbers the IFs of a script: what stands
-    under one IF, and under its ELSE, goes by one answer, given before any of it runs.
+    ``database`` is where a route or service is looked for. For BROKER_ENDPOINT, an empty ``name`` is any. For
+    BROKER, ``name`` is the database and ``holds`` whether its broker is enabled. ``asked`` numbers the IFs of a
+    script: what stands under one IF, and under its ELSE, goes by one answer, given before any of it runs.
     """
 
     subject: Subject

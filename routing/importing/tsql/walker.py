@@ -7,10 +7,13 @@ next word that begins one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
+from routing.importing.tsql.constants import Constant, Evaluation
 from routing.importing.tsql.course import Course, Exit
 from routing.importing.tsql.cursor import Cursor, find_labels
-from routing.importing.tsql.dynamic import RUNS_TEXT, find_called, find_hidden_statement
+from routing.importing.tsql.dynamic import NOT_RUN, RUNS_TEXT, find_called, find_hidden_statement
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.lexical import Mode
 from routing.importing.tsql.parsing import find_imbalance, find_misspelt_definition, find_misspelt_start
@@ -18,7 +21,8 @@ from routing.importing.tsql.procedures import is_known_procedure
 from routing.importing.tsql.refusal import SYNTAX, RefusalError, UnparsedError, no_value
 from routing.importing.tsql.session import DEEPEST, Session, unparsed
 from routing.importing.tsql.statements import RenameDatabase, Statement
-from routing.importing.tsql.tokens import Kind, Tokens, tokenize
+from routing.importing.tsql.tokens import Kind, Lexeme, Tokens, tokenize
+from routing.importing.tsql.variables import Variables, find_changed
 from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable
 
 Locate = Callable[[int], tuple[str, int]]
@@ -45,6 +49,7 @@ class Walker:
         self.cursor = Cursor(tokens, session.template_defaults)
         self.courses = [Course()]
         self.labels = find_labels(tokens.lexemes)
+        self.variables = Variables()
         self._thrown: Exit | None = None
         self._unparsed: int | None = None
         self._is_balanced = True
@@ -66,6 +71,8 @@ class Walker:
             self.session.report(self.here(), why)
         finally:
             self.session.depth = depth
+        for place in self.variables.never_run():
+            self.session.report(place, NOT_RUN)
         if self._unparsed is not None:
             self.session.take_back(before, self._unparsed)
 
@@ -114,6 +121,7 @@ class Walker:
         label = self.cursor.next().text.casefold()
         self.cursor.next()
         self.courses[0].land(label)
+        self.variables.forget_all()
 
     def _refuse_misspelt(self) -> None:
         cursor = self.cursor
@@ -123,6 +131,27 @@ class Walker:
             why = find_misspelt_start(cursor.peek(), cursor.peek(1), cursor.peek(2), is_first)
             if why is not None and self._is_whole:
                 self.refuse_batch(self.here(), why, SYNTAX)
+
+    def evaluate(self, words: Sequence[Lexeme], fate: Fate, is_plain: bool = False) -> Constant | None:
+        """What an expression comes to; None where that is not known."""
+        value_of = partial(self.variables.value, fate=fate)
+        return Evaluation(words, self._tokens.text, value_of, self.session.database, is_plain).value()
+
+    def resolve(self, words: Sequence[Lexeme], fate: Fate) -> tuple[Lexeme, ...]:
+        """The words, with constants in the place of variables whose values are known."""
+        return tuple(self._resolve(word, fate) for word in words)
+
+    def _resolve(self, word: Lexeme, fate: Fate) -> Lexeme:
+        value = self.variables.value(word.text, fate) if word.text.startswith("@") else None
+        if value is None or word.kind is not Kind.WORD:
+            return word
+        return replace(word, kind=Kind.NUMBER if value.is_number else Kind.STRING, text=value.text, upper="")
+
+    def forget_changed(self, start: int) -> None:
+        """Variables that the statement since ``start`` gives values are not known any more."""
+        words = self.cursor.between(start, self.cursor.position)
+        for name in find_changed(words):
+            self.variables.forget(name)
 
     def enter_try(self) -> None:
         """What a TRY block leaves ends with it."""
@@ -224,6 +253,7 @@ def pass_over(walker: Walker, fate: Fate) -> None:
         walker.session.report(place, no_value(missing).why)
     walker.step()
     walker.skip()
+    walker.forget_changed(start)
     walker.report_hidden(start, place)
 
 

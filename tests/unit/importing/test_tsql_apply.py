@@ -307,6 +307,28 @@ def test_a_condition_that_does_not_hold(run: Run, text: str, passed_over: int) -
     assert result == Applied(STATE, passed_over=result.passed_over)
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "asked", "is_made", "doubts"),
+    [
+        (None, "", True, 0),
+        (Endpoint("broker", 1), "", False, 0),
+        (Endpoint("broker", 1), " WHERE name = 'BROKER'", False, 0),
+        # One that forwards is there, whatever its name, which no table holds.
+        (Endpoint(is_message_forwarding_enabled=True), "", False, 0),
+        (Endpoint(is_message_forwarding_enabled=True), " WHERE name = 'broker'", True, 1),
+        (Endpoint(), "", True, 1),
+    ],
+)
+def test_whether_there_is_an_endpoint(
+    run: Run, endpoint: Endpoint | None, asked: str, is_made: bool, doubts: int
+) -> None:
+    made = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 2) FOR SERVICE_BROKER ()"
+    text = f"IF NOT EXISTS (SELECT * FROM sys.service_broker_endpoints{asked}) {made}"
+    result = run(text, InstanceState(endpoint=endpoint))
+    assert result.state.endpoint == (Endpoint("e", 2) if is_made else endpoint)
+    assert [problem.counted for problem in result.problems] == [True] * doubts
+
+
 def test_a_condition_is_asked_once(run: Run) -> None:
     """What the branch itself does changes neither its own rest nor the ELSE."""
     result = run(

@@ -99,6 +99,32 @@ def _guard(subject: Subject, name: str, holds: bool, database: str | None = None
             "(SELECT is_broker_enabled FROM sys.databases WHERE database_id = DB_ID('x')) = 1",
             _guard(Subject.BROKER, "x", True),
         ),
+        (
+            "(SELECT d.is_broker_enabled FROM sys.databases AS d WHERE d.name LIKE 'x') <> 1",
+            _guard(Subject.BROKER, "x", False),
+        ),
+        (
+            "NOT EXISTS (SELECT 1 FROM sys.databases WHERE name IN (N'x') AND is_broker_enabled != 0)",
+            _guard(Subject.BROKER, "x", False),
+        ),
+        ("DATABASEPROPERTYEX(N'x', 'IsBrokerEnabled') = 0", _guard(Subject.BROKER, "x", False)),
+        ("DATABASEPROPERTYEX(DB_NAME(), 'isbrokerenabled') = 1", _guard(Subject.BROKER, "db", True)),
+        (
+            "NOT EXISTS (SELECT * FROM sys.service_broker_endpoints)",
+            _guard(Subject.BROKER_ENDPOINT, "", False),
+        ),
+        (
+            "EXISTS (SELECT 1 FROM sys.service_broker_endpoints e WHERE e.name = N'x')",
+            _guard(Subject.BROKER_ENDPOINT, "x", True),
+        ),
+        (
+            "(SELECT COUNT(*) FROM sys.endpoints WHERE type_desc = 'SERVICE_BROKER') >= 1",
+            _guard(Subject.BROKER_ENDPOINT, "", True),
+        ),
+        (
+            "EXISTS (SELECT * FROM sys.tcp_endpoints WHERE type = 3 AND name = 'x')",
+            _guard(Subject.BROKER_ENDPOINT, "x", True),
+        ),
     ],
 )
 def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, guard: Guard) -> None:
@@ -121,6 +147,15 @@ def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, gu
         "CASE WHEN 1 = 1 THEN 1 ELSE 0 END = 1",
         "UPDATE(c)",
         "(SELECT COUNT(*) FROM sys.routes) > 1",
+        "EXISTS (SELECT * FROM sys.routes)",
+        "EXISTS (SELECT * FROM sys.services WHERE name LIKE 'x_')",
+        "EXISTS (SELECT * FROM sys.endpoints WHERE name = 'x' AND state = 0)",
+        "EXISTS (SELECT * FROM sys.endpoints WHERE type_desc = 'TSQL')",
+        "EXISTS (SELECT * FROM sys.routes WHERE name = 'x' AND type = 3)",
+        "DATABASEPROPERTYEX('x', 'Status') = 1",
+        "DB_NAME() = 'DB'",
+        "1 = '1'",
+        "'straße' = 'strasse'",
         "",
     ],
 )
@@ -129,6 +164,27 @@ def test_other_conditions_make_both_branches_unknown(read: ReadText, condition: 
     assert [found.name for found in script.statements] == ["c"]
     assert [problem.line for problem in script.problems] == [2, 2]
     assert all("the IF in line 2" in problem.why for problem in script.problems)
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("1 = 1", True),
+        ("(1 = 0)", False),
+        ("2 <> 1", True),
+        ("DB_NAME() <> N'shop'", True),
+        ("DB_NAME() = 'db '", True),
+        # As SQL Server Data Tools ask whether sqlcmd runs their script.
+        ("N'$(__IsSqlCmdEnabled)' NOT LIKE N'True'", False),
+        ("'a' LIKE 'b'", False),
+    ],
+)
+def test_a_condition_of_constants_is_known(read: ReadText, condition: str, holds: bool) -> None:
+    text = f':setvar __IsSqlCmdEnabled "True"\nIF {condition} DROP ROUTE a ELSE DROP ROUTE b'
+    script = read(text)
+    assert _contexts(script) == [("a" if holds else "b", "db")]
+    (problem,) = script.problems
+    assert problem.why.startswith(f"DROP ROUTE '{'b' if holds else 'a'}': the condition of the IF in line 2")
 
 
 def test_nested_conditions_add_up_and_else_belongs_to_the_nearest_if(read: ReadText) -> None:

@@ -38,6 +38,7 @@ ROUTE = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
         ("BEGIN TRAN BEGIN PRINT 'x'", 102, "the BEGIN that begins here has no END"),
         ("PRINT 'x' END", 102, "an END stands here that no BEGIN opens"),
         ("SELECT CASE WHEN 1 = 1 THEN 2", 102, "the CASE that begins here has no END"),
+        ("EXEC sp_executesql N'DROP ROUTE ' + N'x'", 102, "EXEC: it is built by string concatenation"),
         ("GOTO nowhere", 133, "its batch has no label 'nowhere'"),
     ],
 )
