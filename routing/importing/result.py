@@ -18,11 +18,13 @@ KINDS = ("added", "changed", "closed", "removed", "unchanged")
 class Imported:
     """A finished import, or one that was only tried (``is_dry_run``).
 
-    ``rows_read`` are the rows of each view or the statements of each script, with how many were rejected and left
-    out; ``written`` the rows of each table by kind; ``rejected`` and ``notes`` are sentences.
+    ``rows_read`` are the rows of each view or the statements of each script, as ``counted`` says, with how many
+    were rejected and left out; ``written`` the rows of each table by kind; ``rejected`` and ``notes`` are
+    sentences.
     """
 
     is_dry_run: bool
+    counted: str = "rows"
     rows_read: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     written: dict[str, Counter[str]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
@@ -37,7 +39,7 @@ class Imported:
         return {
             "dry_run": self.is_dry_run,
             "read": {
-                name: {"rows": rows, "rejected": rejected, "left_out": left_out}
+                name: {self.counted: rows, "rejected": rejected, "left_out": left_out}
                 for name, (rows, rejected, left_out) in self.rows_read.items()
             },
             "written": {
@@ -56,7 +58,7 @@ def show_result(imported: Imported) -> RenderableType:
         (table, *(counts[kind] for kind in KINDS)) for table, counts in imported.written.items() if counts.total()
     ]
     title = "To be written (this was a dry run)" if imported.is_dry_run else "Written"
-    numbers = ("rows", "rejected", "left out")
+    numbers = (imported.counted, "rejected", "left out")
     return Group(
         show.table("Read", ("from", *numbers), read, numbers),
         Text(""),

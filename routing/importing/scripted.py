@@ -21,7 +21,14 @@ from routing.importing.tsql import (
     Service,
     apply_script,
 )
-from routing.importing.tsql.statements import AlterRoute, CreateRoute, CreateService, DropRoute, DropService
+from routing.importing.tsql.statements import (
+    AlterRoute,
+    CreateRoute,
+    CreateService,
+    DropRoute,
+    DropService,
+    in_order,
+)
 from routing.terms import ZERO_GUID
 
 Own = Mapping[str, Sequence[Row]]
@@ -91,9 +98,11 @@ def apply_all(
         result = apply_script(state, script)
         state = result.state
         refused = [problem for problem in result.problems if not (snapshot and _is_no_route(problem))]
-        problems = [*script.problems, *refused]
+        problems = in_order((*script.problems, *refused), script.file)
         done.rejected += [_phrase(problem) for problem in problems if not problem.counted]
         done.notes += [_phrase(problem) for problem in problems if problem.counted]
+        if not script.statements and not problems:
+            done.notes.append(f"{script.file}: none of its {script.found} statements is about routing")
         unread = sum(not problem.counted for problem in script.problems)
         done.rows_read[Path(script.file).name] = (
             len(script.statements) + unread,

@@ -8,11 +8,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from routing.importing.tsql import assigning, content, control, leaving, running, walker
-from routing.importing.tsql.decoding import decode
+from routing.importing.tsql.decoding import Decoded, decode
 from routing.importing.tsql.fate import ALWAYS
 from routing.importing.tsql.session import Session
 from routing.importing.tsql.sqlcmd import Batch, Include, batches
-from routing.importing.tsql.statements import Problem, Script, quote
+from routing.importing.tsql.statements import Problem, Script, in_order, quote
 from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.vocabulary import as_written
 
@@ -79,8 +79,9 @@ def read_script(
         file=file,
         scripted_at=since,
         statements=tuple(session.statements),
-        problems=tuple(session.problems),
+        problems=in_order(session.problems, file),
         database=session.database,
+        found=session.found,
     )
 
 
@@ -95,9 +96,9 @@ def read_file(
 ) -> Script:
     """``read_script`` of a file, in whatever encoding; its time is the file's own by default.
 
-    Files of ``:r`` are looked for beside the file that names them. Raises OSError.
+    Files of ``:r`` are looked for beside the file that names them. Raises OSError, ValueError for what is no text.
     """
-    decoded = decode(path.read_bytes())
+    decoded = _decode(path)
     if scripted_at is None:
         scripted_at = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     script = read_script(
@@ -121,7 +122,14 @@ def _include(including: str, written: str) -> tuple[str, str]:
     path = Path(including).parent / written.replace("\\", "/")
     if path.exists() and not path.is_file():
         raise ValueError("it is no ordinary file")
-    return str(path), decode(path.read_bytes()).text
+    return str(path), _decode(path).text
+
+
+def _decode(path: Path) -> Decoded:
+    decoded = decode(path.read_bytes())
+    if not decoded.is_text:
+        raise ValueError("it is no text")
+    return decoded
 
 
 def _read_batch(session: Session, batch: Batch, instance: str | None) -> None:

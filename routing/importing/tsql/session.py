@@ -18,7 +18,7 @@ DEEPEST = 100
 class Session:
     """One run of one script. ``database`` is the one in use, None where it cannot be known.
 
-    ``course`` is what SET NOEXEC makes of the whole script.
+    ``course`` is what SET NOEXEC makes of the whole script, ``found`` how many statements were recognised.
     """
 
     scripted_at: datetime
@@ -28,6 +28,7 @@ class Session:
     problems: list[Problem] = field(default_factory=list)
     course: Course = field(default_factory=Course)
     depth: int = 0
+    found: int = 0
     _questions: int = 0
     _open_transactions: int = 0
     _transaction_start: int = 0

@@ -6,6 +6,7 @@ caller set, None where it cannot be known. Times are aware and UTC, lifetimes se
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -222,9 +223,10 @@ class DetachDatabase(Statement):
 
 @dataclass(frozen=True)
 class Script:
-    """One script as it was read: its statements and its problems, each in the script's order.
+    """One script as it was read: its statements in their order and its problems in that of `in_order`.
 
-    ``encoding`` is None where the caller gave text; ``database`` is the context at the end.
+    ``encoding`` is None where the caller gave text; ``database`` is the context at the end; ``found`` is how many
+    statements of T-SQL were recognised, about whatever they are.
     """
 
     file: str
@@ -233,6 +235,14 @@ class Script:
     problems: tuple[Problem, ...]
     encoding: str | None = None
     database: str | None = None
+    found: int = 0
+
+
+def in_order(problems: Iterable[Problem], file: str) -> tuple[Problem, ...]:
+    """The problems by line, those of the script's own file first, then file by file as they come up."""
+    found = tuple(problems)
+    files = {name: rank for rank, name in enumerate(dict.fromkeys([file, *(problem.file for problem in found)]))}
+    return tuple(sorted(found, key=lambda problem: (files[problem.file], problem.line)))
 
 
 def quote(value: str) -> str:

@@ -28,6 +28,7 @@ from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable
 Locate = Callable[[int], tuple[str, int]]
 """The file and line of a row of the text."""
 
+_PROCEDURES = ("sp_", "xp_")
 _LONGEST_PERMISSION = 300
 _BEFORE_STATEMENTS = frozenset(["BEGIN", "TRY", "CATCH", "ELSE"])
 _NOT_CLOSED = {Mode.STRING.value: 105, Mode.QUOTED.value: 105, Mode.BRACKET.value: 105, Mode.COMMENT.value: 113}
@@ -113,9 +114,17 @@ class Walker:
             if self.cursor.at_label:
                 self._label()
             else:
+                self._count()
                 self._refuse_misspelt()
                 self._handler()(self, fate)
         self.session.depth -= 1
+
+    def _count(self) -> None:
+        """Count a statement that surely is one: where it begins, one does."""
+        first, before = self.cursor.peek(), self.cursor.peek(-1) if self.cursor.position else None
+        is_call = before is None and first.text.lower().startswith(_PROCEDURES)
+        is_begun = first.upper in STARTERS and (before is None or before.text == ";" or self.session.found > 0)
+        self.session.found += is_call or is_begun
 
     def _label(self) -> None:
         label = self.cursor.next().text.casefold()

@@ -116,6 +116,28 @@ def test_a_snapshot_says_all_routes_of_the_databases_it_speaks_of(read: ReadText
     assert len(done.rejected) == (0 if snapshot else 1)
 
 
+def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
+    """What reading finds and what applying finds, together."""
+    rows, done = own(), Imported(is_dry_run=True)
+    script = read(
+        "DROP ROUTE none\nEXEC(@x)\nALTER DATABASE shop SET OFFLINE\nDROP ROUTE neither\nPRINT 'DROP ROUTE a'\n"
+        "IF @x = 1 RETURN\nDROP ROUTE a",
+        database="shop",
+    )
+    apply_all(done, state_of(rows, LATER), [script], Spelling([], [("hub", "Shop")]), "hub", False)
+    assert [text.split(":")[0] for text in done.rejected] == [f"f.sql, line {line}" for line in (1, 2, 4, 5)]
+    assert [text.split(":")[0] for text in done.notes] == [f"f.sql, line {line}" for line in (3, 7)]
+    assert done.rows_read == {"f.sql": (6, 4, 0)}
+
+
+def test_a_script_about_something_else_gets_a_note(read: ReadText) -> None:
+    done = Imported(is_dry_run=True)
+    script = read("CREATE TABLE t (a int)\nINSERT t VALUES (1)")
+    apply_all(done, state_of(own(), LATER), [script], Spelling(), "hub", False)
+    assert done.notes == ["f.sql: none of its 2 statements is about routing"]
+    assert done.rows_read == {"f.sql": (0, 0, 0)}
+
+
 def test_a_snapshot_closes_the_rest(read: ReadText) -> None:
     rows = own()
     script = read("CREATE ROUTE c WITH ADDRESS = 'LOCAL'", database="shop")

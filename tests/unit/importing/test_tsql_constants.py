@@ -25,7 +25,8 @@ MAX = "DECLARE @sql nvarchar(max)"
         """DECLARE @name sysname = N'r', @at AS varchar(10) = 'LOCAL'
         EXEC('CREATE ROUTE ' + @name + ' WITH ADDRESS = ''' + @at + '''')""",
         """DECLARE @sql nvarchar(max), @name sysname
-        SELECT @name = 'r', @sql = N'CREATE ROUTE ' + QUOTENAME(@name) + N' WITH ADDRESS = ' + QUOTENAME('LOCAL', '''')
+        SELECT @name = 'r',
+            @sql = N'CREATE ROUTE ' + QUOTENAME(@name) + N' WITH ADDRESS = ' + QUOTENAME('LOCAL', '''')
         EXEC sp_executesql @sql, N'@x int', @x = 1""",
         f"{MAX} = N'USE ' + QUOTENAME(DB_NAME()) + CHAR(13) + NCHAR(10) + (N'{ROUTE}') EXEC(@sql)",
         f"{MAX} = CONCAT(N'CREATE ROUTE r WITH ADDRESS =', CHAR(39), 'LOCAL', CHAR(39)); EXEC(@sql)",
