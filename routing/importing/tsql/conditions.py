@@ -43,14 +43,15 @@ _DB_ID = re.compile(r"db_id \( (?P<name>§\d+) \) is (?P<none>not )?null")
 _PROPERTY = re.compile(
     r"databasepropertyex \( (?:(?P<name>§\d+)|db_name \( \)) , (?P<asked>§\d+) \) = (?P<value>[01])"
 )
-_ERROR = re.compile(r"@@error (?:< >|! =|>) 0")
+_ERROR = re.compile(r"@@error (?:< >|! =|>|(?P<none>=)) 0")
 _OPERAND = r"§\d+|\d+|db_name \( \)"
 _COMPARED = re.compile(rf"(?P<left>{_OPERAND}) (?P<sign>=|< >|! =|like|not like) (?P<right>{_OPERAND})")
 
 
-def asks_for_an_error(condition: Sequence[Lexeme]) -> bool:
-    """Whether a condition asks if the statement before it ended with an error."""
-    return len(condition) < _LONGEST and _ERROR.fullmatch(_plain(_form(condition))) is not None
+def asks_for_an_error(condition: Sequence[Lexeme]) -> bool | None:
+    """Whether it holds where the statement before it ended with an error, or without one; None if it asks else."""
+    match = _ERROR.fullmatch(_plain(_form(condition))) if len(condition) < _LONGEST else None
+    return None if match is None else match["none"] is None
 
 
 def answer_of(condition: Sequence[Lexeme], database: str | None) -> bool | None:

@@ -23,7 +23,7 @@ from routing.importing.tsql.statements import (
     quote,
 )
 from routing.importing.tsql.tokens import Kind, Lexeme
-from routing.importing.tsql.vocabulary import as_written
+from routing.importing.tsql.vocabulary import RESERVED, as_written
 from routing.importing.tsql.walker import Walker, pass_over
 
 _DEFINITIONS: dict[tuple[str, str], Definition] = {
@@ -54,7 +54,7 @@ def definition(walker: Walker, fate: Fate) -> None:
         _pass_definition(walker, fate, cursor.peek(name_at), name_at == 3)
     else:
         name = cursor.peek(2)
-        is_name = name.kind in (Kind.WORD, Kind.NAME)
+        is_name = name.kind in (Kind.WORD, Kind.NAME) and name.upper not in RESERVED
         title = f"{verb} {noun} {quote(as_written(name.text))}" if is_name else f"{verb} {noun}"
         _read_definition(walker, fate, read, title)
 

@@ -24,25 +24,30 @@ def branch(walker: Walker, fate: Fate) -> None:
         _known_branch(walker, fate, line, known)
         return
     guard = guard_of(condition, walker.session.database, walker.session.next_question())
-    if asks_for_an_error(condition):
-        walker.statement(
-            fate.after_an_error(f"it runs only after an error: it stands under the IF in line {line}")
+    error = asks_for_an_error(condition)
+    if error is not None:
+        why = f"it runs only after an error: see the IF in line {line}"
+        _both_branches(
+            walker, fate.after_an_error(why) if error else fate, fate if error else fate.after_an_error(why)
         )
     else:
-        walker.statement(fate.under(guard, line))
-    if not _at_else(walker):
-        return
-    if asks_for_an_error(condition):
-        walker.statement(fate)
-    else:
-        walker.statement(fate.under(guard.inverse() if guard else None, line))
+        inverse = guard.inverse() if guard else None
+        _both_branches(walker, fate.under(guard, line), fate.under(inverse, line))
+
+
+def _both_branches(walker: Walker, then: Fate, otherwise: Fate) -> None:
+    walker.statement(then)
+    if _at_else(walker):
+        walker.statement(otherwise)
 
 
 def _known_branch(walker: Walker, fate: Fate, line: int, holds: bool) -> None:
     """An IF whose condition is of constants: one of its branches never runs."""
-    walker.statement(fate if holds else fate.not_run(f"the condition of the IF in line {line} does not hold"))
-    if _at_else(walker):
-        walker.statement(fate.not_run(f"the condition of the IF in line {line} holds") if holds else fate)
+    holding, failing = f"the condition of the IF in line {line} holds", "does not hold"
+    if holds:
+        _both_branches(walker, fate, fate.not_run(holding))
+    else:
+        _both_branches(walker, fate.not_run(holding.replace("holds", failing)), fate)
 
 
 def _at_else(walker: Walker) -> bool:
@@ -73,8 +78,8 @@ def lone_else(walker: Walker, fate: Fate) -> None:
 def begin(walker: Walker, fate: Fate) -> None:
     """BEGIN of a block, TRY, CATCH or transaction; BEGIN DIALOG is a statement like others."""
     line, following = walker.here()[1], walker.cursor.peek(1).upper
-    if following in _TRANSACTION and walker.settle(fate).is_certain:
-        walker.session.begin_transaction()
+    if following in _TRANSACTION:
+        walker.session.begin_transaction(walker.settle(fate))
     if following in NOT_BLOCKS:
         pass_over(walker, fate)
         return
@@ -109,19 +114,18 @@ def end(walker: Walker, fate: Fate) -> None:
 
 def commit(walker: Walker, fate: Fate) -> None:
     """COMMIT."""
-    if walker.settle(fate).is_certain:
-        walker.session.commit()
+    walker.session.commit(walker.settle(fate))
     pass_over(walker, fate)
 
 
 def roll_back(walker: Walker, fate: Fate) -> None:
     """ROLLBACK; with a name it may go back to a savepoint alone, which is not followed."""
-    line, certain = walker.here()[1], walker.settle(fate).is_certain
+    line = walker.here()[1]
     walker.cursor.next()
     if walker.cursor.peek().upper in _TRANSACTION:
         walker.cursor.next()
-    if certain and walker.at_boundary():
-        walker.session.roll_back(line)
+    if walker.at_boundary():
+        walker.session.roll_back(line, walker.settle(fate))
     walker.skip()
 
 

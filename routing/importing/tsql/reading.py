@@ -68,13 +68,16 @@ def read_script(
     since = scripted_at.astimezone(timezone.utc)
     session = Session(since, database, template_defaults)
     server: str | None = None
+    ended: str | None = None
     for found in batches(text, file, variables or {}, include):
         if isinstance(found, Problem):
             session.problems.append(found)
             continue
         if found.server != server:
             server, session.database = found.server, None
-        _read_batch(session, found, instance)
+        unparsed = _read_batch(session, found, instance, ended)
+        if unparsed is not None and found.exits:
+            ended = ended or f"sqlcmd ends the script after the error in line {unparsed}, as :on error exit says"
     return Script(
         file=file,
         scripted_at=since,
@@ -132,9 +135,10 @@ def _decode(path: Path) -> Decoded:
     return decoded
 
 
-def _read_batch(session: Session, batch: Batch, instance: str | None) -> None:
-    fate = ALWAYS
+def _read_batch(session: Session, batch: Batch, instance: str | None, ended: str | None) -> int | None:
+    """The line for which the batch cannot be parsed, None where it can be; ``ended`` is why it does not run."""
+    fate = ALWAYS.not_run(ended)
     if batch.server is not None and batch.server.casefold() != (instance or "").casefold():
         fate = fate.not_run(f"it runs on the server {quote(as_written(batch.server))} of :connect")
     tokens = tokenize(batch.text)
-    walker.Walker(session, tokens, lambda row: batch.places[row], _HANDLERS).run(fate)
+    return walker.Walker(session, tokens, lambda row: batch.places[row], _HANDLERS).run(fate)

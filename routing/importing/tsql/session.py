@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,9 +10,22 @@ from datetime import datetime
 from routing.importing.tsql.course import Course
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.statements import Guard, Problem, RenameDatabase, Statement, Subject, quote
+from routing.importing.tsql.transactions import Transaction, doubted
 
 DEEPEST = 100
 """Blocks and EXEC texts inside one another; the server itself stops at 32 levels of EXEC."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a session stood before a batch; of ``statements`` the first ``length`` count."""
+
+    statements: list[Statement]
+    length: int
+    problems: int
+    database: str | None
+    course: Course
+    transaction: Transaction
 
 
 @dataclass
@@ -29,9 +43,8 @@ class Session:
     course: Course = field(default_factory=Course)
     depth: int = 0
     found: int = 0
+    transaction: Transaction = field(default_factory=Transaction)
     _questions: int = 0
-    _open_transactions: int = 0
-    _transaction_start: int = 0
 
     def next_question(self) -> int:
         """A number for the next IF."""
@@ -51,24 +64,28 @@ class Session:
                 place = (statement.file, statement.line)
                 self.report(place, f"{statement.title}: {fate.why_not}")
 
-    def mark(self) -> Session:
-        """All of it as it is now."""
+    def mark(self) -> Mark:
+        """How it stands now; statements are only added to their list."""
         course = replace(self.course, exits=list(self.course.exits))
-        return replace(self, statements=list(self.statements), problems=list(self.problems), course=course)
+        return Mark(
+            self.statements, len(self.statements), len(self.problems), self.database, course, self.transaction
+        )
 
-    def take_back(self, before: Session, line: int) -> None:
+    def take_back(self, before: Mark, line: int) -> None:
         """Nothing since ``before`` has run: the batch cannot be parsed, for the cause in this line."""
-        earlier = {id(statement) for statement in before.statements}
-        undone = [statement for statement in self.statements if id(statement) not in earlier]
-        self.problems = [
-            *before.problems,
-            *(problem for problem in self.problems[len(before.problems) :] if not problem.counted),
-        ]
+        earlier = before.statements[: before.length]
+        known = Counter(_key(statement) for statement in earlier)
+        undone = []
+        for statement in self.statements:
+            known[_key(statement)] -= 1
+            if known[_key(statement)] < 0:
+                undone.append(statement)
+        since = self.problems[before.problems :]
+        self.problems[before.problems :] = [problem for problem in since if not problem.counted]
         for statement in undone:
             self.report((statement.file, statement.line), unparsed(statement.title, line))
-        self.statements, self.database, self.course = before.statements, before.database, before.course
-        self._open_transactions = before._open_transactions
-        self._transaction_start = before._transaction_start
+        self.statements, self.database = earlier, before.database
+        self.course, self.transaction = before.course, before.transaction
 
     def use(self, name: str, place: tuple[str, int], fate: Fate) -> None:
         """USE: where it may or may not run, no database is known to be in use."""
@@ -94,26 +111,32 @@ class Session:
         self.database = None
         self.report(place, f"{why}; the database in use is not known from here on")
 
-    def begin_transaction(self) -> None:
-        """BEGIN TRANSACTION; they nest."""
-        if self._open_transactions == 0:
-            self._transaction_start = len(self.statements)
-        self._open_transactions += 1
+    def begin_transaction(self, fate: Fate) -> None:
+        """BEGIN TRANSACTION."""
+        self.transaction = self.transaction.begun(self.statements, fate)
 
-    def commit(self) -> None:
-        """COMMIT ends the innermost transaction."""
-        self._open_transactions = max(0, self._open_transactions - 1)
+    def commit(self, fate: Fate) -> None:
+        """COMMIT."""
+        self.transaction = self.transaction.committed(fate)
 
-    def roll_back(self, line: int) -> None:
-        """ROLLBACK undoes all of them; what they did is taken back and reported."""
-        if self._open_transactions == 0:
+    def roll_back(self, line: int, fate: Fate) -> None:
+        """ROLLBACK undoes all transactions; what they did is taken back and reported, or doubted."""
+        start = self.transaction.start
+        since = self.statements[start:]
+        if self.transaction.perhaps_undoes(fate):
+            self.statements = [*self.statements[:start], *(doubted(statement, line) for statement in since)]
+        if not self.transaction.surely_undoes(fate):
             return
-        undone = self.statements[self._transaction_start :]
-        del self.statements[self._transaction_start :]
-        for statement in undone:
+        # A new list: the old one is what a batch that cannot be parsed is taken back to.
+        self.statements = self.statements[:start]
+        for statement in since:
             place = (statement.file, statement.line)
             self.report(place, f"{statement.title}: it is rolled back in line {line}")
-        self._open_transactions = 0
+        self.transaction = Transaction()
+
+
+def _key(statement: Statement) -> tuple[str, int, str]:
+    return statement.file, statement.line, statement.title
 
 
 def unparsed(title: str, line: int) -> str:

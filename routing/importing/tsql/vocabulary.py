@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 UNKNOWN_OPEN, UNKNOWN_CLOSE = "\ue000", "\ue001"
 """Private characters around the name of a sqlcmd variable that has no value; to the tokenizer they
@@ -47,6 +48,9 @@ _BROKER_TEXT = re.compile(
 _NEARLY = 0.75
 """How like a misspelt word is to what was meant: one letter of four, or two of eight that changed places."""
 
+_MOST_LETTERS = 2
+"""Too many or too few."""
+
 
 def speaks_of_routing(text: str) -> bool:
     """Whether a text holds words of a statement that this import would read."""
@@ -66,8 +70,13 @@ def as_written(text: str) -> str:
 
 def find_misspelt(word: str, known: Iterable[str]) -> str | None:
     """The known word that was meant by one that is nearly it; None where it is known, or like none."""
-    words = tuple(known)
-    if word in words or not word.isascii():
+    return _find_misspelt(word, tuple(known))
+
+
+@lru_cache(maxsize=1024)
+def _find_misspelt(word: str, known: tuple[str, ...]) -> str | None:
+    if word in known or not word.isascii():
         return None
-    nearest = difflib.get_close_matches(word, words, n=1, cutoff=_NEARLY)
+    similar = sorted(other for other in known if abs(len(other) - len(word)) <= _MOST_LETTERS)
+    nearest = difflib.get_close_matches(word, similar, n=1, cutoff=_NEARLY)
     return nearest[0] if nearest else None

@@ -60,8 +60,8 @@ class Walker:
         # A variable of sqlcmd without value may stand for anything: what cannot be parsed is then not certain.
         self._is_whole = not any(find_unknown_variable(found.text) for found in tokens.lexemes if found.upper)
 
-    def run(self, fate: Fate) -> None:
-        """Read every statement, all under this fate; nothing counts of what cannot be parsed."""
+    def run(self, fate: Fate) -> int | None:
+        """Read every statement, all under this fate; the line for which nothing of it can be parsed, or None."""
         before, depth = self.session.mark(), self.session.depth
         self._is_balanced = self._refuse_imbalance()
         try:
@@ -76,6 +76,7 @@ class Walker:
             self.session.report(place, NOT_RUN)
         if self._unparsed is not None:
             self.session.take_back(before, self._unparsed)
+        return self._unparsed
 
     def _refuse_imbalance(self) -> bool:
         """Whether all is closed that is opened."""

@@ -306,6 +306,27 @@ def test_what_is_rolled_back_does_not_count(read: ReadText) -> None:
     assert all("rolled back in line 4" in problem.why for problem in script.problems)
 
 
+def test_a_rollback_under_a_condition(read: ReadText) -> None:
+    script = read(
+        """IF DB_ID('x') IS NOT NULL
+        BEGIN
+            BEGIN TRAN DROP ROUTE a ROLLBACK
+            DROP ROUTE b
+        END
+        BEGIN TRAN
+        DROP ROUTE c
+        IF @@ERROR = 0 COMMIT ELSE ROLLBACK
+        BEGIN TRAN
+        DROP ROUTE d
+        IF @x = 1 ROLLBACK
+        IF @@TRANCOUNT > 0 COMMIT"""
+    )
+    assert [found.name for found in script.statements] == ["b", "c", "d"]
+    assert [found.doubt for found in script.statements[:2]] == [None, None]
+    assert str(script.statements[2].doubt).startswith("it counts only if the ROLLBACK in line 11 does not run")
+    assert [problem.why for problem in script.problems] == ["DROP ROUTE 'a': it is rolled back in line 3"]
+
+
 def test_a_use_under_a_condition(read: ReadText) -> None:
     script = read("IF DB_ID('X') IS NOT NULL USE x DROP ROUTE a\nIF @y = 1 USE y\nDROP ROUTE b")
     assert _contexts(script) == [("a", "x"), ("b", None)]

@@ -49,6 +49,16 @@ def test_lines_stay_true_across_batches_and_commands(read: ReadText) -> None:
     assert [problem.line for problem in script.problems] == [7]
 
 
+def test_an_error_ends_a_script_that_says_so(read: ReadText) -> None:
+    wrong = "DROP ROUTE a\nGO\nDROP ROUTE IF EXISTS b\nGO\nUSE x DROP ROUTE c"
+    assert [found.name for found in read(wrong).statements] == ["a", "c"]
+    script = read(f":On Error exit\n{wrong}")
+    assert [found.name for found in script.statements] == ["a"]
+    why = "sqlcmd ends the script after the error in line 4, as :on error exit says"
+    assert script.problems[-1].why == f"DROP ROUTE 'c': {why}"
+    assert [found.name for found in read(f":on error exit\n:on error ignore\n{wrong}").statements] == ["a", "c"]
+
+
 def test_variables_stand_in_code_strings_and_names(read: ReadText) -> None:
     script = read(
         ':setvar Prefix "my shop"\n:setvar host h1 -- the host\n'
