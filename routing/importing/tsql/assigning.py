@@ -83,6 +83,8 @@ def _assign(walker: Walker, name: str, fate: Fate, place: tuple[str, int]) -> No
     if is_added and value is not None:
         before = walker.variables.value(name, fate)
         value = None if before is None else join(before, value)
+    if value is not None and not walker.session.affords(len(value.text), place):
+        value = None
     held = walker.variables.assign(name, value, fate)
     if held is None:
         _report_hidden(walker, words, place)

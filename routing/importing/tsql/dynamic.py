@@ -29,7 +29,7 @@ class Executed:
     """What an EXEC runs: a ``procedure``, or a ``text``, or ``why`` that is not known, or refused by a ``number``.
 
     ``database`` is where it runs if that is not the one in use, ``server`` if that is not this
-    instance.
+    instance. ``has_variables`` tells a text that holds some from one of literals alone.
     """
 
     text: Constant | None = None
@@ -38,6 +38,7 @@ class Executed:
     server: str | None = None
     procedure: str | None = None
     number: int | None = None
+    has_variables: bool = False
 
 
 def read_execution(cursor: Cursor, evaluate: Evaluate) -> Executed:
@@ -62,12 +63,13 @@ def read_execution(cursor: Cursor, evaluate: Evaluate) -> Executed:
         cursor.next()
     if cursor.peek(1).text == "+":
         raise cursor.unexpected("one literal or variable", at=1)
-    value = evaluate((cursor.next(),))
+    word = cursor.next()
+    value = evaluate((word,))
     if value is None:
         return Executed(why=_IS_VARIABLE, server=server)
     if not value.is_national:
         return Executed(why=_IS_NARROW, number=_STATEMENT_TYPE)
-    return Executed(value, database=database, server=server)
+    return Executed(value, database=database, server=server, has_variables=word.kind is Kind.WORD)
 
 
 def _read_executed_string(cursor: Cursor, evaluate: Evaluate) -> Executed:
@@ -82,7 +84,7 @@ def _read_executed_string(cursor: Cursor, evaluate: Evaluate) -> Executed:
     server = cursor.next().text if cursor.take_words("AT") else None
     value = evaluate(inner)
     if value is not None:
-        return Executed(value, server=server)
+        return Executed(value, server=server, has_variables=any(word.kind is Kind.WORD for word in inner))
     is_variable = len(inner) == 1 and inner[0].text.startswith("@")
     return Executed(why=_IS_VARIABLE if is_variable else _IS_BUILT, server=server)
 

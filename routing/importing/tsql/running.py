@@ -50,6 +50,8 @@ def execute(walker: Walker, fate: Fate) -> None:
         walker.report_hidden(start, place)
     elif run.server is not None:
         _report_linked(walker, run, run.server, place)
+    elif run.text is not None and run.has_variables and not walker.session.affords(len(run.text.text), place):
+        return
     elif run.text is not None:
         walker.variables.run(run.text)
         walker.run_text(run.text.text, place, effective, run.database)

@@ -16,6 +16,9 @@ DEEPEST = 100
 """Blocks and EXEC texts inside one another; the server itself stops at 32 levels of EXEC."""
 
 
+_MOST_HELD = 2_000_000
+
+
 @dataclass(frozen=True)
 class Mark:
     """How a session stood before a batch; of ``statements`` the first ``length`` count."""
@@ -45,6 +48,7 @@ class Session:
     found: int = 0
     transaction: Transaction = field(default_factory=Transaction)
     _questions: int = 0
+    _held: int = 0
 
     def next_question(self) -> int:
         """A number for the next IF."""
@@ -86,6 +90,14 @@ class Session:
             self.report((statement.file, statement.line), unparsed(statement.title, line))
         self.statements, self.database = earlier, before.database
         self.course, self.transaction = before.course, before.transaction
+
+    def affords(self, characters: int, place: tuple[str, int]) -> bool:
+        """Whether variables may hold and run so many characters more: one that is joined to itself doubles."""
+        was_enough = self._held <= _MOST_HELD
+        self._held += characters
+        if was_enough and self._held > _MOST_HELD:
+            self.report(place, f"its variables hold more than {_MOST_HELD} characters: not known from here on")
+        return self._held <= _MOST_HELD
 
     def use(self, name: str, place: tuple[str, int], fate: Fate) -> None:
         """USE: where it may or may not run, no database is known to be in use."""

@@ -96,6 +96,12 @@ def test_a_text_is_cut_to_its_variable(read: ReadText) -> None:
     assert [found.name for found in script.statements] == ["a"]
 
 
+def test_variables_that_double_come_to_an_end(read: ReadText) -> None:
+    script = read("DECLARE @s nvarchar(max) = N'DROP ROUTE a '\n" + "SET @s = @s + @s\n" * 60 + "EXEC(@s)")
+    assert script.statements == ()
+    assert any("hold more than 2000000 characters" in problem.why for problem in script.problems)
+
+
 @pytest.mark.parametrize(
     "text",
     [
