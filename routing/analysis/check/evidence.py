@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from routing.analysis.check.faults import no_queue
-from routing.analysis.check.sources import Given, find_files, read_exports, read_scripts
+from routing.analysis.check.sources import Given, Scripts, find_files, read_exports, read_scripts
 from routing.importing.catalog import Export, cover
 from routing.importing.covered import Covered, Row, Unit
 from routing.importing.result import Imported
@@ -91,22 +91,23 @@ class Evidence:
 
 def gather(paths: Sequence[str], given: Given) -> Evidence:
     """What files and folders say. Raises InputError where no queue is among them, or one cannot be read."""
-    named, files = find_files(paths)
-    export = read_exports(named, given)
+    exports, scripts = find_files(paths)
+    export = read_exports(exports, given)
     if "transmission_queue" not in export.rows:
         raise no_queue(paths)
     covered = cover(export, Spelling(), given.addresses)
     evidence = _of_exports(export, covered)
-    for instance, script in read_scripts(files, known_names(evidence, given), given):
+    notes: list[str] = []
+    for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes):
         evidence = _with_script(evidence, script, instance)
-    return evidence
+    return replace(evidence, notes=(*evidence.notes, *notes))
 
 
 def try_scripts(evidence: Evidence, paths: Sequence[str], given: Given, scripted_at: datetime) -> Evidence:
     """The same with scripts in force that may change what was exported, as of a time. Raises InputError."""
-    files = [Path(path) for path in paths]
+    scripts = Scripts(named=[Path(path) for path in paths])
     tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
-    for instance, script in read_scripts(files, known_names(evidence, given), given, scripted_at):
+    for instance, script in read_scripts(scripts, known_names(evidence, given), given, [], scripted_at):
         tried = _apply(tried, script, instance, [])
     return tried
 

@@ -24,6 +24,19 @@ def no_instance(file: str) -> InputError:
     )
 
 
+class NoScriptError(InputError):
+    """A file that holds something else than T-SQL; ``why`` is what is wrong with it."""
+
+    why: str
+
+    @classmethod
+    def of_file(cls, file: str, why: str) -> NoScriptError:
+        """What it is instead cannot be told."""
+        error = cls(f"{quote(file)} is no script: {why}", "leave it out")
+        error.why = why
+        return error
+
+
 def unreadable_script(file: str, error: OSError) -> InputError:
     """A script that the system does not let us read."""
     return unreadable_file(file, error.strerror or str(error))
