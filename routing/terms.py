@@ -87,6 +87,8 @@ class Rejection(Word):
         return f"OUT_OF_RANGE_{column.upper()}"
 
 
+TRANSMISSION_QUEUE = "TRANSMISSION_QUEUE"
+"""The source of what an exported queue said (table ``observed_routing``)."""
 LOCAL_ADDRESS = "LOCAL"
 TRANSPORT_ADDRESS = "TRANSPORT"
 MSDB = "msdb"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 from routing.analysis.explain.asked import Described, Question, Stored
 from tests.frames import Tables
@@ -33,9 +34,122 @@ def crowded() -> Tables:
         route("Old", "//old", "LOCAL", valid_from="0001-01-01T00:00:00.000001Z"),
         route("New", "//old", "tcp://new:4022", lifetime="9999-12-31T23:59:59.999999Z"),
     ]
+    tables["messages"] += CONVERSING
+    tables["observed_routing"] = [*STATUSES, *SEEN]
+    tables["imports"] = list(IMPORTS)
     return tables
 
 
+def _observed(number: int, minute: int, error: int | None, text: str | None, **columns: Any) -> dict[str, Any]:
+    """What the queue of hub said of message m<number> some minutes after noon."""
+    return {
+        "instance_name": "hub",
+        "conversation_id": conversation(number).lower(),
+        "message_id": f"m{number}",
+        "observed_at": f"2026-01-05T12:{minute:02}:00Z",
+        "source": "TRANSMISSION_QUEUE",
+        "status_text": text,
+        "error_number": error,
+        **columns,
+    }
+
+
+STATUSES = [
+    _observed(1, 1, 9793, "old"),
+    _observed(1, 3, 9754, "Connection attempt failed with error."),
+    _observed(1, 2, 9791, "older"),
+    _observed(1, 4, 9796, "of another instance", instance_name="spoke"),
+    _observed(1, 4, 9795, "of an event", source="CLASSIFY_EVENT"),
+    _observed(2, 1, None, "Gest\u00f6rt \x1b[31m"),
+    _observed(3, 1, None, None),
+    _observed(3, 0, 9754, "before it was tried again"),
+    _observed(9, 1, 9793, "No route."),
+]
+"""What SQL Server said of some messages of hub, older and newer."""
+
+
+def _sent(name: str, time: str, number: int | None, **columns: Any) -> dict[str, Any]:
+    """A message of conversation 20 to //far."""
+    found = message(20, "//far", message_id=name, enqueue_time=f"2026-01-05T{time}Z", **columns)
+    return {**found, "message_sequence_number": number}
+
+
+_STOCK_END = {"database_name": "Stock", "is_initiator": False}
+CONVERSING = [
+    _sent("a second", "12:01:00", 5),
+    _sent("a fourth", "12:02:00", 1),
+    _sent("first, later by its id", "12:01:00", 4),
+    _sent("first", "12:01:00", 4, conversation_id=conversation(20).lower()),
+    _sent("a third, of no number", "12:01:00", None),
+    _sent("an answer", "11:00:00", 0, **_STOCK_END),
+    message(21, "//far", message_id="arrived", database_name=None, enqueue_time="2026-01-05T12:00:01Z"),
+    message(21, "//far", message_id="arrived first", database_name=""),
+    message(22, "//far", message_id="sent"),
+    message(22, "//far", message_id="passing", instance_name="spoke", database_name=None),
+]
+"""Messages of conversations: 20 has messages of both ends, 21 came over the network, 22 is on two instances."""
+
+
+def handle(number: int) -> str:
+    """The handle of an end of a conversation."""
+    return f"e0{number:06d}-aaaa-bbbb-cccc-444444444444"
+
+
+def _seen(by: str, number: int, day: int, **columns: Any) -> dict[str, Any]:
+    """A message of a conversation that an import saw under a handle."""
+    return {
+        "instance_name": "hub",
+        "database_name": "Sales",
+        "is_initiator": True,
+        "conversation_id": conversation(number).lower(),
+        "conversation_handle": by,
+        "message_id": f"seen on {day}",
+        "observed_at": f"2026-01-{day:02}T12:00:00Z",
+        "source": "TRANSMISSION_QUEUE",
+        **columns,
+    }
+
+
+SEEN = [
+    _seen(handle(20), 20, 5),
+    # No import writes capitals, but somebody else may.
+    _seen(handle(20).upper(), 20, 6, conversation_id=conversation(20)),
+    _seen(handle(30), 20, 5, **_STOCK_END),
+    _seen(handle(2), 2, 5),
+    _seen(handle(40), 40, 5),
+    _seen(handle(50), 20, 5),
+    _seen(handle(50), 22, 5),
+]
+"""The handles 20 and 30 are those of conversation 20; no message is left of 40; 50 is one of two conversations."""
+OF_CONVERSATIONS: list[tuple[Question, str, int]] = [
+    (Stored(conversation=conversation(2)), "m2", 0),
+    (Stored(conversation=f" {{{conversation(2).lower()}}}"), "m2", 0),
+    (Stored(conversation=handle(20)), "first", 4),
+    (Stored(conversation=f"{{{handle(20).upper()}}}"), "first", 4),
+    (Stored(conversation=handle(30)), "an answer", 0),
+    (Stored(conversation=conversation(21)), "arrived first", 1),
+    (Stored(conversation=conversation(22), instance_name="hub"), "sent", 0),
+    (Stored(conversation=conversation(1), instance_name="hub", at=NOON), "early", 3),
+    (Described("hub", "Sales", "//stock", NOON, conversation_id=handle(2).upper()), "described", 0),
+]
+"""Questions that name a conversation, the message that is meant, and how many more there are of its end."""
+IMPORTS = [
+    {
+        "instance_name": instance,
+        "database_name": None if view == "databases" else "Sales",
+        "view_or_file": view,
+        "exported_at": f"2026-01-05T{time}Z",
+        "imported_at": "2026-01-07T00:00:00Z",
+    }
+    for instance, view, time in (
+        ("hub", "databases", "12:00:00"),
+        ("hub", "services", "12:00:00.5"),
+        ("hub", "routes", "15:00:00"),
+        ("hub", "transmission_queue", "15:00:00"),
+        ("spoke", "databases", "15:00:00"),
+    )
+]
+"""Of hub what has no history was last imported half a second after noon."""
 _STORED = ("m1", "m2", "m3", "m5", "m9", "early", "late")
 QUESTIONS: list[Question] = [
     *(Stored(name) for name in _STORED),
@@ -43,6 +157,7 @@ QUESTIONS: list[Question] = [
     Stored("m9", at=NOON),
     Described("hub", "Sales", "//stock", NOON),
     Described("hub", "Sales", "//stock", NOON, conversation_id=conversation(2)),
+    *(question for question, _, _ in OF_CONVERSATIONS),
     Described("hub", None, "//elsewhere", NOON),
 ]
 """What can be answered."""
@@ -53,5 +168,14 @@ WRONG: dict[str, Question] = {
     "unknown instance": Described("Hub", None, "S", NOON),
     "unknown database": Described("hub", "sales", "S", NOON),
     "dialog id that is no guid": Described("hub", None, "S", NOON, conversation_id="42"),
+    "unknown conversation": Stored(conversation=conversation(77)),
+    "conversation of elsewhere": Stored(conversation=conversation(2), instance_name="spoke"),
+    "handle of messages that are gone": Stored(conversation=handle(40)),
+    "handle of another instance": Stored(conversation=handle(30), instance_name="spoke"),
+    "both ends": Stored(conversation=conversation(20)),
+    "both ends on the instance": Stored(conversation=conversation(20), instance_name="hub"),
+    "two instances": Stored(conversation=conversation(22)),
+    "handle of two conversations": Stored(conversation=handle(50)),
+    "dialog by a handle of two conversations": Described("hub", None, "S", NOON, conversation_id=handle(50)),
 }
 """What cannot, by what is wrong with it."""

@@ -59,13 +59,13 @@ def merged(many: list[Tables]) -> Tables:
 
 
 def frames(spark: SparkSession, tables: Tables) -> dict[str, DataFrame]:
-    """DataFrames of the input tables; columns left out are null."""
-    from routing.schemas import INPUTS, OPTIONAL_INPUTS
+    """DataFrames of the input tables, and of kept ones with rows; columns left out are null."""
+    from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES
 
     return {
         key: frame_of(spark, tables.get(key, []), schema)
-        for key, schema in INPUTS.items()
-        if key not in OPTIONAL_INPUTS or tables.get(key)
+        for key, schema in TABLES.items()
+        if (key in INPUTS and key not in OPTIONAL_INPUTS) or tables.get(key)
     }
 
 
@@ -93,13 +93,13 @@ def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: Schema | S
 
 
 def arrow(tables: Tables) -> dict[str, pyarrow.Table]:
-    """Arrow tables of the input tables; columns left out are null."""
-    from routing.schemas import INPUTS, OPTIONAL_INPUTS
+    """Arrow tables of the input tables, and of kept ones with rows; columns left out are null."""
+    from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES
 
     return {
         key: arrow_of(tables.get(key, []), schema)
-        for key, schema in INPUTS.items()
-        if key not in OPTIONAL_INPUTS or tables.get(key)
+        for key, schema in TABLES.items()
+        if (key in INPUTS and key not in OPTIONAL_INPUTS) or tables.get(key)
     }
 
 

@@ -111,10 +111,10 @@ def store_local(table: pyarrow.Table, folder: Path) -> Path:
 
 def store_estate(spark: SparkSession, tables: Tables, folder: Path) -> Path:
     """Write every table of an estate into a folder, under its configuration key."""
-    from routing.schemas import INPUTS
+    from routing.schemas import TABLES
 
     for key, rows in tables.items():
-        store(frame_of(spark, rows, INPUTS[key]).coalesce(1), folder / key)
+        store(frame_of(spark, rows, TABLES[key]).coalesce(1), folder / key)
     return folder
 
 
@@ -122,20 +122,20 @@ def save_estate(tables: Tables, folder: Path) -> Path:
     """The same without Spark, by delta-rs; each table in two files, as what grows has several."""
     from deltalake import write_deltalake
 
-    from routing.schemas import INPUTS
+    from routing.schemas import TABLES
     from tests.frames import arrow_of
 
     for key, rows in tables.items():
         for part in (rows[::2], rows[1::2]):
-            write_deltalake(str(folder / key), arrow_of(part, INPUTS[key]), mode="append")
+            write_deltalake(str(folder / key), arrow_of(part, TABLES[key]), mode="append")
     return folder
 
 
 def config_text(inputs: Path, outputs: Path, **tables: Path | None) -> str:
     """A configuration as YAML; ``tables`` replaces the locations of inputs, None leaves one out."""
-    from routing.schemas import INPUTS
+    from routing.schemas import TABLES
 
-    found: dict[str, Path | None] = {key: inputs / key for key in INPUTS if (inputs / key).exists()}
+    found: dict[str, Path | None] = {key: inputs / key for key in TABLES if (inputs / key).exists()}
     return yaml.safe_dump(
         {
             "tables": {key: str(path) for key, path in {**found, **tables}.items() if path is not None},

@@ -6,7 +6,8 @@ import argparse
 from datetime import datetime, timezone
 
 from routing import config
-from routing.analysis.explain.asked import Question, question
+from routing.analysis.explain.asked import Question
+from routing.analysis.explain.posing import question
 from routing.commands.common import Console, Subparsers, add_config, load, moment, opener
 from routing.errors import EXIT_DONE
 from routing.storage.arrow import leave_pandas_out
@@ -18,22 +19,26 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "explain",
         parents=[common],
         help="one message: every step, every route, why it did or did not match",
-        description="Explain where one message goes, and why: a stored one (--message-id), or one that is"
-        " described (--instance, --database or --from-network, --service).",
+        description="Explain where one message goes, and why: a stored one (--message-id, or --conversation for"
+        " its oldest), or one that is described (--instance, --database or --from-network, --service).",
     )
     add_config(command)
     command.add_argument("--message-id", metavar="ID", help="a message of tables.messages")
     command.add_argument(
-        "--instance", metavar="NAME", help="its instance; a stored one needs it where the id is not unique"
+        "--instance",
+        metavar="NAME",
+        help="its instance; a stored one needs it where several have that id, or an end of the conversation",
     )
     command.add_argument("--database", metavar="NAME", help="described: the database that sends it")
     command.add_argument("--from-network", action="store_true", help="described: it arrives over the network")
     command.add_argument("--service", metavar="NAME", help="described: the service it is sent to")
     command.add_argument("--broker-instance", metavar="ID", help="described: the broker instance it names")
     command.add_argument(
+        "--conversation",
         "--conversation-id",
         metavar="GUID",
-        help="described: its dialog; without it step 3 shows the outcome for every broker id",
+        help="a conversation id, or the handle of an end as import saw it: its oldest stored message; described:"
+        " the message's dialog, without which step 3 shows the outcome for every broker id",
     )
     command.add_argument("--is-target", action="store_true", help="described: the dialog's target sends it")
     command.add_argument(
@@ -56,6 +61,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.progress("reading")
     tables = open_tables(settings, opener(settings, options, console))
     done = explain(tables, asked, as_of=settings.resolve.as_of)
+    if done.others:
+        console.note(
+            f"this is the oldest message of that end of the conversation; {done.others} more of it"
+            f" {'is' if done.others == 1 else 'are'} stored, and can be named by --message-id"
+        )
     [verdict], steps = done.verdict, done.steps.rows
     console.result(printing.as_json(verdict, steps) if options.format == "json" else printing.as_text(steps))
     return EXIT_DONE
@@ -70,7 +80,7 @@ def _question(options: argparse.Namespace) -> Question:
         from_network=options.from_network,
         service=options.service,
         broker_instance=options.broker_instance,
-        conversation_id=options.conversation_id,
+        conversation=options.conversation,
         is_target=options.is_target,
         at=None if options.at is None else moment(options.at, "--at"),
         now=datetime.now(timezone.utc),

@@ -146,6 +146,14 @@ class Instance:
             for database, by_service in self.routes.items()
         }
 
+    @property
+    def is_only_named(self) -> bool:
+        """Whether nothing is known of it but its name, and routes at most: an import mentioned it, no more.
+
+        Services say nothing without their database.
+        """
+        return not (self.is_forwarding_known or self.own_addresses or self.databases)
+
     def at(self, t: int) -> Instance:
         """The instance with the routes alone that are in force at a time."""
         live: dict[str, dict[str | None, tuple[Route, ...]]] = {}

@@ -35,16 +35,25 @@ def broker_id(text: str | None) -> str | None:
     """A broker instance as it is compared and written: no blanks, no braces, folded; None where it is none."""
     if text is None:
         return None
-    bare = text.strip(BLANKS)
-    if bare.startswith("{") and bare.endswith("}"):
-        bare = bare[1:-1].strip(BLANKS)
-    found = fold(bare)
+    found = fold(_bare(text))
     return None if found in ("", ZERO_GUID) else found
+
+
+def _bare(text: str) -> str:
+    """A text without what tools print around a GUID: blanks, and braces."""
+    bare = text.strip(BLANKS)
+    return bare[1:-1].strip(BLANKS) if bare.startswith("{") and bare.endswith("}") else bare
 
 
 def is_guid(text: str | None) -> bool:
     """36 characters of a GUID in any case, without braces."""
     return text is not None and _GUID.fullmatch(text) is not None
+
+
+def printed_guid(text: str) -> str | None:
+    """The GUID that a tool has printed, in braces or blanks or not; folded, None where it is none."""
+    bare = _bare(text)
+    return fold(bare) if is_guid(bare) else None
 
 
 def comparable_address(address: str) -> str:

@@ -12,7 +12,7 @@ from routing.analysis.explain.asked import QuestionError, Stored
 from routing.analysis.explain.explaining import explain
 from routing.analysis.explain.reading import Source
 from routing.errors import InputError
-from tests.crowded import BROKEN, QUESTIONS, WRONG, crowded
+from tests.crowded import BROKEN, OF_CONVERSATIONS, QUESTIONS, WRONG, crowded, handle
 from tests.frames import arrow, frame_of, frames, rows_of
 from tests.stored import config_of, conversation, message, save_estate, small_estate, store_estate
 from tests.unit.explained_rows import columns_of_rows
@@ -29,8 +29,11 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
 
 
 def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
-    """m9 finds that m4 has asked; the dialog of m2 is bound; the others are of the first and the last moment."""
-    for question in (Stored("m9"), Stored("m2"), Stored("early"), Stored("late"), QUESTIONS[-1]):
+    """m9 finds that m4 has asked; the dialog of m2 is bound; of m1 more than one status is stored.
+
+    The others are of the first and the last moment.
+    """
+    for question in (Stored("m9"), Stored("m2"), Stored("m1"), Stored("early"), Stored("late"), QUESTIONS[-1]):
         answer = explain(tables, question)
         assert answer == explain(arrow(crowded()), question), question
     for rows in (answer.verdict, answer.steps):
@@ -38,17 +41,39 @@ def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame])
         assert rows.to_arrow().to_pylist() == [dict(row) for row in rows]
 
 
+def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
+    """The same messages are found, and the same questions refused; of an older release as well."""
+    given = arrow(crowded())
+    for question, message_id, others in OF_CONVERSATIONS:
+        answer = explain(tables, question)
+        [verdict] = answer.verdict
+        assert (verdict["message_id"], answer.others) == (message_id, others), question
+        assert answer == explain(given, question), question
+    older = {**tables, "observed_routing": tables["observed_routing"].drop("conversation_handle")}
+    assert explain(older, Stored(conversation=conversation(2))).others == 0
+    for name in ("unknown conversation", "handle of messages that are gone", "both ends", "two instances"):
+        texts = []
+        for each in (tables, given):
+            with pytest.raises(QuestionError) as caught:
+                explain(each, WRONG[name])
+            texts.append(str(caught.value))
+        assert texts[0] == texts[1]
+    with pytest.raises(QuestionError, match="is stored"):
+        explain(older, Stored(conversation=handle(20)))
+
+
 def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_path: Path) -> None:
     """Its times are of another form; those of all years are what they were."""
     tables = crowded()
-    timed = {key: tables.pop(key) for key in ("routes", "messages")}
+    timed = {key: tables.pop(key) for key in ("routes", "messages", "observed_routing", "imports")}
     settings = config_of(save_estate(tables, store_estate(spark, timed, tmp_path / "in")), tmp_path)
     for question in QUESTIONS:
         assert explain(settings, question, spark=spark) == explain(arrow(crowded()), question), question
     # What delta-rs reads wrongly is read by Spark.
     _set(spark, settings.tables["messages"], "delta.enableDeletionVectors", "true")
     spark.sql(f"DELETE FROM delta.`{settings.tables['messages']}` WHERE message_id = 'm3'")
-    _set(spark, settings.tables["routes"], "delta.columnMapping.mode", "name")
+    for location in (settings.tables["routes"], settings.kept["observed_routing"]):
+        _set(spark, location, "delta.columnMapping.mode", "name")
     for question in (Stored("m9"), Stored("late")):
         assert explain(settings, question, spark=spark) == explain(arrow(crowded()), question), question
     with pytest.raises(QuestionError, match="no message 'm3' is stored"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from routing.analysis.explain.background import Background
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known
-from routing.schemas import INPUTS, Kind, Schema
+from routing.schemas import INPUTS, TABLES, Kind, Schema
 from routing.storage.columns import Columns
 from tests.frames import Tables, moment
 from tests.unit.rules.by_rules import micros
@@ -32,7 +33,7 @@ class KnownRows:
     """Tables of rows, read once, for many questions; ``asked`` counts how often other messages were asked for."""
 
     def __init__(self, tables: Tables) -> None:
-        self.columns = {key: columns_of_rows(tables.get(key) or [], schema) for key, schema in INPUTS.items()}
+        self.columns = {key: columns_of_rows(tables.get(key) or [], schema) for key, schema in TABLES.items()}
         self.rows = list(self.columns["messages"].dicts())
         self.asked = 0
         self.known = Known.of_columns(self.columns, self.chunks)
@@ -47,4 +48,7 @@ class KnownRows:
     def explain(self, row: Row, *, is_described: bool = False, as_of: int | None = None) -> Explanation:
         """The explanation of a message row."""
         [read] = columns_of_rows([row], INPUTS["messages"]).dicts()
-        return answer(Asked(read, is_described, as_of), self.known)
+        here = {key: found.naming("instance_name", [row["instance_name"]]) for key, found in self.columns.items()}
+        said = here["observed_routing"].naming("message_id", [row["message_id"]])
+        background = Background.of_columns(here, {"observed_routing": said, "imports": here["imports"]})
+        return answer(Asked(read, is_described, as_of), self.known, background)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.analysis.explain.asked import Described, Stored, question
+from routing.analysis.explain.asked import Described, QuestionError, Stored
+from routing.analysis.explain.posing import question
 from routing.commands import explain
 from tests.golden_texts import assert_golden
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
+GUID = "c0000001-5555-4000-8000-000000000001"
 NOTHING: dict[str, Any] = {
     "message_id": None,
     "instance": None,
@@ -21,7 +24,7 @@ NOTHING: dict[str, Any] = {
     "from_network": False,
     "service": None,
     "broker_instance": None,
-    "conversation_id": None,
+    "conversation": None,
     "is_target": False,
     "at": None,
     "now": NOW,
@@ -61,9 +64,13 @@ WRONG = {
     "no origin": "--instance hub --service S",
     "no service": "--instance hub --database D",
     "only an instance": "--instance hub",
+    "a conversation and more of it": "--database D --conversation c0000001-5555-4000-8000-000000000001",
+    "a message and its conversation": "--message-id m1 --conversation c0000001-5555-4000-8000-000000000001",
+    "a conversation that is no guid": "--conversation-id 42",
+    "an empty conversation": "--conversation=",
     "no time": "--message-id m1 --at noon",
     "a stored one that is no text": "--message-id m\udcff",
-    "a described one that is no text": "--instance hub --database D --service S --conversation-id \udcfc",
+    "a described one that is no text": "--instance hub --database D --service S --conversation \udcfc",
 }
 
 
@@ -90,14 +97,32 @@ def test_a_configuration_behind_a_uri_is_not_read_for_a_wrong_question(
     assert "explain needs a message" in capsys.readouterr().err
 
 
+def test_the_older_name_of_an_option_is_the_same_option() -> None:
+    command = argparse.ArgumentParser().add_subparsers()
+    explain.add(command, argparse.ArgumentParser(add_help=False))
+    for name in ("--conversation", "--conversation-id"):
+        options = command.choices["explain"].parse_args(["--config", "f", name, GUID])
+        assert options.conversation == GUID
+
+
+def test_a_stored_message_is_named_in_one_way() -> None:
+    for message_id, conversation in ((None, None), ("m1", GUID), (None, "m1"), (None, "")):
+        with pytest.raises(QuestionError):
+            Stored(message_id, conversation=conversation)
+
+
 def test_what_the_options_ask() -> None:
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
     assert question(**{**NOTHING, "message_id": "m1"}) == Stored("m1", None, None)
     stored = {**NOTHING, "message_id": "m1", "instance": "hub", "at": at}
     assert question(**stored) == Stored("m1", "hub", at)
+    of_one = {**NOTHING, "conversation": GUID}
+    assert question(**of_one) == Stored(conversation=GUID)
+    narrowed = {**of_one, "instance": "hub", "at": at}
+    assert question(**narrowed) == Stored(None, "hub", at, GUID)
     sent = {**NOTHING, "instance": "hub", "database": "Sales", "service": "S"}
     assert question(**sent) == Described("hub", "Sales", "S", NOW)
     arrived = {**NOTHING, "instance": "hub", "from_network": True, "service": "S", "at": at, "is_target": True}
     assert question(**arrived) == Described("hub", None, "S", at, is_target=True)
-    bound = {**sent, "broker_instance": "b", "conversation_id": "c"}
+    bound = {**sent, "broker_instance": "b", "conversation": "c"}
     assert question(**bound) == Described("hub", "Sales", "S", NOW, "b", "c")

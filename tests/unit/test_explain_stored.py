@@ -7,8 +7,9 @@ import json
 import pytest
 
 from routing import cli
+from tests.crowded import crowded, handle
 from tests.golden_texts import assert_golden
-from tests.stored import config_text, save_estate, small_estate
+from tests.stored import config_text, conversation, save_estate, small_estate
 from tests.without import EVERYTHING, without
 
 
@@ -44,6 +45,38 @@ def test_a_described_message_as_json(config_file: str, capsys: pytest.CaptureFix
 def test_what_cannot_be_answered_is_one_sentence(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "--config", config_file, "--message-id", "m77"]) == 2
     assert capsys.readouterr() == ("", "sbroute: no message 'm77' is stored (ids are compared exactly)\n")
+
+
+@pytest.fixture(scope="module")
+def crowded_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("crowded")
+    file = folder / "job.yaml"
+    file.write_text(config_text(save_estate(crowded(), folder / "in"), folder / "out"), encoding="utf-8")
+    return str(file)
+
+
+def test_of_a_conversation_the_oldest_message_is_explained(
+    crowded_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = {
+        handle(
+            20
+        ): "this is the oldest message of that end of the conversation; 4 more of it are stored, and can be"
+        " named by --message-id\n",
+        conversation(21): "this is the oldest message of that end of the conversation; 1 more of it is stored, and"
+        " can be named by --message-id\n",
+        conversation(2): "",
+    }
+    for name, note in lines.items():
+        assert cli.main(["explain", "--config", crowded_file, "--conversation", name, "--format", "json"]) == 0
+        out, err = capsys.readouterr()
+        assert err == note
+        found = json.loads(out)["verdict"]["message_id"]
+        assert found == {handle(20): "first", conversation(21): "arrived first", conversation(2): "m2"}[name]
+    assert cli.main(["explain", "--config", crowded_file, "--conversation-id", conversation(20)]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"sbroute: conversation '{conversation(20)}' has messages of 2 ends: "
+    )
 
 
 def test_neither_spark_nor_pandas_nor_rich_is_needed(config_file: str) -> None:

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.asked import Described, QuestionError, Stored
-from routing.analysis.explain.explaining import explain
+from routing.analysis.explain.asked import Described, Question, QuestionError, Stored
+from routing.analysis.explain.explaining import Explanation, explain, open_tables
 from routing.analysis.explain.reading import Source
 from routing.errors import InputError
-from routing.schemas import INPUTS, MESSAGES
+from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES
 from routing.storage.inputs import columns_of
 from routing.storage.opening import Opener
-from tests.crowded import BROKEN, NOON, QUESTIONS, WRONG, crowded
+from tests.crowded import BROKEN, NOON, OF_CONVERSATIONS, QUESTIONS, STATUSES, WRONG, crowded, handle
 from tests.frames import arrow, arrow_of
 from tests.golden_texts import assert_golden
-from tests.stored import STORE, config_of, conversation, message, route, save_estate, small_estate
+from tests.stored import STORE, config_of, conversation, message, route, save_estate, small_estate, store_local
 from tests.unit.explained_rows import columns_of_rows
 
 Given = Mapping[str, Any]
@@ -47,7 +47,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(folder: Path, tmp_path: Path) -> Given:
     """Tables of a folder as datasets."""
-    return Opener(no_session).open(config_of(folder, tmp_path).tables)
+    return open_tables(config_of(folder, tmp_path), Opener(no_session))
 
 
 def with_types(tables: Given, change: Callable[[Any], Any]) -> Given:
@@ -90,12 +90,43 @@ def test_the_answer_is_the_same_in_every_form(form: str, tables: Given, saved: P
         assert explain(given, question) == explain(tables, question), question
 
 
+@pytest.mark.parametrize(("question", "message_id", "others"), OF_CONVERSATIONS)
+def test_the_oldest_message_of_an_end(tables: Given, question: Question, message_id: str, others: int) -> None:
+    answer = explain(tables, question)
+    [verdict] = answer.verdict
+    assert (verdict["message_id"], answer.others) == (message_id, others)
+
+
+def test_a_handle_names_the_dialog_of_a_description(tables: Given) -> None:
+    by_id, by_handle = (
+        explain(tables, Described("hub", "Sales", "//stock", NOON, conversation_id=name))
+        for name in (conversation(2), handle(2))
+    )
+    assert by_handle == by_id
+    [verdict] = by_handle.verdict
+    assert verdict["conversation_id"] == conversation(2).lower()
+    assert verdict["broker_instance"] == STORE
+
+
+@pytest.mark.parametrize("kept", ["nothing", "what release 0.1.0 kept"])
+def test_without_handles_an_id_is_asked_by(tables: Given, kept: str) -> None:
+    older = {key: table for key, table in tables.items() if key != "observed_routing"}
+    if kept != "nothing":
+        older["observed_routing"] = tables["observed_routing"].drop_columns("conversation_handle")
+    [verdict] = explain(older, Stored(conversation=conversation(2))).verdict
+    assert verdict["message_id"] == "m2"
+    why = "only ids were looked up" if kept == "nothing" else "handles in tables.observed_routing"
+    with pytest.raises(QuestionError, match=f"no message of conversation '{handle(20)}' is stored .*{why}"):
+        explain(older, Stored(conversation=handle(20)))
+
+
 def test_what_others_asked_and_the_first_moment_there_is(tables: Given) -> None:
     # m9 finds that m4 has asked.
     told = [row for row in explain(tables, Stored("m9")).steps if row["item"] == "REQUEST"]
     assert [(row["finding"], row["name"]) for row in told] == [("OPEN", "m4")]
     early = explain(tables, Stored("early")).steps
-    assert [row["at"].year for row in early if row["at"] is not None] == [1, 1]
+    told = [row for row in early if row["at"] is not None]
+    assert [(row["item"], row["at"].year) for row in told] == [("TIME", 1), ("IMPORT", 2026), ("ROUTE", 1)]
 
 
 def test_the_last_moment_there_is(tables: Given) -> None:
@@ -110,6 +141,58 @@ def test_a_described_message_uses_the_dialog_and_the_time(tables: Given) -> None
     question = Described("hub", "Sales", "//stock", NOON, conversation_id=conversation(2))
     [verdict] = explain(tables, question).verdict
     assert (verdict["broker_instance"], verdict["matching_step"], verdict["decided_at"]) == (STORE, 1, NOON)
+
+
+def statuses(answer: Explanation) -> list[tuple[Any, ...]]:
+    """What SQL Server said: finding, minute, number, text; the last of the lines."""
+    rows = [row for row in answer.steps if row["item"] == "STATUS"]
+    assert rows in ([], [list(answer.steps)[-1]])
+    return [(row["finding"], row["at"].minute, row["error_number"], row["status_text"]) for row in rows]
+
+
+def test_the_newest_status_of_the_message_and_no_other(tables: Given) -> None:
+    told = {name: statuses(explain(tables, Stored(name))) for name in ("m1", "m2", "m3", "m5", "m9")}
+    assert told == {
+        "m1": [("CONTRADICTS", 3, 9754, "Connection attempt failed with error.")],
+        "m2": [("SAYS_NOTHING", 1, None, "Gest\u00f6rt \x1b[31m")],
+        "m3": [("SAYS_NOTHING", 1, None, None)],
+        "m5": [],
+        "m9": [("AGREES", 1, 9793, "No route.")],
+    }
+    # The newest of all, whatever the time of the decision.
+    assert statuses(explain(tables, Stored("m9", at=NOON))) == told["m9"]
+
+
+def test_what_was_imported_after_the_decision_is_told(tables: Given) -> None:
+    """m9 is of a second after noon, m1 of noon."""
+    late = datetime(2026, 1, 5, 12, 0, 0, 500_000, timezone.utc)
+    asked: list[Question] = [Stored("m1"), Stored("m9"), Stored("m1", at=late)]
+    asked.append(Described("hub", None, "//far", NOON))
+    lines = [[row for row in explain(tables, question).steps if row["item"] == "IMPORT"] for question in asked]
+    told = [[(row["finding"], row["name"], row["at"]) for row in each] for each in lines]
+    assert told == [[("LATER", "hub", late)], [], [], [("LATER", "hub", late)]]
+
+
+def test_nothing_was_said_of_a_described_message(tables: Given) -> None:
+    rows = [{**STATUSES[0], "message_id": "described"}]
+    given = {**tables, "observed_routing": arrow_of(rows, OBSERVED_ROUTING)}
+    assert statuses(explain(given, Described("hub", "Sales", "//far", NOON))) == []
+
+
+def test_what_import_keeps_may_be_missing_or_of_an_older_release(saved: Path, tmp_path: Path) -> None:
+    older = arrow_of(STATUSES, OBSERVED_ROUTING).select(
+        ["instance_name", "conversation_id", "message_id", "observed_at", "source", "status_text", "error_number"]
+    )
+    there = config_of(saved, tmp_path, observed_routing=store_local(older, tmp_path / "older"))
+    assert statuses(explain(there, Stored("m9"))) == [("AGREES", 1, 9793, "No route.")]
+    (tmp_path / "empty").mkdir()
+    for place in (None, tmp_path / "nowhere", tmp_path / "empty"):
+        settings = config_of(saved, tmp_path, observed_routing=place, imports=None)
+        assert statuses(explain(settings, Stored("m9"))) == []
+    other = older.drop_columns("source")
+    wrong = config_of(saved, tmp_path, observed_routing=store_local(other, tmp_path / "other"))
+    with pytest.raises(InputError, match="observed_routing has 1 column fault: required column source is missing"):
+        explain(wrong, Stored("m9"))
 
 
 def test_a_configuration_is_read_as_it_says(saved: Path, tmp_path: Path) -> None:
@@ -232,5 +315,5 @@ def test_names_are_found_in_files_by_what_the_log_says_of_them(tmp_path: Path) -
         assert verdict["to_service_name"] == name
 
 
-def test_every_input_is_crowded() -> None:
-    assert set(INPUTS) == {*crowded()}
+def test_every_table_is_crowded() -> None:
+    assert set(TABLES) == {*crowded()}

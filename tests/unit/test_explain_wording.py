@@ -34,6 +34,9 @@ FIELDS = [
     "outcome",
     "reason",
     "count",
+    "error_number",
+    "status_text",
+    "why",
 ]
 
 
@@ -51,6 +54,9 @@ LINES = [
     line("BROKER_INSTANCE", "FAR_BROKER_INSTANCE", broker_instance="id"),
     line("ACKNOWLEDGEMENT", "LATER", broker_instance="id", at=AT),
     line("DIALOG", "EXPIRED", at=AT),
+    line("IMPORT", "LATER", name="SQL01", at=AT),
+    line("INSTANCE", "ONLY_NAME", name="SQL\x1b[2J01"),
+    line("INSTANCE", "ONLY_ROUTES", name="SQL01"),
     line("SCOPE", "SENT_HERE", database_name="Sales"),
     line("SCOPE", "ARRIVED", database_name="msdb"),
     line("SCOPE", "CAME_BACK", database_name="msdb", name="R", address="tcp://hub:4022"),
@@ -102,6 +108,7 @@ LINES = [
     *(line("DATABASE", finding, name="D") for finding in ("OTHER_BROKER_INSTANCE", "DISABLED", "NOT_FIRST")),
     line("FORWARDING", "ON"),
     line("FORWARDING", "OFF"),
+    line("FORWARDING", "NOT_KNOWN"),
     line("HOPS", "NO_LIMIT"),
     line("HOPS", "LEFT", count=3),
     line("HOPS", "NONE_LEFT", count=0),
@@ -118,6 +125,18 @@ LINES = [
         mirror_address="tcp://b",
     ),
     line("OUTCOME", "DECIDED", outcome="DROPPED", reason="DIALOG_EXPIRED"),
+    line("STATUS", "AGREES", at=AT, error_number=9793, status_text="The target service name could not be found."),
+    line(
+        "STATUS",
+        "COMPATIBLE",
+        at=AT,
+        error_number=9754,
+        status_text="a\x1b[31m\n\u202eb",
+        why="The transport failed.",
+    ),
+    line("STATUS", "CONTRADICTS", at=AT, error_number=9795, why="SQL Server itself routed it otherwise."),
+    line("STATUS", "SAYS_NOTHING", at=AT, status_text="Gestört.", why="A text that this project does not know."),
+    line("STATUS", "SAYS_NOTHING", at=AT, why="Not tried yet, or sent and not acknowledged."),
 ]
 
 
@@ -133,7 +152,7 @@ def test_every_word_of_the_path_has_its_sentence_here() -> None:
     """The capital words that the rooms of the path write are those that this page says."""
     folder = Path(wording.__file__).parent
     written: set[str] = set()
-    for room in ("path.py", "searches.py", "listing.py", "candidates.py"):
+    for room in ("path.py", "searches.py", "listing.py", "candidates.py", "background.py"):
         for node in ast.walk(ast.parse((folder / room).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isupper():
                 written.add(node.value)

@@ -17,12 +17,11 @@ from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, narrow_to
 from routing.importing.covered import Row
-from routing.rules.text import fold
+from routing.rules.text import printed_guid
 from routing.schemas import INPUTS
 from routing.storage.columns import Columns
 
 _TABLES = ("instances", "databases", "services", "routes", "dialogs")
-_BRACES = "{} "
 _End = tuple[str, str, object, object]
 
 
@@ -41,8 +40,9 @@ def find_messages(done: Check, asked: str) -> list[Fate]:
 
 
 def _of_conversation(fates: Sequence[Fate], asked: str) -> Iterator[Fate]:
-    wanted = fold(asked.strip(_BRACES))
-    return (fate for fate in fates if wanted in (fate.row.get("conversation_id"), fate.handle))
+    wanted = printed_guid(asked)
+    ids = ((fate, (fate.row.get("conversation_id"), fate.handle)) for fate in fates)
+    return (fate for fate, theirs in ids if wanted is not None and wanted in theirs)
 
 
 def explain_messages(done: Check, asked: str, *, as_json: bool) -> str:

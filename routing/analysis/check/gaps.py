@@ -126,9 +126,8 @@ class Knowledge:
 
     def _is_name_alone(self, name: str) -> bool:
         """Whether neither databases, endpoint, routes nor services of it are known."""
-        instance, row = self.instances[name], self._rows[name]
-        has_nothing = not (instance.databases or instance.routes or instance.holders)
-        return has_nothing and row["is_message_forwarding_enabled"] is None and not row["addresses"]
+        instance = self.instances[name]
+        return instance.is_only_named and not (instance.routes or instance.holders)
 
     def _endpoint(self, name: str) -> What | None:
         row = self._rows[name]

@@ -6,34 +6,63 @@ Nothing here imports Spark, so that a wrong question is answered at once.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from routing.errors import ContractError, join_bounded, quote
+from routing.rules.text import printed_guid
 
 # What a described message is called; a stored one may have the same id, which changes nothing.
 DESCRIBED_ID = "described"
 
 
+AGE = ("enqueue_time", "message_sequence_number", "message_id")
+"""The columns by which one message of an end is older than another; what has no value comes last."""
+
+
+class End(NamedTuple):
+    """One end of a conversation; its id is folded, ``database_name`` None where messages came over the network."""
+
+    conversation_id: str
+    instance_name: str | None
+    database_name: str | None
+    is_initiator: bool | None
+
+
 @dataclass(frozen=True)
 class Stored:
-    """A message of the messages table; ``instance_name`` where several instances have one of that id.
+    """A message of the messages table: that of an id, or the oldest of one end of a conversation.
 
-    ``at`` decides it, and all messages, at another time than their own (as ``resolve --as-of`` does).
+    ``conversation`` is its id, or the handle of an end, as SQL Server's tools print them. ``instance_name`` says
+    which is meant where several instances have a message of that id, or an end of the conversation. ``at`` decides
+    it, and all messages, at another time than their own (as ``resolve --as-of`` does). Raises QuestionError where
+    not exactly one of the two is named, and for a conversation that is no GUID.
     """
 
-    message_id: str
+    message_id: str | None = None
     instance_name: str | None = None
     at: datetime | None = None
+    conversation: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what names no message."""
+        if self.conversation is None and self.message_id is None:
+            raise QuestionError.neither()
+        if self.conversation is not None and self.message_id is not None:
+            raise QuestionError.mixed(["--conversation"])
+        if self.conversation is not None and printed_guid(self.conversation) is None:
+            raise QuestionError.no_conversation(self.conversation)
 
 
 @dataclass(frozen=True)
 class Described:
     """A message that may exist nowhere; ``database_name`` None: it arrived over the network.
 
-    ``conversation_id`` None: whichever dialog it belongs to, so that the outcome for every broker id is told.
-    ``is_target``: the target of the dialog sent it. ``at`` is the time of the decision.
+    ``conversation_id``, or the handle of an end in its place, says which dialog it belongs to; None: whichever, so
+    that the outcome for every broker id is told. ``is_target``: the target of the dialog sent it. ``at`` is the
+    time of the decision.
     """
 
     instance_name: str
@@ -56,8 +85,8 @@ class QuestionError(ContractError):
         """No message is named."""
         return cls(
             "explain needs a message",
-            "--message-id ID for a stored one; --instance with --database or --from-network, and --service,"
-            " for one that is described",
+            "--message-id ID or --conversation GUID for a stored one; --instance with --database or"
+            " --from-network, and --service, for one that is described",
         )
 
     @classmethod
@@ -104,12 +133,56 @@ class QuestionError(ContractError):
         )
 
     @classmethod
-    def rejected(cls, reasons: Sequence[str]) -> QuestionError:
-        """The message cannot be judged, and a run would set it aside."""
+    def no_conversation(cls, given: str) -> QuestionError:
+        """A conversation is named by what is neither an id nor a handle."""
         return cls(
-            f"the message cannot be judged: {', '.join(reasons)}",
-            "docs/tables.md says what each reason means; a run puts such a row into rejected_messages",
+            f"--conversation {quote(given)} is no GUID",
+            "give a conversation_id or a conversation_handle, in any case, with or without braces",
         )
+
+    @classmethod
+    def unknown_conversation(
+        cls, given: str, instance: str | None, *, ends: Iterable[End], knows_handles: bool
+    ) -> QuestionError:
+        """No message is of that conversation, or of that end of it.
+
+        ``ends`` are those whose handle it is; ``knows_handles``: there is a table of handles.
+        """
+        where = "" if instance is None else f" on instance {quote(instance)}"
+        told = sorted(_describe_end(end) for end in ends)
+        if told:
+            hint = f"import saw it as the handle of {join_bounded(told, 'end')}"
+        elif knows_handles:
+            hint = "ids are looked up in tables.messages, handles in tables.observed_routing"
+        else:
+            hint = "only ids were looked up: tables.observed_routing, which has the handles, is not there"
+        return cls(f"no message of conversation {quote(given)} is stored{where}", hint)
+
+    @classmethod
+    def several_ends(cls, given: str, ends: Mapping[End, int]) -> QuestionError:
+        """Several ends of a conversation have messages, each so many."""
+        told = sorted(f"{_describe_end(end)} ({_messages(count)})" for end, count in ends.items())
+        ways = ["by the conversation handle of one end", "by --message-id"]
+        if len({end.instance_name for end in ends}) > 1:
+            ways.insert(0, "with --instance")
+        return cls(
+            f"conversation {quote(given)} has messages of {join_bounded(told, 'end')}",
+            f"say which {' or '.join(ways)}",
+        )
+
+    @classmethod
+    def several_conversations(cls, handle: str, ids: Sequence[str]) -> QuestionError:
+        """A handle was seen in several conversations, which SQL Server does not do."""
+        names = join_bounded([quote(found) for found in ids], "conversation")
+        return cls(f"handle {quote(handle)} is that of {names}", "give the conversation id")
+
+    @classmethod
+    def rejected(cls, reasons: Sequence[str], only_named: str | None = None) -> QuestionError:
+        """The message cannot be judged, and a run would set it aside; ``only_named``: its instance if so."""
+        hint = "docs/tables.md says what each reason means; a run puts such a row into rejected_messages"
+        if only_named is not None:
+            hint = f"neither databases, addresses nor forwarding of instance {quote(only_named)} are known; {hint}"
+        return cls(f"the message cannot be judged: {', '.join(reasons)}", hint)
 
     @classmethod
     def unknown_name(cls, what: str, name: str, listed: Iterable[str], where: str = "") -> QuestionError:
@@ -120,57 +193,17 @@ class QuestionError(ContractError):
         return cls(f"no {what} {quote(name)} is listed{where}", hint)
 
 
+def _describe_end(end: End) -> str:
+    """An end in words."""
+    place = "from the network" if end.database_name is None else f"database {quote(end.database_name)}"
+    role = "target" if end.is_initiator is False else "initiator" if end.is_initiator else "role unknown"
+    return f"instance {quote(end.instance_name)}, {place}, {role}"
+
+
+def _messages(count: int) -> str:
+    return f"{count} message{'' if count == 1 else 's'}"
+
+
 def _as_meant(name: str) -> str:
     """A name as it is compared to find the one that was meant; bounded, for that takes time by its square."""
     return name.strip().lower()[:100]
-
-
-def question(
-    *,
-    message_id: str | None,
-    instance: str | None,
-    database: str | None,
-    from_network: bool,
-    service: str | None,
-    broker_instance: str | None,
-    conversation_id: str | None,
-    is_target: bool,
-    at: datetime | None,
-    now: datetime,
-) -> Question:
-    """The question that the options of the command ask. Raises QuestionError."""
-    described = {
-        "--database": database is not None,
-        "--from-network": from_network,
-        "--service": service is not None,
-        "--broker-instance": broker_instance is not None,
-        "--conversation-id": conversation_id is not None,
-        "--is-target": is_target,
-    }
-    given = [option for option, is_given in described.items() if is_given]
-    texts = {
-        "--message-id": message_id,
-        "--instance": instance,
-        "--database": database,
-        "--service": service,
-        "--broker-instance": broker_instance,
-        "--conversation-id": conversation_id,
-    }
-    for option, value in texts.items():
-        # Halves of surrogates stand for such bytes; Spark cannot take them.
-        if value is not None and any("\ud800" <= character <= "\udfff" for character in value):
-            raise QuestionError.no_text(option)
-    if message_id is not None:
-        if given:
-            raise QuestionError.mixed(given)
-        return Stored(message_id, instance, at)
-    if instance is None and not given:
-        raise QuestionError.neither()
-    if from_network and database is not None:
-        raise QuestionError.both_origins()
-    missing = [] if instance is not None else ["--instance"]
-    missing += [] if from_network or database is not None else ["--database or --from-network"]
-    missing += [] if service is not None else ["--service"]
-    if missing or instance is None or service is None:
-        raise QuestionError.incomplete(missing)
-    return Described(instance, database, service, at or now, broker_instance, conversation_id, is_target)

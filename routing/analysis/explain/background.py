@@ -1,18 +1,19 @@
-"""What is told beside the rules' path: how much is known of the instance, and what SQL Server itself said."""
+"""What is told beside the rules' path: how much is known of the instance, as of when, and what SQL Server said."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from routing.analysis.explain.known import Row
 from routing.analysis.explain.lines import Line, line
 from routing.rules import observed, text
 from routing.rules.observed import Agreement, Compared
-from routing.storage.columns import Columns
-from routing.terms import Reason
+from routing.storage.columns import Columns, instances_of
+from routing.storage.imported import newest_after, newest_of
+from routing.storage.times import with_moments
+from routing.terms import TRANSMISSION_QUEUE, Reason
 
-_FROM_QUEUE = "TRANSMISSION_QUEUE"
 _UNKNOWN_TEXT = Compared(Agreement.SAYS_NOTHING, "A text that this project does not know.")
 
 
@@ -35,20 +36,26 @@ class Status:
 class Background:
     """``instance_gap``: the finding of item INSTANCE, None where enough is known of the instance.
 
-    ``status``: the newest one of the message, None where none is stored.
+    ``status``: the newest one of the message, None where none is stored. ``newest``: when what has no history was
+    last imported, by instance (`imported.newest_of`).
     """
 
     instance_gap: str | None = None
     status: Status | None = None
+    newest: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of_columns(cls, near: Mapping[str, Columns], kept: Mapping[str, Columns]) -> Background:
-        """What the rows of a message's instance say, and those that import kept of the message."""
-        return cls(find_gap(near), newest_status(kept["observed_routing"]) if "observed_routing" in kept else None)
+        """What the rows of a message's instance say, and those that import kept of both."""
+        status = newest_status(kept["observed_routing"]) if "observed_routing" in kept else None
+        imports = kept["imports"].dicts() if "imports" in kept else ()
+        return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at"])))
 
-    def before_the_path(self, instance: str) -> list[Line]:
-        """What a reader has to know before any verdict."""
-        return [] if self.instance_gap is None else [line("INSTANCE", self.instance_gap, name=instance)]
+    def before_the_path(self, instance: str, t: int) -> list[Line]:
+        """What a reader has to know before any verdict; ``t`` is the time of the decision."""
+        later = newest_after(self.newest, instance, t)
+        lines = [] if later is None else [line("IMPORT", "LATER", name=instance, at=later)]
+        return lines if self.instance_gap is None else [*lines, line("INSTANCE", self.instance_gap, name=instance)]
 
     def after_the_verdict(self, reason: str | None, *, in_msdb: bool) -> list[Line]:
         """What SQL Server said, beside the verdict's reason."""
@@ -74,21 +81,19 @@ NOTHING = Background()
 def find_gap(near: Mapping[str, Columns]) -> str | None:
     """Whether of an instance only the name is known (ONLY_NAME), or only that and routes (ONLY_ROUTES).
 
-    ``near`` has the rows of this one instance. An import lists every instance that a file mentions. Services say
-    nothing without their database, which is not listed.
+    ``near`` has the rows of this one instance.
     """
-    is_said = any(
-        forwarding is not None or any(addresses or ())
-        for forwarding, addresses in near["instances"].rows("is_message_forwarding_enabled", "addresses")
-    )
-    if is_said or len(near["databases"]):
+    listed = instances_of({key: near[key] for key in ("instances", "databases")}).values()
+    if not any(instance.is_only_named for instance in listed):
         return None
     return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
 
 
 def newest_status(rows: Columns) -> Status | None:
     """The newest status among rows of observed_routing; of several at one time one with a number and a text."""
-    from_queue = [row for row in rows.dicts() if row["source"] == _FROM_QUEUE and row["observed_at"] is not None]
+    from_queue = [
+        row for row in rows.dicts() if row["source"] == TRANSMISSION_QUEUE and row["observed_at"] is not None
+    ]
     if not from_queue:
         return None
     newest = max(from_queue, key=_place)

@@ -6,9 +6,10 @@ Times are compared once they are read: what Delta's log says of a file's times i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from routing.schemas import DIALOGS
+from routing.analysis.explain.asked import AGE, End
+from routing.schemas import DIALOGS, TABLES
 from routing.storage.arrow import micros_in
 from routing.storage.columns import (
     FILE,
@@ -22,6 +23,10 @@ from routing.storage.columns import (
     with_few,
 )
 from routing.storage.inputs import condition_of
+from routing.storage.kinds import arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow
 
 # Not what only groups of dialogs have: reading is what takes the time.
 _OF_A_DIALOG = [name for name in DIALOGS.names if name not in ("conversation_group_id", "far_service")]
@@ -41,6 +46,47 @@ def observed_of(observed: Any, only: Only) -> Columns:
 def _few(table: Any, key: str, only: Only) -> Columns:
     condition = condition_of(table, only)
     return read_arrow(with_few(table, condition), key, condition)
+
+
+def of_conversation(messages: Any, conversation: str) -> pyarrow.Table:
+    """All messages of a conversation, given by its folded id."""
+    return _where_folded(messages, "messages", "conversation_id", conversation)
+
+
+def of_handle(observed: Any, handle: str) -> pyarrow.Table:
+    """All rows of observed_routing that have a folded conversation handle."""
+    return _where_folded(observed, "observed_routing", "conversation_handle", handle)
+
+
+def _where_folded(table: Any, key: str, name: str, wanted: str) -> pyarrow.Table:
+    """The rows that have a folded value in a column, in the declared columns of their table."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    rows, shape = as_dataset(table), shape_of(table, key)
+    fields = arrow_schema(TABLES[key])
+    columns = {
+        field.name: pc.field(shape[field.name])
+        if field.name in shape
+        else pc.scalar(pyarrow.scalar(None, field.type))
+        for field in fields
+    }
+    condition = pc.ascii_lower(columns[name]) == wanted
+    return with_few(rows, condition).to_table(columns=columns, filter=condition)
+
+
+def oldest_of(messages: pyarrow.Table, end: End) -> Columns:
+    """The oldest message of an end, out of those that `of_conversation` found."""
+    import pyarrow.compute as pc
+
+    role = pc.field("is_initiator")
+    mine = role.is_null() if end.is_initiator is None else role == end.is_initiator
+    for name, value in (("instance_name", end.instance_name), ("database_name", end.database_name)):
+        # Empty text is null.
+        mine &= pc.coalesce(pc.field(name), pc.scalar("")) == (value or "")
+    found = as_dataset(messages).to_table(filter=mine)
+    first = pc.sort_indices(found, sort_keys=[(name, "ascending") for name in AGE])[:1]
+    return read_arrow(found.take(first), "messages")
 
 
 def dialogs_of(dialogs: Any, conversations: Collection[str], only: Only) -> Columns:

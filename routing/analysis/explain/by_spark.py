@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from routing.analysis.explain.asked import AGE, End
 from routing.analysis.explain.known import Row
 from routing.schemas import Field, Kind, Schema
 from routing.storage import frames
@@ -29,6 +30,25 @@ def messages_of(messages: DataFrame, only: Only) -> Columns:
 def observed_of(observed: DataFrame, only: Only) -> Columns:
     """The few rows of observed_routing that have one of some values in each of some columns."""
     return frames.collect(frames.where_in(observed, only))
+
+
+def of_conversation(messages: DataFrame, conversation: str) -> DataFrame:
+    """All messages of a conversation, given by its folded id."""
+    return messages.where(F.lower("conversation_id") == conversation)
+
+
+def of_handle(observed: DataFrame, handle: str) -> DataFrame:
+    """All rows of observed_routing that have a folded conversation handle."""
+    return observed.where(F.lower("conversation_handle") == handle)
+
+
+def oldest_of(messages: DataFrame, end: End) -> Columns:
+    """The oldest message of an end, out of those that `of_conversation` found."""
+    mine = messages.where(F.col("is_initiator").eqNullSafe(F.lit(end.is_initiator).cast("boolean")))
+    for name, value in (("instance_name", end.instance_name), ("database_name", end.database_name)):
+        # Empty text is null.
+        mine = mine.where(F.coalesce(name, F.lit("")) == (value or ""))
+    return frames.collect(mine.orderBy(*(F.asc_nulls_last(name) for name in AGE)).limit(1))
 
 
 def dialogs_of(dialogs: DataFrame, conversations: Collection[str], only: Only) -> Columns:

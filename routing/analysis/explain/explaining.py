@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from routing.analysis.explain import lines
 from routing.analysis.explain.asked import DESCRIBED_ID, Described, Question, QuestionError, Stored
 from routing.analysis.explain.background import NOTHING, Background
+from routing.analysis.explain.finding import find_dialog, find_stored
 from routing.analysis.explain.judging import Asked, judge_question
 from routing.analysis.explain.known import Known, Row, narrow_to
 from routing.analysis.explain.path import path
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
 class Explanation:
     """verdict: one row, the columns of resolved_routes; steps: the path, in the schema `schemas.EXPLAINED_STEPS`.
 
-    A column of the verdict is null where it depends on a dialog that was not given.
+    A column of the verdict is null where it depends on a dialog that was not given. ``others``: where a
+    conversation was asked about, how many more messages are stored of the end that this one is of.
     """
 
     verdict: Rows
     steps: Rows
+    others: int = 0
 
 
 def explain(
@@ -65,13 +68,19 @@ def explain(
         )
         tables = open_tables(settings, opener)
     source = Source.of(tables)
-    asked = _find_stored(source, question, as_of) if isinstance(question, Stored) else _describe(question)
+    others = 0
+    if isinstance(question, Stored):
+        found, moment = find_stored(source, question), question.at or as_of
+        asked = Asked(found.row, is_described=False, as_of=None if moment is None else micros_of(moment))
+        others = found.others
+    else:
+        asked = _describe(question, find_dialog(source, question))
     near = source.read_near(asked.row)
     if isinstance(question, Described):
         _check_names(source, near, question)
     kept = source.read_kept(asked.row, is_described=asked.is_described)
     known = Known.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of))
-    return answer(asked, known, Background.of_columns(near, kept))
+    return replace(answer(asked, known, Background.of_columns(near, kept)), others=others)
 
 
 def open_tables(settings: Config, opener: Opener) -> dict[str, Table]:
@@ -94,24 +103,10 @@ def answer(asked: Asked, known: Known, background: Background = NOTHING) -> Expl
     )
 
 
-def _find_stored(source: Source, question: Stored, as_of: datetime | None) -> Asked:
-    """The one message that a question means. Raises QuestionError."""
-    rows = source.find_stored(question)
-    if not rows:
-        raise QuestionError.unknown_message(question.message_id, question.instance_name)
-    names = sorted({str(row["instance_name"]) for row in rows})
-    if len(names) > 1:
-        raise QuestionError.ambiguous(question.message_id, names)
-    if len(rows) > 1:
-        raise QuestionError.doubled(question.message_id, names[0])
-    moment = question.at or as_of
-    return Asked(rows[0], is_described=False, as_of=None if moment is None else micros_of(moment))
-
-
-def _describe(question: Described) -> Asked:
+def _describe(question: Described, conversation_id: str | None) -> Asked:
     given: Row = {
         "message_id": DESCRIBED_ID,
-        "conversation_id": question.conversation_id,
+        "conversation_id": conversation_id,
         "is_initiator": not question.is_target,
         "enqueue_time": micros_of(question.at),
         "instance_name": question.instance_name,

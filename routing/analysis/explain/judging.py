@@ -81,9 +81,11 @@ def judge_question(asked: Asked, known: Known) -> Judged:
 def _check(asked: Asked, known: Known) -> None:
     # Any dialog will do where none is given.
     row = {**asked.row, "conversation_id": ZERO_GUID} if asked.is_of_any_dialog else asked.row
-    reasons = rejections(row, known.instances.get(row["instance_name"]))
+    instance = known.instances.get(row["instance_name"])
+    reasons = rejections(row, instance)
     if reasons:
-        raise QuestionError.rejected(reasons)
+        is_only_named = instance is not None and instance.is_only_named
+        raise QuestionError.rejected(reasons, row["instance_name"] if is_only_named else None)
 
 
 def _asked_scopes(message: Message, decisions: tuple[Decision, ...], requests: Requests) -> list[Scope]:

@@ -21,14 +21,14 @@ from routing.terms import MSDB, MatchingStep, Outcome, Reason
 def path(judged: Judged, instance: Instance, verdict: dict[str, Any], background: Background) -> list[Line]:
     """All lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
     told = searches(judged)
-    lines = [*_message_lines(judged), *background.before_the_path(instance.name)]
+    lines = [*_message_lines(judged), *background.before_the_path(instance.name, judged.message.t)]
     for search in told:
         came_by = told[0] if search.number > 1 else None
         lines += _scope_lines(judged, search, came_by)
         if search.looks_at_routes:
             lines += _step_lines(judged, search, instance)
         lines += [*_tier_lines(search), *_location_lines(judged, search)]
-        lines += _transport_lines(judged, search)
+        lines += _transport_lines(judged, search, instance)
     in_msdb = bool(told) and told[-1].leg.scope == MSDB
     return [*lines, _outcome_line(verdict), *background.after_the_verdict(verdict["reason"], in_msdb=in_msdb)]
 
@@ -165,14 +165,14 @@ def _location_lines(judged: Judged, search: Search) -> list[Line]:
     ]
 
 
-def _transport_lines(judged: Judged, search: Search) -> list[Line]:
+def _transport_lines(judged: Judged, search: Search, instance: Instance) -> list[Line]:
     """What an address meets: an own address, forwarding, the hops (section 3)."""
     leg, number = search.leg, search.number
     if not search.is_told or not leg.choice.is_usable or leg.end.outcome is Outcome.DELIVERED:
         return []
     lines = []
     if leg.is_from_network:
-        lines.append(line("FORWARDING", "ON" if leg.situation.is_forwarding else "OFF", search=number))
+        lines.append(line("FORWARDING", _forwarding(instance), search=number))
         if leg.end.counts_hops:
             hops = judged.message.hops_remaining
             lines.append(line("HOPS", _hops(judged.verdict, hops), search=number, count=hops))
@@ -181,6 +181,12 @@ def _transport_lines(judged: Judged, search: Search) -> list[Line]:
         address = search.address(judged.message.service)
         lines.append(line("OWN_ADDRESS", finding, search=number, name=leg.route_name, address=address))
     return lines
+
+
+def _forwarding(instance: Instance) -> str:
+    if not instance.is_forwarding_known:
+        return "NOT_KNOWN"
+    return "ON" if instance.is_forwarding else "OFF"
 
 
 def _hops(verdict: Verdict, hops: int | None) -> str:

@@ -5,18 +5,19 @@ Which rows are needed is said here; how they are found in what grows with the tr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from routing.analysis.explain import by_arrow
-from routing.analysis.explain.asked import Stored
+from routing.analysis.explain.asked import End
 from routing.analysis.explain.known import Chunks, Row
 from routing.rules import text
-from routing.schemas import INPUTS, TABLES
+from routing.schemas import INPUTS, KEPT, TABLES
 from routing.storage.columns import Columns, Only, Table, check_given, is_frame, shape_of
 from routing.storage.faults import refuse_faults
-from routing.storage.inputs import columns_of, read_each
+from routing.storage.inputs import columns_of, count_by, read_each
 
 # Other messages are read in parts that grow, for the first few mostly settle whether a request is pending.
 _LARGEST_PART, _GROWTH = 100_000, 10
@@ -30,6 +31,15 @@ class Way(Protocol):
 
     def observed_of(self, observed: Any, only: Only) -> Columns:
         """The few rows of observed_routing that have one of some values in each of some columns."""
+
+    def of_conversation(self, messages: Any, conversation: str) -> Table:
+        """All messages of a conversation, given by its folded id."""
+
+    def of_handle(self, observed: Any, handle: str) -> Table:
+        """All rows of observed_routing that have a folded conversation handle."""
+
+    def oldest_of(self, messages: Any, end: End) -> Columns:
+        """The oldest message of an end, out of those that ``of_conversation`` found."""
 
     def dialogs_of(self, dialogs: Any, conversations: Collection[str], only: Only) -> Columns:
         """The dialogs of conversations, given by their folded ids, that have one of the values of ``only``."""
@@ -60,13 +70,30 @@ class Source:
         check_given(given)
         return cls({key: _in_shape(given[key], key) for key in TABLES if key in given})
 
-    def find_stored(self, question: Stored) -> list[Row]:
-        """The messages that a question may mean, of some instances at most."""
-        only = {"message_id": [question.message_id]}
-        if question.instance_name is not None:
-            only["instance_name"] = [question.instance_name]
+    def find_stored(self, message_id: str, instance: str | None) -> list[Row]:
+        """The messages of an id, on one instance or on some at most."""
+        only = {"message_id": [message_id]}
+        if instance is not None:
+            only["instance_name"] = [instance]
         messages = self.tables["messages"]
         return list(way_of(messages).messages_of(messages, only).dicts())
+
+    @property
+    def knows_handles(self) -> bool:
+        """Whether there is a table of what import saw, by the handles of conversations."""
+        return "observed_routing" in self.tables
+
+    def find_ends(self, handle: str) -> set[End]:
+        """The ends of conversations that import saw under a folded handle."""
+        if not self.knows_handles:
+            return set()
+        observed = self.tables["observed_routing"]
+        return set(count_ends(way_of(observed).of_handle(observed, handle)))
+
+    def read_conversation(self, conversation: str) -> Table:
+        """All messages of a conversation, given by its folded id."""
+        messages = self.tables["messages"]
+        return way_of(messages).of_conversation(messages, conversation)
 
     def instance_names(self) -> list[str]:
         """All instances that are listed."""
@@ -90,13 +117,16 @@ class Source:
         return near
 
     def read_kept(self, row: Row, *, is_described: bool) -> dict[str, Columns]:
-        """What import kept of a stored message; of one that is described nothing was observed."""
-        only = {name: [row[name]] for name in ("instance_name", "message_id")}
+        """What import kept of a message and its instance; of one that is described nothing was observed."""
+        here, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
 
         def read(key: str) -> Columns:
-            return way_of(self.tables[key]).observed_of(self.tables[key], only)
+            table = self.tables[key]
+            if key == "imports":
+                return columns_of(table, key, here)
+            return way_of(table).observed_of(table, {**here, **mine})
 
-        return read_each({} if is_described else self._tables_of(["observed_routing"]), read)
+        return read_each(self._tables_of(key for key in KEPT if key == "imports" or not is_described), read)
 
     def _tables_of(self, keys: Iterable[str]) -> dict[str, Table]:
         """Those of some tables that are given."""
@@ -123,6 +153,21 @@ class Source:
         while True:
             yield size
             size = min(size * _GROWTH, _LARGEST_PART)
+
+
+def count_ends(rows: Table) -> Counter[End]:
+    """How many rows there are of each end of a conversation, in messages or in what import saw."""
+    counts: Counter[End] = Counter()
+    for (conversation, instance, database, is_initiator), count in count_by(rows, End._fields).items():
+        place = (text.empty_as_null(instance), text.empty_as_null(database))
+        counts[End(text.fold(conversation), *place, is_initiator)] += count
+    return counts
+
+
+def find_oldest(messages: Table, end: End) -> Row:
+    """The oldest message of an end that has some, out of those that `Source.read_conversation` found."""
+    [row] = way_of(messages).oldest_of(messages, end).dicts()
+    return row
 
 
 def _in_shape(table: Any, key: str) -> Table:

@@ -270,7 +270,8 @@ def _database(line: Line) -> str:
 
 
 def _forwarding(line: Line) -> str:
-    return "message forwarding is " + ("on" if line["finding"] == "ON" else "off: the message may not go on")
+    said = {"ON": "on", "OFF": "off", "NOT_KNOWN": "not known, taken as off"}[line["finding"]]
+    return f"message forwarding is {said}" + ("" if line["finding"] == "ON" else ": the message may not go on")
 
 
 def _hops(line: Line) -> str:
@@ -292,18 +293,25 @@ def _instance(line: Line) -> str:
     return f"of instance {quote_name(line['name'])} {what}"
 
 
+def _import(line: Line) -> str:
+    what = f"databases, services and instance {quote_name(line['name'])} were last imported as of"
+    why = "they are taken as they are now, for only routes have a history"
+    return f"{what} {moment(line['at'])}, after this time: {why}"
+
+
 def _status(line: Line) -> str:
     """What SQL Server said, and what that says of the outcome."""
     parts = [] if line["error_number"] is None else [str(line["error_number"])]
     parts += [] if line["status_text"] is None else [quote_name(line["status_text"])]
-    said = {
-        "AGREES": "It agrees.",
-        "COMPATIBLE": "It is compatible with this.",
-        "CONTRADICTS": "It contradicts this.",
-        "SAYS_NOTHING": "It says nothing of routing.",
+    compared = {
+        "AGREES": "it agrees",
+        "COMPATIBLE": "it is compatible with this",
+        "CONTRADICTS": "it contradicts this",
+        "SAYS_NOTHING": "it says nothing of routing",
     }[line["finding"]]
-    status = f"SQL Server's transmission_status of {moment(line['at'])}: {', '.join(parts) or 'blank'}. {said}"
-    return status if line["why"] is None else f"{status} {line['why']}"
+    status = f"{', '.join(parts)}; {compared}" if parts else "blank"
+    said = f"SQL Server's transmission_status at {moment(line['at'])}: {status}."
+    return said if line["why"] is None else f"{said} {line['why']}"
 
 
 def _outcome(line: Line) -> str:
@@ -350,6 +358,7 @@ _SENTENCES: dict[str, Callable[[Line], str]] = {
     "HOPS": _hops,
     "OWN_ADDRESS": _own_address,
     "OUTCOME": _outcome,
+    "IMPORT": _import,
     "INSTANCE": _instance,
     "STATUS": _status,
 }

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from routing.importing.catalog.reading import Row
 from routing.importing.catalog.transmission_status import error_number, outcome
 from routing.importing.covered import Covered
+from routing.terms import TRANSMISSION_QUEUE
 
-SOURCE = "TRANSMISSION_QUEUE"
 _SHOWN = 3
 
 
@@ -90,7 +90,7 @@ def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
     return {
         **{name: message[name] for name in (*same, "message_id", "observed_at")},
         "conversation_handle": row["conversation_handle"],
-        "source": SOURCE,
+        "source": TRANSMISSION_QUEUE,
         "status_text": status or None,
         "error_number": number,
         "outcome": outcome(number),

@@ -1,0 +1,159 @@
+"""What is told beside the path: the newest status, how much is known of the instance, and as of when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from routing.analysis.explain.asked import QuestionError
+from routing.analysis.explain.background import Background, Status, find_gap, newest_status
+from routing.schemas import DATABASES, IMPORTS, INPUTS, INSTANCES, OBSERVED_ROUTING, ROUTES
+from tests.stored import message
+from tests.unit.explained_rows import KnownRows, columns_of_rows
+
+Row = dict[str, Any]
+QUEUE = {"source": "TRANSMISSION_QUEUE", "observed_at": "1970-01-01T00:00:05Z"}
+AT = 5_000_000
+
+# Rows of one message, and the newest status among them.
+STATUSES: list[tuple[list[Row], Status | None]] = [
+    ([], None),
+    ([{**QUEUE, "source": None}], None),
+    ([{**QUEUE, "source": "CLASSIFY_EVENT", "error_number": 9793}], None),
+    ([{**QUEUE, "observed_at": None, "error_number": 9793}], None),
+    ([QUEUE], Status(AT, None, None)),
+    ([{**QUEUE, "status_text": ""}], Status(AT, None, None)),
+    ([{**QUEUE, "status_text": " "}], Status(AT, None, " ")),
+    ([{**QUEUE, "error_number": 0}], Status(AT, 0, None)),
+    (
+        [{**QUEUE, "error_number": 2}, {**QUEUE, "observed_at": "1970-01-01T00:00:04.999999Z", "error_number": 3}],
+        Status(AT, 2, None),
+    ),
+    ([QUEUE, {**QUEUE, "status_text": "a"}], Status(AT, None, "a")),
+    ([{**QUEUE, "error_number": 1, "status_text": "a"}, {**QUEUE, "status_text": "b"}], Status(AT, 1, "a")),
+]
+
+
+@pytest.mark.parametrize(("rows", "status"), STATUSES)
+def test_the_newest_status(rows: list[Row], status: Status | None) -> None:
+    for given in (rows, rows[::-1]):
+        assert newest_status(columns_of_rows(given, OBSERVED_ROUTING)) == status
+
+
+# The row of an instance, how many databases and routes are listed of it, and the gap.
+GAPS: list[tuple[Row, int, int, str | None]] = [
+    ({}, 0, 0, "ONLY_NAME"),
+    ({"addresses": []}, 0, 0, "ONLY_NAME"),
+    ({"addresses": [None, ""]}, 0, 0, "ONLY_NAME"),
+    ({}, 0, 1, "ONLY_ROUTES"),
+    ({}, 1, 0, None),
+    ({"is_message_forwarding_enabled": False}, 0, 0, None),
+    ({"is_message_forwarding_enabled": True}, 0, 1, None),
+    ({"addresses": ["tcp://a:1"]}, 0, 0, None),
+]
+
+
+@pytest.mark.parametrize(("row", "databases", "routes", "gap"), GAPS)
+def test_how_much_is_known_of_an_instance(row: Row, databases: int, routes: int, gap: str | None) -> None:
+    database = {"instance_name": "hub", "name": "d", "service_broker_guid": "g"}
+    near = {
+        "instances": columns_of_rows([{"instance_name": "hub", **row}], INSTANCES),
+        "databases": columns_of_rows([database] * databases, DATABASES),
+        "routes": columns_of_rows([{"instance_name": "hub"}] * routes, ROUTES),
+    }
+    assert find_gap(near) == gap
+
+
+def test_an_instance_that_is_not_listed_is_no_gap() -> None:
+    none = {"instances": INSTANCES, "databases": DATABASES, "routes": ROUTES}
+    assert find_gap({key: columns_of_rows([], schema) for key, schema in none.items()}) is None
+
+
+# SQL Server's number and text, the reason of the verdict, whether msdb was searched, and the line beside it.
+BESIDE: list[tuple[int | None, str | None, str, bool, tuple[str, str | None]]] = [
+    (9793, "t", "NO_ROUTE", False, ("AGREES", None)),
+    (9754, "t", "NETWORK_ADDRESS", False, ("COMPATIBLE", "Routed as predicted; the transport failed.")),
+    (9793, None, "LOCAL_SERVICE", False, ("CONTRADICTS", "SQL Server itself routed it otherwise.")),
+    (9789, None, "SCOPE_BROKER_DISABLED", True, ("AGREES", "The broker of msdb is off.")),
+    (9789, None, "SCOPE_BROKER_DISABLED", False, ("CONTRADICTS", "SQL Server itself routed it otherwise.")),
+    (None, "t", "NO_ROUTE", False, ("SAYS_NOTHING", "A text that this project does not know.")),
+    (None, None, "NO_ROUTE", False, ("SAYS_NOTHING", "Not tried yet, or sent and not acknowledged.")),
+]
+
+
+@pytest.mark.parametrize(("number", "status", "reason", "in_msdb", "told"), BESIDE)
+def test_what_a_status_says_of_the_verdict(
+    number: int | None, status: str | None, reason: str, in_msdb: bool, told: tuple[str, str | None]
+) -> None:
+    [line] = Background(status=Status(AT, number, status)).after_the_verdict(reason, in_msdb=in_msdb)
+    assert (line["item"], line["at"], line["error_number"], line["status_text"]) == ("STATUS", AT, number, status)
+    assert (line["finding"], line["why"]) == told
+
+
+def test_beside_no_verdict_nothing_is_told() -> None:
+    background = Background(status=Status(AT, 9793, "t"))
+    assert background.after_the_verdict(None, in_msdb=False) == []
+    assert Background().after_the_verdict("NO_ROUTE", in_msdb=False) == []
+
+
+# When what has no history was last imported, and the time of the line about it.
+LATER: list[tuple[dict[str, int], int | None]] = [
+    ({}, None),
+    ({"hub": AT + 1}, AT + 1),
+    ({"hub": AT}, None),
+    ({"hub": AT - 1}, None),
+    ({"spoke": AT + 1}, None),
+]
+
+
+@pytest.mark.parametrize(("newest", "at"), LATER)
+def test_what_was_imported_after_the_decision(newest: dict[str, int], at: int | None) -> None:
+    lines = Background("ONLY_NAME", newest=newest).before_the_path("hub", AT)
+    assert [(line["item"], line["name"]) for line in lines][-1] == ("INSTANCE", "hub")
+    assert [(line["finding"], line["at"]) for line in lines[:-1]] == ([] if at is None else [("LATER", at)])
+
+
+def test_imports_of_routes_and_queues_are_none_of_what_has_no_history() -> None:
+    rows = [
+        {"instance_name": "hub", "view_or_file": view, "exported_at": f"1970-01-01T00:00:0{second}Z"}
+        for view, second in (("databases", 5), ("fix.sql", 6), ("routes", 7), ("transmission_queue", 8))
+    ]
+    nothing = {key: columns_of_rows([], INPUTS[key]) for key in ("instances", "databases", "routes")}
+    found = Background.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)})
+    assert found.newest == {"hub": AT + 1_000_000}
+
+
+def arrived() -> KnownRows:
+    """An instance of which only a route is known, which leads elsewhere."""
+    far = {"instance_name": "hub", "database_name": "msdb", "name": "Far", "address": "tcp://far:4022"}
+    return KnownRows({"instances": [{"instance_name": "hub"}], "routes": [far]})
+
+
+def test_what_cannot_be_judged_for_want_of_databases_says_so() -> None:
+    with pytest.raises(QuestionError) as caught:
+        arrived().explain(message(1, "//far"))
+    told = "the message cannot be judged: UNKNOWN_DATABASE (neither databases, addresses nor forwarding of"
+    assert str(caught.value).startswith(f"{told} instance 'hub' are known; docs/tables.md says ")
+
+
+def test_the_gap_is_told_before_the_path_and_unknown_forwarding_in_it() -> None:
+    lines = list(arrived().explain(message(1, "//far", database_name=None)).steps)
+    assert [line["item"] for line in lines][:5] == ["MESSAGE", "TIME", "BROKER_INSTANCE", "INSTANCE", "SCOPE"]
+    assert (lines[3]["finding"], lines[3]["name"]) == ("ONLY_ROUTES", "hub")
+    assert [line["finding"] for line in lines if line["item"] == "FORWARDING"] == ["NOT_KNOWN"]
+    assert (lines[-1]["outcome"], lines[-1]["reason"]) == ("DROPPED", "FORWARDING_DISABLED")
+
+
+@pytest.mark.parametrize(
+    ("is_msdb_on", "reason", "told"),
+    [(False, "SCOPE_BROKER_DISABLED", "AGREES"), (True, "NO_ROUTE", "CONTRADICTS")],
+)
+def test_a_status_is_compared_with_the_search_that_decided(is_msdb_on: bool, reason: str, told: str) -> None:
+    """9789 says that the broker of msdb is off."""
+    arriving = message(1, "//far", database_name=None)
+    msdb = {"instance_name": "hub", "name": "msdb", "service_broker_guid": "m", "is_broker_enabled": is_msdb_on}
+    said = {**QUEUE, "instance_name": "hub", "message_id": "m1", "error_number": 9789}
+    known = KnownRows({"instances": [{"instance_name": "hub"}], "databases": [msdb], "observed_routing": [said]})
+    *_, outcome, status = known.explain(arriving).steps
+    assert (outcome["reason"], status["item"], status["finding"]) == (reason, "STATUS", told)
