@@ -19,13 +19,16 @@ from routing.importing.tsql import Script, Statement
 from routing.importing.tsql.statements import (
     AlterDatabase,
     AlterEndpoint,
+    AlterRoute,
     CreateDatabase,
     CreateEndpoint,
+    CreateRoute,
     CreateService,
     DropDatabase,
     DropEndpoint,
     DropService,
 )
+from routing.rules.text import collated
 
 CONFIGURATION = ("instances", "databases", "services", "routes")
 # Which view says all of what statements speak of; the last two are the instance's own.
@@ -55,7 +58,8 @@ class Evidence:
 
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
     endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
-    these exports, ``scripted`` those of which only scripts speak, ``endpoints`` the instances that have one. ``rows_of`` counts the rows of a view and an
+    these exports, ``scripted`` those of which only scripts speak. Of instances ``in_part`` scripts may make routes
+    that are not known, ``endpoints`` are those that have one. ``rows_of`` counts the rows of a view and an
     instance; of each view ``rows_read`` counts all, ``rows_rejected`` and ``rows_left_out`` those that do not
     count. ``left_out`` (statements about what was exported), ``rejected`` and ``notes`` are sentences.
     """
@@ -64,6 +68,7 @@ class Evidence:
     without_endpoint: Sequence[Row]
     units: Mapping[str, Mapping[Unit, datetime]]
     scripted: Mapping[str, Collection[Unit]]
+    in_part: Collection[str]
     endpoints: Collection[str]
     rows_of: Mapping[tuple[str, str], int]
     rows_read: Mapping[str, int]
@@ -123,7 +128,10 @@ def _of_exports(export: Export, covered: Covered) -> Evidence:
         without_endpoint=tuple(covered.without_endpoint),
         units=covered.units,
         scripted={},
-        endpoints={row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)},
+        in_part=frozenset(),
+        endpoints={
+            row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)
+        },
         rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
         rows_read=export.rows_read,
         rows_rejected=covered.rejected_of,
@@ -150,6 +158,9 @@ def _with_script(evidence: Evidence, script: Script, instance: str) -> Evidence:
 def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence[Statement]) -> Evidence:
     spelling, done = _spelling(evidence), Imported(is_dry_run=True)
     counting = tuple(one for one in script.statements if one not in left_out)
+    is_open = any(not one.counted for one in script.problems) or _alters_unknown(
+        evidence.rows["routes"], counting, instance, spelling
+    )
     rows = _apply_to_rows(evidence.rows, replace(script, statements=counting), instance, spelling, done)
     scripted = {view: set(units) for view, units in evidence.scripted.items()}
     for one in counting:
@@ -161,11 +172,26 @@ def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence
         evidence,
         rows=rows,
         scripted=scripted,
+        in_part={*evidence.in_part, *([instance] if is_open else [])},
         scripts=(*evidence.scripts, told),
         left_out=(*evidence.left_out, *map(_phrase, left_out)),
         rejected=(*evidence.rejected, *done.rejected),
         notes=(*evidence.notes, *done.notes),
     )
+
+
+def _alters_unknown(
+    routes: Sequence[Row], statements: Sequence[Statement], instance: str, spelling: Spelling
+) -> bool:
+    """Whether a script alters a route that nothing tells of: there is one then, and it may be for any service."""
+    known = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
+    for one in statements:
+        place = (_subject(one, instance, spelling)[1], collated(one.name))
+        if isinstance(one, AlterRoute) and place not in known:
+            return True
+        if isinstance(one, CreateRoute):
+            known.add(place)
+    return False
 
 
 def _spelling(evidence: Evidence) -> Spelling:

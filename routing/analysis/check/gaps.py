@@ -17,6 +17,8 @@ from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
 
 # Nobody routes to what these hold.
 _SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
+# The route of step 6 is an implied one, which any of the table would come before.
+_MATCHES_NO_ROUTE = (MatchingStep.SERVICE_OF_THIS_INSTANCE, MatchingStep.NO_MATCH)
 
 
 class What(Enum):
@@ -32,6 +34,10 @@ class What(Enum):
     ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
     ROUTES = ("routes", "its routes are not known")
     ALL_ROUTES = ("routes", "only those of its routes are known that scripts speak of")
+    SOME_ROUTES = (
+        "routes",
+        "its routes are not known: of a script that speaks of routes not every statement could be taken",
+    )
     SERVICES = ("services", "its services are not known")
     ALL_SERVICES = ("services", "only those of its services are known that scripts speak of")
     ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages of its queue are not known")
@@ -109,7 +115,8 @@ class Knowledge:
 
     def routes(self, instance: str, database: str) -> Gap | None:
         """What is not known of a database's routes."""
-        return self._of_view("routes", instance, database, What.ROUTES, What.ALL_ROUTES)
+        some = What.SOME_ROUTES if instance in self.evidence.in_part else What.ALL_ROUTES
+        return self._of_view("routes", instance, database, What.ROUTES, some)
 
     def services(self, instance: str, database: str) -> Gap | None:
         """What is not known of a database's services."""
@@ -133,7 +140,9 @@ class Knowledge:
         row = self._rows[name]
         forwarding, addresses = row["is_message_forwarding_enabled"] is not None, bool(row["addresses"])
         # An instance without an endpoint has no address; of an endpoint the view itself tells none.
-        has_none = self._was_exported("service_broker_endpoints", name, None) and name not in self.evidence.endpoints
+        has_none = (
+            self._was_exported("service_broker_endpoints", name, None) and name not in self.evidence.endpoints
+        )
         addresses = addresses or has_none
         if forwarding:
             return None if addresses else What.ADDRESSES
@@ -160,7 +169,9 @@ class Knowledge:
         legs = [decision.first]
         if decision.again is not None and verdict.opens_in != decision.first.scope:
             legs.append(decision.again)
-        found = {gap for leg in legs for gap in self._of_leg(instance, leg, has_asked=verdict.opens_in is not None)}
+        found = {
+            gap for leg in legs for gap in self._of_leg(instance, leg, has_asked=verdict.opens_in is not None)
+        }
         if verdict.outcome is Outcome.SENT and self._may_be_own(instance, verdict):
             found.add(Gap(instance, None, What.ADDRESSES))
         return sorted(found, key=lambda gap: gap.place)
@@ -171,7 +182,7 @@ class Knowledge:
             return
         if not leg.is_reply:
             routes = self.routes(name, leg.scope)
-            if routes is not None and (routes.what is What.ROUTES or leg.step is MatchingStep.NO_MATCH):
+            if routes is not None and (routes.what is not What.ALL_ROUTES or leg.step in _MATCHES_NO_ROUTE):
                 yield routes
         if has_asked:
             # Who asks for a route waits for the answer, whatever else there is.
