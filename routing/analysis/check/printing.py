@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import NOT_KNOWN, Fate
+from routing.analysis.check.evidence import Evidence
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.linting import severity_of
 from routing.analysis.check.notes import find_notes
@@ -58,9 +59,19 @@ def _read(done: Check) -> Iterator[str]:
         rest += f", {script.rejected} rejected" if script.rejected else ""
         told = f"{count(script.statements, 'statement')} in force{rest}"
         yield f"{cut(script.file)} for {named(script.instance)}: {told}"
+    yield from _uncounted(done.evidence)
     lists = {"left out": done.evidence.left_out, "rejected": done.evidence.rejected, "note": find_notes(done)}
     for what, sentences in lists.items():
         yield from (f"{what}: {cut(sentence)}" for sentence in bounded(sentences, len(sentences)))
+
+
+def _uncounted(evidence: Evidence) -> Iterator[str]:
+    """Of each view the rows that do not count."""
+    for view, rows in evidence.rows_read.items():
+        whats = {"rejected": evidence.rows_rejected, "left out, for a newer export tells": evidence.rows_left_out}
+        told = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
+        if told:
+            yield f"of {count(rows, 'row')} of {view}: {', '.join(told)}"
 
 
 def _view(one: ViewRead) -> str:
