@@ -10,7 +10,7 @@ import pytest
 
 from routing.analysis.check.checking import check
 from routing.cli import main
-from tests.exported import GUID, conversation, endpoint, handle, route, waiting, whole_shop
+from tests.exported import GUID, conversation, database, endpoint, handle, route, waiting, whole_shop
 
 ORDERS = GUID.format("0d0d0d0d")
 """The broker id of Orders."""
@@ -63,6 +63,43 @@ def test_what_a_script_leaves_open_leaves_no_verdict(
     statement: str, outcome: tuple[str, list[str]], tmp_path: Path
 ) -> None:
     assert shop_by_script(tmp_path, f"{statement}\nGO\n{ANY}", waiting(1, "//bill")) == [outcome]
+
+
+DATABASES = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")]
+
+
+@pytest.mark.parametrize(
+    ("views", "outcomes"),
+    [
+        # It may be for any service.
+        (
+            {"routes": {"Orders": [route("L"), route("B", "//bill", lifetime="?")], "msdb": [route("L")]}},
+            [("NOT_KNOWN", ["UNREADABLE_ROUTE"]), ("NOT_KNOWN", ["UNREADABLE_ROUTE"])],
+        ),
+        # Nothing has come back to msdb.
+        (
+            {"routes": {"Orders": [route("L")], "msdb": [route("L"), route("B", "//bill", lifetime="?")]}},
+            [("DELAYED", []), ("DELIVERED", [])],
+        ),
+        # It may hold the one service, and not take the other from Orders, the sender.
+        (
+            {"databases": [*DATABASES, database("Bills", "cccccccc", 6, "?")]},  # type: ignore[arg-type]
+            [("NOT_KNOWN", ["UNREADABLE_DATABASE"]), ("DELIVERED", [])],
+        ),
+        # Of what stands there twice all is known.
+        (
+            {"routes": {"Orders": [route("L"), route("L")], "msdb": [route("L")]}},
+            [("DELAYED", []), ("DELIVERED", [])],
+        ),
+    ],
+    ids=["a route", "a route of msdb", "a database", "a route that stands there twice"],
+)
+def test_a_row_that_cannot_be_read_may_be_the_one_that_decides(
+    views: dict[str, Any], outcomes: list[tuple[str, list[str]]], tmp_path: Path
+) -> None:
+    whole_shop(tmp_path, [waiting(1, "//bill"), waiting(2, "//orders")], **views)
+    fates = sorted(check([str(tmp_path)]).fates, key=lambda fate: fate.row["enqueue_time"])
+    assert [(fate.outcome, [gap.what.name for gap in fate.gaps]) for fate in fates] == outcomes
 
 
 def test_each_message_has_the_handle_of_its_conversation(

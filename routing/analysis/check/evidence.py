@@ -11,7 +11,7 @@ from pathlib import Path
 from routing.analysis.check.faults import no_queue
 from routing.analysis.check.sources import Given, find_files, read_exports, read_scripts
 from routing.importing.catalog import Export, cover
-from routing.importing.covered import Covered, Row, Unit
+from routing.importing.covered import Covered, Doubt, Row, Unit
 from routing.importing.result import Imported
 from routing.importing.scripted import ROUTES, apply_all, rows_of, state_of
 from routing.importing.spelling import Spelling
@@ -59,9 +59,10 @@ class Evidence:
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
     endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
     these exports, ``scripted`` those of which only scripts speak. Of instances ``in_part`` scripts may make routes
-    that are not known, ``endpoints`` are those that have one. ``rows_of`` counts the rows of a view and an
-    instance; of each view ``rows_read`` counts all, ``rows_rejected`` and ``rows_left_out`` those that do not
-    count. ``left_out`` (statements about what was exported), ``rejected`` and ``notes`` are sentences.
+    that are not known, ``endpoints`` are those that have one; ``doubts`` are what rows of a view that cannot be
+    read may have been. ``rows_of`` counts the rows of a view and an instance; of each view ``rows_read`` counts
+    all, ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
+    exported), ``rejected`` and ``notes`` are sentences.
     """
 
     rows: Mapping[str, Sequence[Row]]
@@ -69,6 +70,7 @@ class Evidence:
     units: Mapping[str, Mapping[Unit, datetime]]
     scripted: Mapping[str, Collection[Unit]]
     in_part: Collection[str]
+    doubts: Mapping[str, Collection[Doubt]]
     endpoints: Collection[str]
     rows_of: Mapping[tuple[str, str], int]
     rows_read: Mapping[str, int]
@@ -88,6 +90,12 @@ class Evidence:
         """Whether a view of a database, or one of an instance, was exported."""
         return (instance, database) in self.units.get(view, {})
 
+    def is_doubtful(self, view: str, instance: str, database: str | None = None) -> bool:
+        """Whether a row of a view that cannot be read may be one of a database, or of an instance."""
+        doubts = {doubt[:2] for doubt in self.doubts.get(view, ())}
+        names = (None if database is None else database.casefold(), None)
+        return any((each, name) in doubts for each in (instance.casefold(), None) for name in names)
+
     def newest(self, instance: str, *views: str) -> datetime | None:
         """The time of an instance's newest export, of some views or any; None where nothing of it was exported."""
         of_views = (units for view, units in self.units.items() if not views or view in views)
@@ -100,8 +108,10 @@ def gather(paths: Sequence[str], given: Given) -> Evidence:
     export = read_exports(named, given)
     if "transmission_queue" not in export.rows:
         raise no_queue(paths)
+    # Of a row that stands there twice all is known: what covers the rows adds doubts that are none here.
+    doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
     covered = cover(export, Spelling(), given.addresses)
-    evidence = _of_exports(export, covered)
+    evidence = _of_exports(export, covered, doubts)
     for instance, script in read_scripts(files, known_names(evidence, given), given):
         evidence = _with_script(evidence, script, instance)
     return evidence
@@ -121,7 +131,7 @@ def known_names(evidence: Evidence, given: Given) -> list[str]:
     return [*evidence.instances, *([] if given.instance is None else [given.instance])]
 
 
-def _of_exports(export: Export, covered: Covered) -> Evidence:
+def _of_exports(export: Export, covered: Covered, doubts: Mapping[str, Collection[Doubt]]) -> Evidence:
     rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages", "observed_routing")}
     return Evidence(
         rows=rows,
@@ -129,6 +139,7 @@ def _of_exports(export: Export, covered: Covered) -> Evidence:
         units=covered.units,
         scripted={},
         in_part=frozenset(),
+        doubts=doubts,
         endpoints={
             row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)
         },
