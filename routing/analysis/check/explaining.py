@@ -10,6 +10,8 @@ from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.faults import unknown_message
 from routing.analysis.check.json_form import gap_object
+from routing.analysis.check.notes import notes_on_times
+from routing.analysis.check.phrases import cut
 from routing.analysis.check.printing import not_known
 from routing.analysis.explain import printing
 from routing.analysis.explain.background import Background, find_gap
@@ -48,9 +50,11 @@ def _of_conversation(fates: Sequence[Fate], asked: str) -> Iterator[Fate]:
 def explain_messages(done: Check, asked: str, *, as_json: bool) -> str:
     """What `explain` says of the messages; of one without a verdict what would be needed for one."""
     found = find_messages(done, asked)
+    notes = notes_on_times(done, sorted({fate.row["instance_name"] for fate in found}))
     if as_json:
-        return json.dumps({"explained": [_as_object(done, fate) for fate in found]})
-    return "\n\n".join(not_known(fate) if fate.verdict is None else _as_text(done, fate) for fate in found)
+        return json.dumps({"explained": [_as_object(done, fate) for fate in found], "notes": notes})
+    told = (not_known(fate) if fate.verdict is None else _as_text(done, fate) for fate in found)
+    return "\n\n".join([*(f"note: {cut(note)}" for note in notes), *told])
 
 
 def _as_text(done: Check, fate: Fate) -> str:

@@ -20,7 +20,8 @@ def no_instance(file: str) -> InputError:
     """Nothing tells which instance a script is for."""
     return InputError(
         f"{quote(file)}: which instance the script is for is not known",
-        "give --instance, put it into a folder named like the instance, or have it begin with :CONNECT NAME",
+        "give --instance, put it into a folder named like an instance of the exports, or have it begin with"
+        " :CONNECT NAME",
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.gaps import Gap
@@ -20,6 +21,8 @@ from routing.terms import Outcome
 
 _ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
 """None stands for NOT_KNOWN."""
+_LOOKED_AT = 20
+"""So many broker instances of a group are asked for what helps their messages."""
 _Key = tuple[str, str | None, str, str, str, str | None]
 
 
@@ -143,8 +146,29 @@ class _Adviser:
         stuck = self._stuck(first, first.verdict)
         remedy = remedy_of(stuck)
         if bare.trouble is None:
-            return Group(ordered, stuck.near, remedy)
+            return Group(ordered, stuck.near, self._for_whom(remedy, ordered))
         return Group(ordered, (), _after(bare.trouble, remedy))
+
+    def _for_whom(self, remedy: Remedy, fates: Sequence[Fate]) -> Remedy:
+        """The remedy of the oldest message, which says so where others are bound to ids that it does not help."""
+        bound: dict[str | None, list[Fate]] = defaultdict(list)
+        for fate in fates:
+            bound[None if fate.verdict is None else fate.verdict.broker_instance].append(fate)
+        if len(bound) == 1:
+            return remedy
+        looked_at = islice(bound.values(), _LOOKED_AT)
+        helped = [theirs for theirs in looked_at if self._remedy(theirs[0]) == remedy]
+        if len(helped) == len(bound):
+            return remedy
+        whose = f"{sum(map(len, helped)):,} of these {len(fates):,} messages"
+        words = (
+            f"{remedy.words} (This is for {whose}; the others are bound to another broker instance, or to none,"
+            " and --then shows what becomes of them.)"
+        )
+        return replace(remedy, words=words)
+
+    def _remedy(self, fate: Fate) -> Remedy | None:
+        return None if fate.verdict is None else remedy_of(self._stuck(fate, fate.verdict))
 
     def _stuck(self, fate: Fate, verdict: Verdict) -> Stuck:
         name, service, broker = fate.row["instance_name"], fate.row["to_service_name"], verdict.broker_instance

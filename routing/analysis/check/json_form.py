@@ -136,14 +136,9 @@ def _said(one: Group, said: Status, count: int) -> Object:
 
 def _message(fate: Fate) -> Object:
     row: Mapping[str, Any] = fate.row
-    names = (
-        "message_id",
-        "conversation_id",
-        "conversation_handle",
-        "from_service_name",
-        "message_sequence_number",
-    )
-    return {**{name: row.get(name) for name in names}, "enqueue_time": moment(row["enqueue_time"])}
+    names = ("message_id", "conversation_id", "from_service_name", "message_sequence_number")
+    known = {name: row.get(name) for name in names}
+    return {**known, "conversation_handle": fate.handle, "enqueue_time": moment(row["enqueue_time"])}
 
 
 def _finding(one: Found) -> Object:
