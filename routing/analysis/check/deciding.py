@@ -113,7 +113,14 @@ def decide_all(estate: Estate) -> list[Fate]:
 
 _MAY_COME = frozenset(
     [
-        *(What.ENDPOINTS_OF_DIALOGS, What.ROUTES, What.SOME_ROUTES, What.ALL_ROUTES, What.UNREADABLE_ROUTE),
+        *(
+            What.ENDPOINTS_OF_DIALOGS,
+            What.ENDPOINT_OF_DIALOG,
+            What.ROUTES,
+            What.SOME_ROUTES,
+            What.ALL_ROUTES,
+            What.UNREADABLE_ROUTE,
+        ),
         *(What.SERVICES, What.ALL_SERVICES, What.UNREADABLE_SERVICE),
     ]
 )

@@ -216,7 +216,7 @@ def _is_exported(evidence: Evidence, view: str, unit: Unit) -> bool:
 
 def _phrase(left_out: Statement) -> str:
     view = _VIEW_OF[type(left_out)]
-    return f"{left_out.file}, line {left_out.line}: {left_out.title}: sys.{view} was exported, which tells"
+    return f"{left_out.file}, line {left_out.line}: {left_out.title} (sys.{view} was exported; --then tries it)"
 
 
 def _subject(statement: Statement, instance: str, spelling: Spelling) -> tuple[str, Unit]:

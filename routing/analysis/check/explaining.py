@@ -19,7 +19,7 @@ from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, narrow_to
 from routing.importing.covered import Row
-from routing.rules.text import printed_guid
+from routing.rules.text import fold, printed_guid
 from routing.schemas import INPUTS
 from routing.storage.columns import Columns
 
@@ -29,7 +29,7 @@ _End = tuple[str, str, object, object]
 
 def find_messages(done: Check, asked: str) -> list[Fate]:
     """The message of an id, or the oldest of each end of a conversation (id or handle). Raises InputError."""
-    ids = [fate for fate in done.fates if fate.row.get("message_id") == asked]
+    ids = [fate for fate in done.fates if fate.row.get("message_id") == fold(asked.strip())]
     ends: dict[_End, list[Fate]] = defaultdict(list)
     for fate in ids or _of_conversation(done.fates, asked):
         row = fate.row

@@ -47,5 +47,5 @@ def unknown_message(asked: str) -> InputError:
     """No message waits that has this id, or belongs to this conversation."""
     return InputError(
         f"no message of the transmission queues has the id {quote(asked)}, nor its conversation this id or handle",
-        "--all --format json lists the ids of all",
+        "--format json lists the ids of all",
     )

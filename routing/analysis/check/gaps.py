@@ -17,8 +17,11 @@ from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
 
 # Nobody routes to what these hold.
 _SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
-# The route of step 6 is an implied one, which any of the table would come before.
-_MATCHES_NO_ROUTE = (MatchingStep.SERVICE_OF_THIS_INSTANCE, MatchingStep.NO_MATCH)
+# Where no route names the service: one that nobody spoke of might.
+_NAMES_NO_SERVICE = (
+    *(MatchingStep.ROUTE_REQUEST, MatchingStep.ANY_SERVICE),
+    *(MatchingStep.SERVICE_OF_THIS_INSTANCE, MatchingStep.NO_MATCH),
+)
 
 
 class What(Enum):
@@ -197,7 +200,9 @@ class Knowledge:
             return
         if not leg.is_reply:
             routes = self.routes(name, leg.scope)
-            if routes is not None and (routes.what is not What.ALL_ROUTES or leg.step in _MATCHES_NO_ROUTE):
+            if routes is not None and (
+                routes.what is not What.ALL_ROUTES or (has_asked or leg.step in _NAMES_NO_SERVICE)
+            ):
                 yield routes
         if has_asked:
             # Who asks for a route waits for the answer, whatever else there is.
@@ -216,7 +221,7 @@ class Knowledge:
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
     def _unread_holders(self, name: str, leg: Leg) -> Iterator[Gap]:
-        """Databases that may hold the service, for all that is known of them, where that would make a difference."""
+        """Databases that may hold the service, for all that is known, where that would make a difference."""
         is_located = leg.location.destination is not None
         databases = self.databases(name)
         if databases is not None and _hangs_on_services(leg) and not is_located:

@@ -88,11 +88,19 @@ class Group:
 
     @property
     def trouble(self) -> Status | None:
-        """What SQL Server tells most of messages whose routing is right; None where it tells nothing."""
+        """What SQL Server tells most of messages whose routing is right; None where it tells nothing.
+
+        What contradicts the routing counts only where nothing else is told.
+        """
         if not self.first.is_on_its_way:
             return None
-        told = Counter(said for said in (fate.said for fate in self.fates) if said.text is not None)
-        return told.most_common(1)[0][0] if told else None
+        told = [(said, count) for said, count in self.said.most_common() if said.text is not None]
+        told.sort(key=lambda pair: self._contradicts(pair[0]))
+        return told[0][0] if told else None
+
+    def _contradicts(self, said: Status) -> bool:
+        compared = self.compared(said)
+        return compared is not None and compared.agreement is Agreement.CONTRADICTS
 
     @property
     def needs_somebody(self) -> bool:
@@ -103,7 +111,9 @@ class Group:
     def place(self) -> tuple[int, int, datetime]:
         """Its place in a list: first where transport or target are the trouble; by outcome, most and oldest."""
         outcome = None if self.verdict is None else self.verdict.outcome
-        rank = -1 if self.trouble is not None else _ORDER.index(outcome)
+        trouble = self.trouble
+        is_right = trouble is not None and not self._contradicts(trouble)
+        rank = -1 if is_right else 0 if trouble is not None else _ORDER.index(outcome)
         return (rank, -len(self.fates), self.oldest)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from routing.analysis.check.changes import Change, End, find_changes
-from routing.analysis.check.checking import Check, Tried
+from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Fate
 from routing.analysis.check.evidence import Evidence, ScriptRead
 from routing.analysis.check.gaps import Gap
@@ -145,7 +145,7 @@ def _finding(one: Found) -> Object:
     return {**one._asdict(), "severity": str(severity_of(one))}
 
 
-def _then(done: Check, tried: Tried) -> Object:
+def _then(done: Check, tried: Check) -> Object:
     changes, unchanged = find_changes(done.fates, tried.fates)
     return {
         "scripts": [_script(one) for one in tried.evidence.scripts],

@@ -131,7 +131,7 @@ def instance_of_server(server: str) -> str:
 def find_in_folders(file: Path, known: Sequence[str]) -> str | None:
     """The instance that the nearest folder of a file is named like; None where none is."""
     names = {spelt.casefold(): name for name in known for spelt in _as_folders(name)}
-    folders = (folder.name.casefold() for folder in file.resolve().parents)
+    folders = (folder.name.casefold() for folder in file.absolute().parents)
     return next((names[folder] for folder in folders if folder in names), None)
 
 

@@ -130,7 +130,7 @@ def read_file(
 
 
 def servers_in(path: Path, variables: Mapping[str, str] | None = None) -> tuple[str | None, ...]:
-    """The servers of a script's batches, each once, in order; None before any ``:connect``. Raises as `read_file`."""
+    """The servers of a script's batches in their order, None before any ``:connect``. Raises as `read_file`."""
     found = batches(_decode(path).text, str(path), variables or {}, _include)
     return tuple(dict.fromkeys(batch.server for batch in found if isinstance(batch, Batch)))
 
