@@ -29,7 +29,8 @@ _End = tuple[str, str, object, object]
 
 def find_messages(done: Check, asked: str) -> list[Fate]:
     """The message of an id, or the oldest of each end of a conversation (id or handle). Raises InputError."""
-    ids = [fate for fate in done.fates if fate.row.get("message_id") == fold(asked.strip())]
+    wanted = fold(asked.strip())
+    ids = [fate for fate in done.fates if fold(fate.row.get("message_id") or "") == wanted]
     ends: dict[_End, list[Fate]] = defaultdict(list)
     for fate in ids or _of_conversation(done.fates, asked):
         row = fate.row
