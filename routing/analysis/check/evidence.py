@@ -55,9 +55,10 @@ class Evidence:
 
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
     endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
-    these exports, ``scripted`` those of which only scripts speak, ``endpoints`` the instances that have one. ``rows_of`` counts the rows of a view and an
-    instance; of each view ``rows_read`` counts all, ``rows_rejected`` and ``rows_left_out`` those that do not
-    count. ``left_out`` (statements about what was exported), ``rejected`` and ``notes`` are sentences.
+    these exports, ``scripted`` those of which only scripts speak, ``endpoints`` the instances whose export has
+    one. ``rows_of`` counts the rows of a view and an instance; of each view ``rows_read`` counts all,
+    ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
+    exported), ``rejected`` and ``notes`` are sentences.
     """
 
     rows: Mapping[str, Sequence[Row]]

@@ -194,7 +194,7 @@ class Knowledge:
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
     def _unread_holders(self, name: str, leg: Leg) -> Iterator[Gap]:
-        """Databases that may hold the service, for all that is known of them, where that would make a difference."""
+        """Databases that may hold the service for all that is known, where that would make a difference."""
         is_located = leg.location.destination is not None
         if _hangs_on_services(leg) and not is_located and not self._was_exported("databases", name, None):
             yield Gap(name, None, What.DATABASES)
