@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from routing.analysis.check.grouping import Group
 
 AT = "2026-01-05T18:00:00Z"
-LONGEST_LINE = 2_000
+LONGEST_LINE = 6_000
 ENDLESS = "endless \x1b[2J" * 1_000
 # What would be a statement of its own if a bracket, a quote, a comment or a line ended early.
 STATEMENTS = [
