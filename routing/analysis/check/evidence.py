@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from routing.analysis.check.faults import no_queue
+from routing.analysis.check.faults import no_queue, no_row
 from routing.analysis.check.sources import Given, Scripts, find_files, read_exports, read_scripts
 from routing.importing.catalog import Export, cover
 from routing.importing.covered import Covered, Doubt, Row, Unit
@@ -111,6 +111,8 @@ def gather(paths: Sequence[str], given: Given) -> Evidence:
     # Of a row that stands there twice all is known: what covers the rows adds doubts that are none here.
     doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
     covered = cover(export, Spelling(), given.addresses)
+    if not covered.instances:
+        raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
     notes: list[str] = []
     for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes):

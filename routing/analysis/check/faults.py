@@ -16,6 +16,11 @@ def no_queue(paths: Sequence[str]) -> InputError:
     )
 
 
+def no_row(rejected: Sequence[str]) -> InputError:
+    """Every row of the exports was rejected."""
+    return InputError(f"no row of the exports can be read, {join_bounded(rejected[:3], 'row', len(rejected))}")
+
+
 def no_instance(file: str) -> InputError:
     """Nothing tells which instance a script is for."""
     return InputError(
