@@ -261,7 +261,7 @@ def test_states_of_databases_are_named(read: ReadText) -> None:
         ALTER DATABASE shop SET HONOR_BROKER_PRIORITY ON, TRUSTWORTHY ON, READ_COMMITTED_SNAPSHOT ON"""
     )
     assert [
-        (found.line, found.option) for found in script.statements if isinstance(found, AlterDatabaseState)
+        (found.line, found.state) for found in script.statements if isinstance(found, AlterDatabaseState)
     ] == [(1, "SINGLE_USER"), (2, "OFFLINE"), (2, "READ_ONLY"), (3, "PARTNER")]
     assert len(script.statements) == 4
     assert script.problems == ()
