@@ -8,9 +8,10 @@ from routing.importing.tsql.constants import Type, join, read_type
 from routing.importing.tsql.dynamic import find_hidden_statement
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.leaving import switch
+from routing.importing.tsql.passing import pass_over
 from routing.importing.tsql.tokens import Kind, Lexeme
 from routing.importing.tsql.vocabulary import speaks_of_routing
-from routing.importing.tsql.walker import Walker, pass_over
+from routing.importing.tsql.walker import Walker
 
 
 def declare(walker: Walker, fate: Fate) -> None:

@@ -14,6 +14,7 @@ from routing.importing.tsql.definitions import (
 from routing.importing.tsql.endpoint_definitions import alter_endpoint, create_endpoint
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.parsing import find_misspelt_noun
+from routing.importing.tsql.passing import pass_over
 from routing.importing.tsql.refusal import RefusalError, UnparsedError
 from routing.importing.tsql.statements import (
     DropEndpoint,
@@ -24,7 +25,7 @@ from routing.importing.tsql.statements import (
 )
 from routing.importing.tsql.tokens import Kind, Lexeme
 from routing.importing.tsql.vocabulary import RESERVED, as_written
-from routing.importing.tsql.walker import Walker, pass_over
+from routing.importing.tsql.walker import Walker
 
 _DEFINITIONS: dict[tuple[str, str], Definition] = {
     ("CREATE", "ROUTE"): create_route,

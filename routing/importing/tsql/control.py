@@ -9,8 +9,9 @@ from __future__ import annotations
 from routing.importing.tsql.conditions import answer_of, asks_for_an_error, guard_of
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.parsing import NOT_BLOCKS
+from routing.importing.tsql.passing import pass_over
 from routing.importing.tsql.tokens import Lexeme
-from routing.importing.tsql.walker import Walker, pass_over
+from routing.importing.tsql.walker import Walker
 
 _TRANSACTION = frozenset(["TRAN", "TRANSACTION", "WORK"])
 
@@ -18,7 +19,7 @@ _TRANSACTION = frozenset(["TRAN", "TRANSACTION", "WORK"])
 def branch(walker: Walker, fate: Fate) -> None:
     """IF condition statement [ELSE statement]."""
     line = walker.here()[1]
-    condition = walker.resolve(_condition(walker), fate)
+    condition = walker.variables.resolve(_condition(walker), fate)
     known = answer_of(condition, walker.session.database)
     if known is not None:
         _known_branch(walker, fate, line, known)

@@ -5,7 +5,6 @@ What is asked for and not there raises RefusalError; the statement is then left 
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
 
@@ -226,12 +225,6 @@ class Cursor:
             f"the template's place {quote(name)} was not filled in: its default {quote(default)} is read"
         )
         return default
-
-
-def find_labels(lexemes: Sequence[Lexeme]) -> frozenset[str]:
-    """The labels of a text, in lower case."""
-    pairs = itertools.pairwise(lexemes)
-    return frozenset(word.text.casefold() for word, sign in pairs if word.kind is Kind.WORD and sign.text == ":")
 
 
 def _partners(lexemes: Sequence[Lexeme]) -> dict[int, int]:

@@ -45,7 +45,7 @@ def change_database(holdings: Holdings, statement: Statement) -> str | None:
     if isinstance(statement, AlterDatabase):
         return _set_broker(holdings, statement)
     if isinstance(statement, AlterDatabaseState):
-        return f"SET {statement.option} is named, not applied: no table holds it"
+        return f"SET {statement.state} is named, not applied: no table holds it"
     raise TypeError(f"no change is known for {type(statement).__name__}")
 
 

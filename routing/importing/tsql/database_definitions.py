@@ -135,7 +135,7 @@ def _read_option(option: list[Lexeme], place: Place, name: str) -> list[Statemen
         raise no_value(missing)
     file, line, used = place.file, place.line, place.database
     if first.upper in _STATES:
-        return [AlterDatabaseState(file=file, line=line, database=used, name=name, option=first.upper)]
+        return [AlterDatabaseState(file=file, line=line, database=used, name=name, state=first.upper)]
     meant = find_misspelt(first.upper, (*_SETTINGS, *_STATES))
     if meant is not None:
         raise UnparsedError(f"a database has no option {quote(first.text)}, but {meant}")

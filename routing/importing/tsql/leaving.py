@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.passing import pass_over
 from routing.importing.tsql.refusal import UnparsedError
 from routing.importing.tsql.statements import quote
 from routing.importing.tsql.tokens import Kind
-from routing.importing.tsql.walker import Walker, pass_over
+from routing.importing.tsql.walker import Walker
 
 _NO_SUCH_LABEL = 133
 

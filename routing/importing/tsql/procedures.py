@@ -113,7 +113,7 @@ def _set_option(given: Arguments, place: Place) -> list[Statement]:
     if option is None:
         return []
     name, file = _text(given, "dbname"), place.file
-    return [AlterDatabaseState(file=file, line=place.line, database=place.database, name=name, option=option)]
+    return [AlterDatabaseState(file=file, line=place.line, database=place.database, name=name, state=option)]
 
 
 def _unquoted(name: str) -> str:

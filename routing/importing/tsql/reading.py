@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from routing.importing.tsql import assigning, content, control, leaving, running, walker
+from routing.importing.tsql import assigning, content, control, leaving, passing, running, walker
 from routing.importing.tsql.decoding import Decoded, decode
 from routing.importing.tsql.fate import ALWAYS, Fate
 from routing.importing.tsql.session import Session
@@ -17,24 +17,25 @@ from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.vocabulary import as_written
 
 _HANDLERS: dict[str, walker.Handler] = {
+    walker.OTHERS: passing.pass_over,
     "ALTER": content.definition,
     "BEGIN": control.begin,
     "COMMIT": control.commit,
     "CREATE": content.definition,
     "DECLARE": assigning.declare,
     "DBCC": running.check,
-    "DENY": walker.permission,
+    "DENY": passing.permission,
     "DROP": content.definition,
     "ELSE": control.lone_else,
     "END": control.end,
     "EXEC": running.execute,
     "EXECUTE": running.execute,
     "GOTO": leaving.go_to,
-    "GRANT": walker.permission,
+    "GRANT": passing.permission,
     "IF": control.branch,
     "RESTORE": running.restore,
     "RETURN": leaving.leave,
-    "REVOKE": walker.permission,
+    "REVOKE": passing.permission,
     "ROLLBACK": control.roll_back,
     "SELECT": assigning.select,
     "SET": assigning.set_,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from routing.importing.tsql.definitions import Place
 from routing.importing.tsql.dynamic import Executed, read_execution
 from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.passing import pass_over
 from routing.importing.tsql.procedures import read_procedure
 from routing.importing.tsql.refusal import RefusalError, UnparsedError
 from routing.importing.tsql.statements import quote
 from routing.importing.tsql.tokens import Lexeme
 from routing.importing.tsql.vocabulary import as_written, speaks_of_routing
-from routing.importing.tsql.walker import Walker, pass_over
+from routing.importing.tsql.walker import Walker
 
 _RESTORED = ("DATABASE", "LOG")
 

@@ -187,7 +187,7 @@ class AlterDatabase(Statement):
 class AlterDatabaseState(Statement):
     """ALTER DATABASE … SET with an option that no table holds, such as OFFLINE or READ_ONLY."""
 
-    option: str
+    state: str
     words = "ALTER DATABASE"
 
 

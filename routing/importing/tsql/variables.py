@@ -53,6 +53,16 @@ class Variables:
         holds = fate.guards[: len(then.guards)] == then.guards and then.why_not in (None, fate.why_not)
         return variable.value if holds else None
 
+    def resolve(self, words: Sequence[Lexeme], fate: Fate) -> tuple[Lexeme, ...]:
+        """The words, with constants in the place of variables whose values are known."""
+        return tuple(self._resolve(word, fate) for word in words)
+
+    def _resolve(self, word: Lexeme, fate: Fate) -> Lexeme:
+        value = self.value(word.text, fate) if word.kind is Kind.WORD else None
+        if value is None:
+            return word
+        return replace(word, kind=Kind.NUMBER if value.is_number else Kind.STRING, text=value.text, upper="")
+
     def forget(self, name: str) -> None:
         """The variable gets a value that only the server knows."""
         self.assign(name, None, Fate())

@@ -7,29 +7,35 @@ next word that begins one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from routing.importing.tsql.constants import Constant, Evaluation
 from routing.importing.tsql.course import Course, Exit
-from routing.importing.tsql.cursor import Cursor, find_labels
+from routing.importing.tsql.cursor import Cursor
 from routing.importing.tsql.dynamic import NOT_RUN, RUNS_TEXT, find_called, find_hidden_statement
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.lexical import Mode
-from routing.importing.tsql.parsing import find_imbalance, find_misspelt_definition, find_misspelt_start
+from routing.importing.tsql.parsing import (
+    find_imbalance,
+    find_labels,
+    find_misspelt_definition,
+    find_misspelt_start,
+)
 from routing.importing.tsql.procedures import is_known_procedure
-from routing.importing.tsql.refusal import SYNTAX, RefusalError, UnparsedError, no_value
+from routing.importing.tsql.refusal import SYNTAX, RefusalError, UnparsedError
 from routing.importing.tsql.session import DEEPEST, Session, unparsed
 from routing.importing.tsql.statements import RenameDatabase, Statement
-from routing.importing.tsql.tokens import Kind, Lexeme, Tokens, tokenize
+from routing.importing.tsql.tokens import Lexeme, Tokens, tokenize
 from routing.importing.tsql.variables import Variables, find_changed
 from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable
 
 Locate = Callable[[int], tuple[str, int]]
 """The file and line of a row of the text."""
 
+OTHERS = ""
+"""The key of what reads the statements that no other reads."""
+
 _PROCEDURES = ("sp_", "xp_")
-_LONGEST_PERMISSION = 300
 _BEFORE_STATEMENTS = frozenset(["BEGIN", "TRY", "CATCH", "ELSE"])
 _NOT_CLOSED = {Mode.STRING.value: 105, Mode.QUOTED.value: 105, Mode.BRACKET.value: 105, Mode.COMMENT.value: 113}
 
@@ -147,16 +153,6 @@ class Walker:
         value_of = partial(self.variables.value, fate=fate)
         return Evaluation(words, self._tokens.text, value_of, self.session.database, is_plain).value()
 
-    def resolve(self, words: Sequence[Lexeme], fate: Fate) -> tuple[Lexeme, ...]:
-        """The words, with constants in the place of variables whose values are known."""
-        return tuple(self._resolve(word, fate) for word in words)
-
-    def _resolve(self, word: Lexeme, fate: Fate) -> Lexeme:
-        value = self.variables.value(word.text, fate) if word.text.startswith("@") else None
-        if value is None or word.kind is not Kind.WORD:
-            return word
-        return replace(word, kind=Kind.NUMBER if value.is_number else Kind.STRING, text=value.text, upper="")
-
     def forget_changed(self, start: int) -> None:
         """Variables that the statement since ``start`` gives values are not known any more."""
         words = self.cursor.between(start, self.cursor.position)
@@ -184,7 +180,7 @@ class Walker:
             called = find_called(self.cursor)
             if called.lower() == RUNS_TEXT or is_known_procedure(called):
                 return self._handlers["EXEC"]
-        return self._handlers.get(self.cursor.peek().upper, pass_over)
+        return self._handlers.get(self.cursor.peek().upper, self._handlers[OTHERS])
 
     def add(self, statements: Sequence[Statement], fate: Fate) -> None:
         """Note statements that were read."""
@@ -252,29 +248,3 @@ class Walker:
 
 Handler = Callable[[Walker, Fate], None]
 """Reads the statement that begins at the walker's cursor."""
-
-
-def pass_over(walker: Walker, fate: Fate) -> None:
-    """A statement that says nothing about routing, unless in its strings."""
-    place, start = walker.here(), walker.cursor.position
-    first = walker.cursor.peek()
-    missing = find_unknown_variable(first.text)
-    if missing is not None and first.kind is Kind.WORD and not fate.never:
-        walker.session.report(place, no_value(missing).why)
-    walker.step()
-    walker.skip()
-    walker.forget_changed(start)
-    walker.report_hidden(start, place)
-
-
-def permission(walker: Walker, fate: Fate) -> None:
-    """GRANT, DENY, REVOKE: up to TO or FROM stand words that begin other statements."""
-    cursor, start = walker.cursor, walker.cursor.position
-    for ahead in range(1, _LONGEST_PERMISSION):
-        if cursor.peek(ahead).upper in ("TO", "FROM"):
-            cursor.position = start + ahead
-            break
-        if cursor.peek(ahead).text == ";" or cursor.peek(ahead).kind is Kind.END:
-            break
-    pass_over(walker, fate)
-    cursor.take_words("WITH", "GRANT", "OPTION")

@@ -260,9 +260,12 @@ def test_states_of_databases_are_named(read: ReadText) -> None:
         alter database shop set partner failover
         ALTER DATABASE shop SET HONOR_BROKER_PRIORITY ON, TRUSTWORTHY ON, READ_COMMITTED_SNAPSHOT ON"""
     )
-    assert [
-        (found.line, found.option) for found in script.statements if isinstance(found, AlterDatabaseState)
-    ] == [(1, "SINGLE_USER"), (2, "OFFLINE"), (2, "READ_ONLY"), (3, "PARTNER")]
+    assert [(found.line, found.state) for found in script.statements if isinstance(found, AlterDatabaseState)] == [
+        (1, "SINGLE_USER"),
+        (2, "OFFLINE"),
+        (2, "READ_ONLY"),
+        (3, "PARTNER"),
+    ]
     assert len(script.statements) == 4
     assert script.problems == ()
 
