@@ -109,7 +109,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="sbroute",
         description="Where SQL Server Service Broker messages go, and why.",
         epilog="Exit codes: 0 done; 1 found what it was told to fail on; 2 the command line, configuration or"
-        " an input breaks the contract, nothing written; 3 the run failed part-way.",
+        " an input breaks the contract, nothing written; 3 the run failed part-way; 130 interrupted; 143 ended"
+        " by SIGTERM.",
     )
     parser.add_argument("--version", action="store_true", help="print the release and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
