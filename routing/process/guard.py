@@ -22,7 +22,7 @@ from routing.process.standing import Standing
 
 _SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 # How long Java may take to end, and the command to notice that it has.
-_JAVA_SECONDS, _COMMAND_SECONDS = 5.0, 0.5
+_JAVA_SECONDS, _COMMAND_SECONDS = 5.0, 1.0
 # What a main thread has on most systems; others may have much less.
 _STACK = 16 << 20
 
