@@ -1,7 +1,53 @@
-"""``python -m routing`` is ``sbroute``."""
+"""``sbroute`` and ``python -m routing``: the command line as a process of its own."""
+
+from __future__ import annotations
 
 import sys
 
-from routing.cli import main
+from routing.process.guard import Guard, is_for_this_process
+from routing.process.standing import Standing
 
-sys.exit(main())
+
+def script() -> None:
+    """``sbroute`` as an installed script and as a wheel task of Databricks: a failure is an exception.
+
+    A wheel task calls this function and loses what it returns; a status of 0 is no exception, for some
+    platforms take any for a failure.
+    """
+    # Before all that takes time to be imported.
+    status = Guard(_put_away).run(_command) if is_for_this_process() else _command_alone()
+    if status:
+        sys.exit(status)
+
+
+def _command(standing: Standing) -> int:
+    from routing.cli import main
+
+    return main(standing=standing)
+
+
+def _command_alone() -> int:
+    """The same where signals are not this process's own: Ctrl-C is then an exception, as anywhere in Python."""
+    standing = Standing()
+    try:
+        return _command(standing)
+    except KeyboardInterrupt:
+        sys.stderr.write(standing.as_line(f"sbroute: interrupted: {standing.text}") + "\n")
+        return 130
+
+
+def _put_away() -> None:
+    """What an interrupted command leaves: its lock files, and Java's messages, which tell of nothing but that."""
+    # What has not been loaded has left nothing.
+    if "routing.storage.locking" in sys.modules:
+        from routing.storage.locking import give_up
+
+        give_up()
+    if "routing.sessions.session" in sys.modules:
+        from routing.sessions.session import remove_java_logs
+
+        remove_java_logs()
+
+
+if __name__ == "__main__":
+    script()

@@ -23,6 +23,7 @@ from routing.errors import (
     RoutingError,
     first_sentence,
 )
+from routing.process.standing import Standing
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,7 +52,9 @@ class _Parser(argparse.ArgumentParser):
 class Console:
     """Where a command writes: results to standard output, everything else to standard error."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, standing: Standing | None = None) -> None:
+        self.standing = standing or Standing()
+        self.standing.as_line = lambda text: self._line(text, "error")
         self._quiet = options.quiet
         self._json = options.log_format == "json"
 
@@ -72,11 +75,13 @@ class Console:
         from routing.show import printable
 
         # One line, whatever names of tables or files, or Java's own words, bring along.
-        text = printable(text)
-        if self._json:
-            moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-            text = json.dumps({"time": moment, "level": level, "message": text})
-        print(text, file=sys.stderr, flush=True)
+        print(self._line(printable(text), level), file=sys.stderr, flush=True)
+
+    def _line(self, text: str, level: str) -> str:
+        if not self._json:
+            return text
+        moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        return json.dumps({"time": moment, "level": level, "message": text})
 
     def progress(self, text: str) -> None:
         """What the command is busy with: for someone who watches a terminal, or a scheduler's log (JSON)."""
@@ -105,7 +110,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="sbroute",
         description="Where SQL Server Service Broker messages go, and why.",
         epilog="Exit codes: 0 done; 1 found what it was told to fail on; 2 the command line, configuration or"
-        " an input breaks the contract, nothing written; 3 the run failed part-way.",
+        " an input breaks the contract, nothing written; 3 the run failed part-way; 130 interrupted; 143 ended"
+        " by SIGTERM.",
     )
     parser.add_argument("--version", action="store_true", help="print the release and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
@@ -119,8 +125,8 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Console], int]] = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status."""
+def main(arguments: Sequence[str] | None = None, standing: Standing | None = None) -> int:
+    """Run one command and return its exit status; it says in ``standing`` how far it has come."""
     for stream in (sys.stdout, sys.stderr):
         # A character that a stream's encoding lacks is printed as its escape: no reason to fail after the work.
         if isinstance(stream, TextIOWrapper):
@@ -135,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return EXIT_CONTRACT
-    console = Console(options)
+    console = Console(options, standing)
     # What an interruption leaves it at.
     status = EXIT_FAILED
     try:
@@ -143,7 +149,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         from routing.sessions.session import settle_java_logs
 
-        settle_java_logs(ended_well=status == EXIT_DONE)
+        if not console.standing.is_interrupted:
+            settle_java_logs(ended_well=status == EXIT_DONE)
     return status
 
 
@@ -165,14 +172,3 @@ def _run_to_end(options: argparse.Namespace, console: Console) -> int:
         told = f"{error}" if is_known else f"{first_sentence(error)} (an unexpected error; --verbose shows more)"
         console.note(f"sbroute: {told}", "error")
         return status
-
-
-def script() -> None:
-    """``sbroute`` as an installed script and as a wheel task of Databricks: a failure is an exception.
-
-    A wheel task calls this function and loses what it returns; a status of 0 is no exception, for some
-    platforms take any for a failure.
-    """
-    status = main()
-    if status != EXIT_DONE:
-        sys.exit(status)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from routing import config
 from routing.errors import ConfigError, ContractError, EnvironmentFault, quote
+from routing.process.standing import Standing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,9 @@ Subparsers = Any
 
 class Console(Protocol):
     """Where a command writes: results to standard output, everything else to standard error."""
+
+    standing: Standing
+    """How far the command has come, which it says as it goes on."""
 
     def result(self, what: RenderableType) -> None:
         """A result of the command: text, or a table of rich."""

@@ -37,10 +37,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.runs import pipeline
 
     # Not before everything that can be refused has been looked at.
+    console.standing.text = "the demo is not complete (start it again)"
     build.claim(folder)
     console.progress(f"writing the input tables to {folder / 'data'}")
     build.write_tables(settings, None if without_spark else spark)
-    done = pipeline.run(spark, settings, progress=console.progress)
+    done = pipeline.run(spark, settings, progress=console.progress, recording=console.standing.recording)
     if options.format == "json":
         console.result(json.dumps(plain(done.row)))
         return EXIT_DONE

@@ -115,6 +115,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
     export = read_export(options.sources, stand_ins, options.view, times)
     from routing.importing.from_catalog import import_export
 
+    _say_how_far(options, console)
     return import_export(
         opener(settings, options, console),
         settings,
@@ -144,6 +145,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
         console.note(f"{script.file}: its time is taken to be {when}, the file's own (--scripted-at)")
     from routing.importing.from_tsql import import_scripts
 
+    _say_how_far(options, console)
     return import_scripts(
         opener(settings, options, console),
         settings,
@@ -154,6 +156,11 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
         dry_run=options.dry_run,
         progress=console.progress,
     )
+
+
+def _say_how_far(options: argparse.Namespace, console: Console) -> None:
+    if not options.dry_run:
+        console.standing.text = "what was committed stays (start the import again, it completes what is missing)"
 
 
 def _say(console: Console, what: str, sentences: list[str], level: str) -> None:

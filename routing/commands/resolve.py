@@ -41,7 +41,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     seconds = time.monotonic() - begun
     tell = console.note if options.verbose else lambda text: None
-    done = pipeline.run(spark, settings, now=now, progress=console.progress, tell=tell, session_seconds=seconds)
+    console.standing.text = "the run does not count (start it again)"
+    done = pipeline.run(
+        spark,
+        settings,
+        now=now,
+        progress=console.progress,
+        tell=tell,
+        session_seconds=seconds,
+        recording=console.standing.recording,
+    )
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     if options.format == "json":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -107,6 +108,7 @@ def run(
     progress: Callable[[str], None] = lambda text: None,
     tell: Callable[[str], None] = lambda text: None,
     session_seconds: float | None = None,
+    recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
     """The main job, from tables to tables (commands.md).
 
@@ -114,8 +116,8 @@ def run(
     version that the run records; outputs that do not depend on each other are committed side by side, pending once
     its rows are stored, runs last. ``now`` (UTC where it has no zone; the clock if not given) is the time at which
     incremental mode tries delayed messages again. The run begins ``session_seconds`` ago, with the start of its
-    session as the first stage. Raises ContractError before anything is written, StorageError after, and where
-    another run is at work.
+    session as the first stage. It comes to count within ``recording``, which is given its id. Raises ContractError
+    before anything is written, StorageError after, and where another run is at work.
     """
     started = datetime.now(timezone.utc) - timedelta(seconds=session_seconds or 0)
     is_full = config.resolve.mode == "full"
@@ -165,7 +167,8 @@ def run(
             "release": release(),
         }
         row |= ledger.identities_of(spark, {"messages": inputs["messages"]})
-        row, notes = protocol.finish(outputs, start, written.versions, row)
+        with recording(options.run_id):
+            row, notes = protocol.finish(outputs, start, written.versions, row)
         work.notes.extend(notes)
         work.notes.extend(_show_view(outputs, start, written.versions["resolved_routes"]))
     return Run(row, tuple(work.notes))

@@ -163,12 +163,13 @@ def settle_java_logs(*, ended_well: bool) -> None:
     Java writes to them until then. Once a command has failed they stay, and so they do after a crash.
     """
     if ended_well:
-        atexit.register(_remove_java_logs)
+        atexit.register(remove_java_logs)
     else:
         _java_logs.clear()
 
 
-def _remove_java_logs() -> None:
+def remove_java_logs() -> None:
+    """Remove Java's logs now; no Java writes to them any more."""
     for log in _java_logs:
         # Windows removes no file that Java has open.
         with suppress(OSError):

@@ -34,6 +34,10 @@ def lock_file(runs: Location) -> Path | None:
     return Path(path + ".lock")
 
 
+# The lock files of this process, by the descriptors that hold them.
+_held: dict[int, Path] = {}
+
+
 @contextmanager
 def only_run(runs: Location, run_id: str) -> Iterator[None]:
     """Be the only run that writes beside this table. Raises StorageError where another one is at work."""
@@ -47,17 +51,31 @@ def only_run(runs: Location, run_id: str) -> Iterator[None]:
         descriptor = _acquire(file, run_id)
     except OSError as error:
         raise StorageError.failed(f"locking {file}", error.strerror or str(error)) from error
+    _held[descriptor] = file
     try:
         yield
     finally:
-        # Another's, where somebody has removed this run's file meanwhile.
-        if _stands(file, descriptor):
-            file.unlink(missing_ok=True)
+        del _held[descriptor]
+        _remove(file, descriptor)
         os.close(descriptor)
         # A run that wrote nothing leaves no folders behind either.
         with suppress(OSError):
             for folder in made:
                 folder.rmdir()
+
+
+def give_up() -> None:
+    """Remove the lock files of this process, which is about to end: the locks themselves end with it."""
+    for descriptor, file in list(_held.items()):
+        # Whoever holds it may have let go of it meanwhile.
+        with suppress(OSError):
+            _remove(file, descriptor)
+
+
+def _remove(file: Path, descriptor: int) -> None:
+    # Another's, where somebody has removed this run's file meanwhile.
+    if _stands(file, descriptor):
+        file.unlink(missing_ok=True)
 
 
 def _acquire(file: Path, run_id: str) -> int:

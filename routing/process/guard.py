@@ -1,0 +1,109 @@
+"""Signals that end a command: one line that says what counts, no traceback, and nothing left behind.
+
+A command works in a thread of its own while the main thread waits, for signals are handled there: at once,
+whatever the command is busy with, and never by an exception in the midst of it. The process then ends as abruptly
+as a killed one, which every write survives.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from routing.process.children import end_children
+from routing.process.standing import Standing
+
+_SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
+# How long Java may take to end, and the command to notice that it has.
+_JAVA_SECONDS, _COMMAND_SECONDS = 5.0, 1.0
+# What a main thread has on most systems; others may have much less.
+_STACK = 16 << 20
+
+
+def is_for_this_process() -> bool:
+    """Whether signals are this process's own to handle: not on Databricks, nor where there are others or none."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return os.name == "posix" and is_main and "DATABRICKS_RUNTIME_VERSION" not in os.environ
+
+
+class Guard:
+    """Ends the process when a signal says so, from the moment it is made until the process is gone."""
+
+    def __init__(self, clean_up: Callable[[], None]) -> None:
+        self.standing = Standing()
+        self._clean_up = clean_up
+        self._told_to = -1
+        # While Java starts, what is written to standard error goes elsewhere.
+        with suppress(OSError):
+            self._told_to = os.dup(2)
+        self._is_told = False
+        self._worker: threading.Thread | None = None
+        for number in _SIGNALS:
+            # A shell that starts a command in the background has it ignore Ctrl-C.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._end)
+
+    def run(self, command: Callable[[Standing], int]) -> int:
+        """What a command returns, or raises."""
+        done: list[int] = []
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                done.append(command(self.standing))
+            # Handed on to the main thread: SystemExit too.
+            except BaseException as error:  # noqa: BLE001
+                failed.append(error)
+            finally:
+                has_ended.set()
+
+        has_ended = threading.Event()
+        before = threading.stack_size(_STACK)
+        self._worker = threading.Thread(target=work, name="sbroute", daemon=True)
+        self._worker.start()
+        threading.stack_size(before)
+        has_ended.wait()
+        for error in failed:
+            raise error
+        return done[0]
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        """The handler of both signals; it does not return."""
+        if self.standing.is_interrupted:
+            # The second one: whoever sent it has waited long enough.
+            self._tell(number)
+            end_children(0)
+            self._leave(number)
+        self.standing.is_interrupted = True
+        self.standing.deciding.acquire()
+        self._tell(number)
+        if end_children(_JAVA_SECONDS) and self._worker is not None:
+            # Without Java the command fails, and puts away what it holds.
+            self._worker.join(_COMMAND_SECONDS)
+            end_children(_JAVA_SECONDS)
+        self._leave(number)
+
+    def _tell(self, number: int) -> None:
+        if self._is_told:
+            return
+        self._is_told = True
+        line = self.standing.as_line(f"sbroute: {_SIGNALS[signal.Signals(number)]}: {self.standing.text}")
+        # What fails from now on does so because of this end.
+        sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        # Where nobody listens, or standard error was closed from the beginning.
+        with suppress(OSError):
+            os.write(self._told_to, f"{line}\n".encode(errors="backslashreplace"))
+
+    def _leave(self, number: int) -> NoReturn:
+        try:
+            self._clean_up()
+        finally:
+            # 130 and 143, as shells say it.
+            os._exit(128 + number)

@@ -1,0 +1,31 @@
+"""How far a command has come: what counts and what does not, should it be interrupted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+NOTHING_WRITTEN = "nothing was written"
+
+
+class Standing:
+    """What an interruption has to say at this moment.
+
+    ``text`` says what counts; ``as_line`` makes the line of it that is printed. Whoever ends the process takes
+    ``deciding`` and keeps it, so that nothing comes to count after the text was said.
+    """
+
+    def __init__(self) -> None:
+        self.text = NOTHING_WRITTEN
+        self.as_line: Callable[[str], str] = str
+        self.is_interrupted = False
+        self.deciding = threading.Lock()
+
+    @contextmanager
+    def recording(self, run_id: str) -> Iterator[None]:
+        """The moments in which a run comes to count; the first interruption waits for their end."""
+        with self.deciding:
+            self.text = f"run {run_id} was being recorded (it counts if sbroute runs lists it)"
+            yield
+            self.text = f"run {run_id} counts, it was recorded before"

@@ -1,0 +1,140 @@
+"""Whole commands, sent signals at random times: what they say is so, and the next start puts things right."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing.config import Location
+from tests.crash.estate import NOW, OUTCOMES, before, copied, run_ids, state
+from tests.signalled import TOLD, Ended, ended, started, wait_until_guarded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.classic,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc"),
+]
+EXAMPLES = Path(__file__).parents[2] / "conf" / "examples"
+CHANCE = random.Random(int(os.environ.get("SBROUTE_SIGNALS_SEED", "20260105")))
+SIGNALS = int(os.environ.get("SBROUTE_SIGNALS", "4"))
+NOTHING, NO_RUN, COUNTS = (
+    "nothing was written",
+    r"the run does not count \(start it again\)",
+    r"run \S+ counts, .*",
+)
+NO_DEMO = r"the demo is not complete \(start it again\)"
+STAYS = r"what was committed stays \(start the import again, it completes what is missing\)"
+
+
+def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: str) -> Ended:
+    """A command, sent a signal within some seconds after it can be; what it says and leaves is looked at."""
+    number, at, to_all = CHANCE.choice(list(TOLD)), CHANCE.uniform(0, within), CHANCE.random() < 0.5
+    folder.mkdir(exist_ok=True)
+    process = started(["-m", "routing", *arguments], TMPDIR=str(folder))
+    wait_until_guarded(process)
+    time.sleep(at)
+    begun = time.monotonic()
+    if to_all:
+        # As a terminal does, to whatever has not left its group.
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    done = ended(process)
+    told = f"{number.name} after {at:.2f} s: {done}"
+    assert done.left == {}, told
+    if done.code != 0:
+        assert done.code == 128 + number, told
+        assert re.fullmatch(
+            rf"((note|rejected): .*\n)*sbroute: {TOLD[number]}: ({'|'.join(texts)})\n", done.err
+        ), told
+        assert time.monotonic() - begun < 30, told
+        assert list(folder.glob("sbroute-java-*")) == [], told
+    return done
+
+
+def _seconds(arguments: Sequence[str]) -> float:
+    """How long a command takes that is left alone."""
+    begun = time.monotonic()
+    done = ended(started(["-m", "routing", *arguments]), 400)
+    assert done.code == 0, done
+    return time.monotonic() - begun
+
+
+def test_resolve(spark: SparkSession, tmp_path: Path) -> None:
+    case = before(spark, tmp_path / "case")
+    single, again = copied(case, tmp_path / "single"), copied(case, tmp_path / "again")
+    options = ["--now", NOW.isoformat(), "--quiet"]
+    seconds = _seconds(["resolve", "--config", str(single.file), *options])
+    clean = state(spark, single)
+    later = [row for row in clean["resolved_routes"] if row["run_id"] == "later"]
+    assert {(row["message_id"], row["attempt"]): row["reason"] for row in later} == OUTCOMES
+    line = ["resolve", "--config", str(again.file), *options]
+    for _ in range(SIGNALS):
+        done = _interrupt(line, seconds, tmp_path / "temporary", NOTHING, NO_RUN, COUNTS)
+        counts = len(run_ids(spark, again)) == 2
+        assert counts == (done.code == 0 or " counts, " in done.err), done
+        assert not (again.folder / "out" / "runs.lock").exists()
+        if counts:
+            # Another run would try the delayed messages once more.
+            break
+    else:
+        _seconds(line)
+    assert state(spark, again) == clean
+
+
+def test_while_spark_starts(tmp_path: Path) -> None:
+    """Java is a shell script at first, then a program that makes a command line, then Spark itself."""
+    line = ["demo", "--out", str(tmp_path / "demo")]
+    for _ in range(2 * SIGNALS):
+        done = _interrupt(line, 5, tmp_path / "temporary", NOTHING, NO_DEMO)
+        assert done.code != 0
+    assert not (tmp_path / "demo" / "out").exists()
+
+
+def test_demo(tmp_path: Path) -> None:
+    line = ["demo", "--out", str(tmp_path / "demo")]
+    seconds = _seconds(line)
+    for _ in range(SIGNALS // 2):
+        _interrupt(line, seconds, tmp_path / "temporary", NOTHING, NO_DEMO, COUNTS)
+    _seconds(line)
+    assert len(list((tmp_path / "demo" / "out" / "runs").glob("*.parquet"))) == 1
+
+
+def _imported(folder: Path) -> dict[str, list[str]]:
+    """The rows of every input table, but for the clock of the import."""
+    from tests.imports import rows_at
+
+    found = {}
+    for table in sorted((folder / "data").iterdir()):
+        rows = rows_at(Location(str(table)))
+        found[table.name] = sorted(repr({**row, "imported_at": None}) for row in rows)
+    return found
+
+
+def _import_into(folder: Path) -> list[str]:
+    folder.mkdir()
+    text = (EXAMPLES / "import.yaml").read_text(encoding="utf-8").replace("../../build/demo-import/", "")
+    (folder / "job.yaml").write_text(text, encoding="utf-8")
+    return ["import", "catalog", str(EXAMPLES / "exports"), "--config", str(folder / "job.yaml")]
+
+
+def test_import(tmp_path: Path) -> None:
+    single, again = _import_into(tmp_path / "single"), _import_into(tmp_path / "again")
+    seconds = _seconds(single)
+    for _ in range(3 * SIGNALS):
+        _interrupt(again, seconds, tmp_path / "temporary", NOTHING, STAYS)
+        assert list((tmp_path / "again").rglob("*.lock")) == []
+    _seconds(again)
+    clean = _imported(tmp_path / "single")
+    assert len(clean["routes"]) > 3
+    assert _imported(tmp_path / "again") == clean

@@ -1,0 +1,226 @@
+"""A signal ends a command: one line that says what counts, exit code 130 or 143, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.signalled import TOLD, Ended, ended, started
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+# `sbroute resolve`, with something else in its place, which prints a line once it is to be signalled.
+_COMMAND = """
+import atexit, os, subprocess, sys, time
+from pathlib import Path
+from routing import __main__, cli
+from routing.config import Location
+from routing.errors import StorageError
+from routing.sessions import session
+from routing.storage.locking import only_run
+
+def ready(what="ready"):
+    print(what, flush=True)
+
+def command(options, console):
+    program, folder = os.environ["PROGRAM"], Path(os.environ["FOLDER"])
+    exec(program, {**globals(), "console": console, "folder": folder})
+    return 0
+
+cli._COMMANDS["resolve"] = command
+sys.argv = ["sbroute", "resolve", "--config", "x", *sys.argv[1:]]
+__main__.script()
+"""
+SLEEPS = "ready(); time.sleep(60)"
+BOTH = pytest.mark.parametrize("number", list(TOLD))
+
+
+def _begun(program: str, folder: Path, *options: str) -> subprocess.Popen[str]:
+    """The command, when it has come to its first line."""
+    process = started(["-c", _COMMAND, *options], PROGRAM=program, FOLDER=str(folder), TMPDIR=str(folder))
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line == "ready\n", ended(process)
+    return process
+
+
+def _end(program: str, folder: Path, *numbers: signal.Signals, options: tuple[str, ...] = ()) -> Ended:
+    process = _begun(program, folder, *options)
+    for number in numbers or (signal.SIGTERM,):
+        process.send_signal(number)
+    return ended(process)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "program", [SLEEPS, "ready()\nwhile True: pass", "ready(); subprocess.run(['sleep', '60'])"]
+)
+def test_whatever_it_is_busy_with(program: str, number: signal.Signals, tmp_path: Path) -> None:
+    line = f"sbroute: {TOLD[number]}: nothing was written\n"
+    assert _end(program, tmp_path, number) == Ended(128 + number, "", line, {})
+
+
+@BOTH
+def test_while_it_is_still_imported(number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "yaml.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    process = started(["-m", "routing", "--help"], first_on_path=str(tmp_path))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert ended(process) == Ended(128 + number, "", f"sbroute: {TOLD[number]}: nothing was written\n", {})
+
+
+def test_it_says_how_far_it_has_come(tmp_path: Path) -> None:
+    done = _end("console.standing.text = 'the run does not count'; " + SLEEPS, tmp_path)
+    assert done.err == "sbroute: ended by SIGTERM: the run does not count\n"
+
+
+_RECORDS = "with console.standing.recording('r1'): ready(); time.sleep({})\ntime.sleep(60)"
+
+
+def test_a_run_that_is_being_recorded_comes_to_count(tmp_path: Path) -> None:
+    done = _end(_RECORDS.format(1), tmp_path, signal.SIGINT)
+    assert done == Ended(130, "", "sbroute: interrupted: run r1 counts, it was recorded before\n", {})
+
+
+def test_a_second_signal_does_not_wait_for_it(tmp_path: Path) -> None:
+    process = _begun(_RECORDS.format(60), tmp_path)
+    process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    process.send_signal(signal.SIGTERM)
+    told = "run r1 was being recorded (it counts if sbroute runs lists it)"
+    assert ended(process) == Ended(143, "", f"sbroute: ended by SIGTERM: {told}\n", {})
+
+
+def test_nothing_comes_to_count_once_it_was_said_that_it_does_not(tmp_path: Path) -> None:
+    """The child lives on for two seconds; meanwhile the command would record its run."""
+    child = "import signal, time; signal.signal(15, lambda *_: None); print(flush=True); time.sleep(2)"
+    program = (
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.PIPE)\n"
+        "child.stdout.readline(); ready(); time.sleep(0.5)\n"
+        "with console.standing.recording('r1'): (folder / 'recorded').touch()"
+    )
+    done = _end(program, tmp_path, signal.SIGTERM)
+    assert done == Ended(143, "", "sbroute: ended by SIGTERM: nothing was written\n", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_fails_because_of_it_is_not_told(tmp_path: Path) -> None:
+    program = (
+        "child = subprocess.Popen(['sleep', '60']); ready(); child.wait()\n"
+        "print('result'); (folder / 'unwound').touch()\nraise StorageError.failed('writing', 'no Java')"
+    )
+    done = _end(program, tmp_path, signal.SIGINT, options=("--verbose",))
+    assert done == Ended(130, "", "sbroute: interrupted: nothing was written\n", {})
+    # It had the time to put away what it held.
+    assert [file.name for file in tmp_path.iterdir()] == ["unwound"]
+
+
+def test_children_of_children_end_too(tmp_path: Path) -> None:
+    program = "subprocess.Popen(['sh', '-c', 'sleep 60 & sleep 61 & wait']); time.sleep(0.3); " + SLEEPS
+    process = _begun(program, tmp_path)
+    process.send_signal(signal.SIGTERM)
+    assert ended(process).left == {}
+
+
+def test_a_child_that_does_not_end_is_killed_by_the_second_signal(tmp_path: Path) -> None:
+    program = "subprocess.Popen(['sh', '-c', 'trap \"\" TERM; while :; do sleep 0.1; done']); time.sleep(0.3); "
+    process = _begun(program + SLEEPS, tmp_path)
+    process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1)
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == Ended(130, "", "sbroute: interrupted: nothing was written\n", {})
+
+
+def test_the_lock_is_given_up(tmp_path: Path) -> None:
+    program = (
+        "with only_run(Location(str(folder / 'out' / 'runs')), 'r1'):\n  assert (folder / 'out').exists()\n  "
+    )
+    assert _end(program + SLEEPS, tmp_path).code == 143
+    assert list(tmp_path.rglob("*.lock")) == []
+
+
+def test_another_s_lock_stays(tmp_path: Path) -> None:
+    program = "import shutil\nwith only_run(Location(str(folder / 'runs')), 'r1'):\n  "
+    program += "(folder / 'runs.lock').unlink(); (folder / 'runs.lock').write_text('another'); "
+    assert _end(program + SLEEPS, tmp_path).code == 143
+    assert (tmp_path / "runs.lock").read_text() == "another"
+
+
+def test_while_java_starts_the_line_is_not_written_to_java_s_log(tmp_path: Path) -> None:
+    program = "with session._java_messages_in(session._new_java_log()):\n  os.write(2, b'of Java'); " + SLEEPS
+    assert _end(program, tmp_path) == Ended(143, "", "sbroute: ended by SIGTERM: nothing was written\n", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_as_json(tmp_path: Path) -> None:
+    done = _end(SLEEPS, tmp_path, signal.SIGINT, options=("--log-format", "json", "--quiet"))
+    (line,) = map(json.loads, done.err.splitlines())
+    assert {**line, "time": ""} == {
+        "time": "",
+        "level": "error",
+        "message": "sbroute: interrupted: nothing was written",
+    }
+
+
+def test_after_its_end_a_signal_is_no_traceback(tmp_path: Path) -> None:
+    program = f"atexit.register(lambda: exec({SLEEPS!r}, globals()))\nwith console.standing.recording('r1'): pass"
+    done = _end(program, tmp_path, signal.SIGINT)
+    assert done == Ended(130, "", "sbroute: interrupted: run r1 counts, it was recorded before\n", {})
+
+
+def test_who_is_told_to_ignore_ctrl_c_does(tmp_path: Path) -> None:
+    ignoring = _COMMAND.replace(
+        "__main__.script()", "import signal; signal.signal(2, signal.SIG_IGN)\n__main__.script()"
+    )
+    process = started(["-c", ignoring], PROGRAM=SLEEPS, FOLDER=str(tmp_path))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    process.send_signal(signal.SIGTERM)
+    assert ended(process).code == 143
+
+
+@pytest.mark.parametrize(
+    ("platform", "line"),
+    [
+        ("library", "import routing.cli; routing.cli.main(['--version'])"),
+        ("wheel task", "import os; os.environ['DATABRICKS_RUNTIME_VERSION'] = '17.3'; script(); script()"),
+        ("thread", "import threading; t = threading.Thread(target=script); t.start(); t.join()"),
+    ],
+)
+def test_signals_of_others_are_left_alone(platform: str, line: str) -> None:
+    program = f"""
+import signal, sys
+from routing.__main__ import script
+sys.argv = ["sbroute", "--version"]
+kept = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+{line}
+sys.exit([signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] != kept)
+"""
+    done = ended(started(["-c", program]))
+    assert (done.code, done.err) == (0, ""), platform
+    assert done.out.startswith("sbroute ")
+
+
+def test_where_ctrl_c_is_an_exception(tmp_path: Path) -> None:
+    process = started(["-c", _COMMAND], PROGRAM=SLEEPS, FOLDER=str(tmp_path), DATABRICKS_RUNTIME_VERSION="17.3")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == Ended(130, "", "sbroute: interrupted: nothing was written\n", {})
+
+
+def test_other_ends_are_as_before() -> None:
+    assert ended(started(["-m", "routing", "--nonsense"])).code == 2
+    assert ended(started(["-m", "routing", "--version"])).code == 0
+    broken = _COMMAND.replace("__main__.script()", "cli.main = None\n__main__.script()")
+    done = ended(started(["-c", broken]))
+    assert (done.code, done.err.splitlines()[-1]) == (1, "TypeError: 'NoneType' object is not callable")
