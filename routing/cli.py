@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from io import TextIOWrapper
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from routing.commands import check, demo, explain, import_, lint, resolve, runs
+from routing.commands.parser import Parser
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -38,13 +39,6 @@ _ROOMS: dict[str, ModuleType] = {
     "explain": explain,
     "lint": lint,
 }
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse with one sentence for a wrong command line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_CONTRACT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 class Console:
@@ -83,8 +77,8 @@ class Console:
             self.note(text)
 
 
-def _parser() -> argparse.ArgumentParser:
-    common = _Parser(add_help=False)
+def _parser() -> Parser:
+    common = Parser(add_help=False)
     group = common.add_argument_group("common options")
     group.add_argument(
         "--set",
@@ -100,14 +94,14 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--verbose", action="store_true", help="tracebacks, Java's own messages, and by what each table is read"
     )
-    parser = _Parser(
+    parser = Parser(
         prog="sbroute",
         description="Where SQL Server Service Broker messages go, and why.",
         epilog="Exit codes: 0 done; 1 found what it was told to fail on; 2 the command line, configuration or"
         " an input breaks the contract, nothing written; 3 the run failed part-way.",
     )
     parser.add_argument("--version", action="store_true", help="print the release and end")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for room in _ROOMS.values():
         room.add(commands, common)
     return parser
@@ -125,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_all(arguments)
     if options.version:
         from routing.storage.releases import release
 

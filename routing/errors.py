@@ -6,7 +6,7 @@ Messages are one sentence, built in one place, and bounded: lists are cut, value
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 EXIT_DONE = 0
 EXIT_FOUND = 1
@@ -99,6 +99,15 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     if nearest:
         return f"unknown key {quote(key)}, did you mean {quote(nearest[0])}?"
     return f"unknown key {quote(key)}, known are {', '.join(names)}"
+
+
+def name_nearest(text: str, known: Mapping[str, str]) -> str | None:
+    """What the key nearest to a text stands for: the only one that begins with it, or one spelt much like it."""
+    begun = [key for key in known if text and key.startswith(text)]
+    if len(begun) == 1:
+        return known[begun[0]]
+    near = difflib.get_close_matches(text[:_SHOWN_CHARACTERS], sorted(known), n=1)
+    return known[near[0]] if near else None
 
 
 def join_bounded(items: Sequence[str], noun: str, total: int | None = None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing.commands.common import Console, Subparsers, add_config, load, opener, plain
 from routing.config.secrets import without_secrets
-from routing.errors import EXIT_DONE, OutputError
+from routing.errors import EXIT_DONE, OutputError, quote
 
 if TYPE_CHECKING:
     from routing.config import Location
@@ -64,9 +64,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _at_least_one(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not a whole number of at least 1")
     return number
 
 
