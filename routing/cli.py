@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 
 from routing.commands import check, demo, explain, import_, lint, resolve, runs
 from routing.commands.parser import Parser
+from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
     EXIT_FAILED,
+    OutputError,
     RoutingError,
     first_sentence,
 )
@@ -51,12 +53,16 @@ class Console:
     def result(self, what: RenderableType) -> None:
         """A result of the command: text, or a table of rich."""
         if isinstance(what, str):
-            print(what)
+            tell_result(f"{what}\n")
             return
         from rich.console import Console as Terminal
 
         # A pipe has no width of its own: lines are then as long as they need to be.
-        Terminal(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False).print(what)
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        terminal = Terminal(width=None if is_terminal else _PIPE_WIDTH, highlight=False)
+        with terminal.capture() as captured:
+            terminal.print(what)
+        tell_result(captured.get())
 
     def note(self, text: str, level: str = "info") -> None:
         """Something that the command has to say besides; ``--quiet`` leaves out what is only information."""
@@ -69,11 +75,11 @@ class Console:
         if self._json:
             moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
             text = json.dumps({"time": moment, "level": level, "message": text})
-        print(text, file=sys.stderr, flush=True)
+        tell_besides(f"{text}\n")
 
     def progress(self, text: str) -> None:
         """What the command is busy with: for someone who watches a terminal, or a scheduler's log (JSON)."""
-        if self._json or sys.stderr.isatty():
+        if self._json or (sys.stderr is not None and sys.stderr.isatty()):
             self.note(text)
 
 
@@ -112,22 +118,34 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Console], int]] = {
 }
 
 
+def _tell_text(options: argparse.Namespace, parser: Parser) -> int | None:
+    """The exit status where the command line asks for a text alone, which is then printed."""
+    if options.version:
+        from routing.storage.releases import release
+
+        tell_result(f"sbroute {release()}\n")
+        return EXIT_DONE
+    if options.command is None:
+        parser.print_help()
+        return EXIT_CONTRACT
+    return None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     for stream in (sys.stdout, sys.stderr):
         # A character that a stream's encoding lacks is printed as its escape: no reason to fail after the work.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    parser = _parser()
-    options = parser.parse_all(arguments)
-    if options.version:
-        from routing.storage.releases import release
-
-        print(f"sbroute {release()}")
-        return EXIT_DONE
-    if options.command is None:
-        parser.print_help()
-        return EXIT_CONTRACT
+    try:
+        parser = _parser()
+        options = parser.parse_all(arguments)
+        told = _tell_text(options, parser)
+    except OutputError as error:
+        tell_besides(f"sbroute: {error}\n")
+        return error.exit_code
+    if told is not None:
+        return told
     console = Console(options)
     # What an interruption leaves it at.
     status = EXIT_FAILED
@@ -147,7 +165,7 @@ def _run_to_end(options: argparse.Namespace, console: Console) -> int:
     # The last resort of a command: everything is told, nothing is swallowed.
     except Exception as error:  # noqa: BLE001
         if options.verbose:
-            traceback.print_exc()
+            tell_besides(traceback.format_exc())
         is_known = isinstance(error, RoutingError)
         status = error.exit_code if isinstance(error, RoutingError) else EXIT_FAILED
         if status == EXIT_FAILED:

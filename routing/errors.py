@@ -59,6 +59,11 @@ class ConfigError(ContractError):
         return cls(f"the configuration {quote(file)} cannot be read: {why}", "check --config")
 
     @classmethod
+    def not_utf8(cls, file: str, line: int) -> ConfigError:
+        """The file is in another encoding, or no text."""
+        return cls(f"the configuration {quote(file)}, line {line}, is not UTF-8 text", "save the file as UTF-8")
+
+    @classmethod
     def broken_yaml(cls, file: str, line: int | None, why: str) -> ConfigError:
         """The file is no YAML mapping."""
         where = f"{quote(file)}" if line is None else f"{quote(file)}, line {line}"
@@ -175,7 +180,7 @@ class RunError(ContractError):
 
 
 class OutputError(ContractError):
-    """An output location holds something else than the table it is meant for."""
+    """An output cannot be written, or its location holds something else than the table it is meant for."""
 
     @classmethod
     def other_schema(cls, key: str, location: str, faults: Sequence[str]) -> OutputError:
@@ -206,6 +211,18 @@ class OutputError(ContractError):
             f"output.{key}: {quote(location)} is not empty and holds no Delta table",
             "name another location",
         )
+
+    @classmethod
+    def not_printable(cls, why: str) -> OutputError:
+        """Standard output takes nothing."""
+        return cls(
+            f"standard output cannot be written: {why}", "tables that the command has written stay as they are"
+        )
+
+    @classmethod
+    def folder_not_writable(cls, folder: str, why: str) -> OutputError:
+        """The folder of a command's own cannot be made or written."""
+        return cls(f"{quote(folder)} cannot be written: {why}", "name another folder with --out")
 
     @classmethod
     def not_writable(cls, key: str, location: str, why: str) -> OutputError:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from routing.commands.streams import tell_besides, tell_result
 from routing.errors import EXIT_CONTRACT, name_nearest, quote
 
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
@@ -40,6 +42,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with one sentence about a wrong command line."""
         self.exit(EXIT_CONTRACT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse passes over what cannot be written.
+        (tell_result if file is sys.stdout else tell_besides)(message)
 
     def parse_all(self, arguments: Sequence[str] | None) -> argparse.Namespace:
         """What a whole command line means; ends with one sentence where a word of it is too many."""

@@ -16,6 +16,7 @@ _FAULTS = ["column name is int, not string", "required column address is missing
 SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.too_late": ("s3a://bucket/job.yaml", ["spark.driver.memory", "spark.master"]),
     "ConfigError.unreadable": ("job.yaml", "No such file or directory"),
+    "ConfigError.not_utf8": ("job.yaml", 3),
     "ConfigError.broken_yaml": ("job.yaml", 3, "expected <block end>"),
     "ConfigError.faults": ("job.yaml", ["tables.routes is missing", "unknown key 'resolv'"]),
     "ConfigError.secrets": ("job.yaml", ["'spark.spark.hadoop.fs.s3a.secret.key'", "'tables.routes'"]),
@@ -32,6 +33,8 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "OutputError.newer_release": ("/out/runs", "2.0.0", "0.1.0"),
     "OutputError.no_runs": ("/out/runs",),
     "OutputError.not_a_table": ("runs", "/out/runs"),
+    "OutputError.not_printable": ("No space left on device",),
+    "OutputError.folder_not_writable": ("/data/demo", "Permission denied"),
     "OutputError.not_writable": ("runs", "/out/runs", "/out is no folder that can be written to"),
     "OutputError.full_run_needed": ("resolved_routes", "/out/resolved_routes", "version 7 (RESTORE) is no run's"),
     "OutputError.other_table": ("runs", "/out/runs", "nightly-17"),

@@ -22,8 +22,8 @@ class Severity(Word):
 class Finding:
     """One kind of finding.
 
-    ``error_number`` is the engine's, where it has one for every row of the kind. ``is_default``: an instance has it
-    as it was installed; it is printed as one count, so that it does not bury what somebody did.
+    ``error_number`` is the engine's, where it has one for every row of the kind. ``is_default``: every instance
+    has it as it was installed; it is printed as one count, so that it does not bury what somebody did.
     """
 
     code: str
