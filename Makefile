@@ -14,7 +14,7 @@ help:  ## show this list
 demo: setup  ## route example messages and show where each goes (ARGS='--out DIR')
 	@$(WITH_JAVA) $(BIN)/sbroute demo $(ARGS)
 
-demo-import: setup  ## import example exports and scripts, and show why a queue is stuck
+demo-import: setup  ## check example exports and scripts: why a queue is stuck; then import and resolve them
 	@$(WITH_JAVA) $(BIN)/python conf/examples/demo.py
 
 # Two processes: planning small queries keeps one core busy.

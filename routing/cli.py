@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from routing.commands import check, demo, explain, import_, lint, resolve, runs
+from routing.commands import check, demo, explain, import_, lint, messages, resolve, runs
 from routing.commands.parser import Parser
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
@@ -38,6 +38,7 @@ _ROOMS: dict[str, ModuleType] = {
     "import": import_,
     "resolve": resolve,
     "runs": runs,
+    "messages": messages,
     "explain": explain,
     "lint": lint,
 }

@@ -149,6 +149,11 @@ class InputError(ContractError):
         )
 
     @classmethod
+    def nothing_recorded(cls, location: str) -> InputError:
+        """No run counts yet, so that the outputs hold nothing that can be read."""
+        return cls(f"no run is recorded in {quote(location)}", "run sbroute resolve first")
+
+    @classmethod
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
         """Columns are missing or have a type that is not accepted."""
         return cls(f"table {key} has {join_bounded(faults, 'column fault')}")
@@ -203,6 +208,14 @@ class OutputError(ContractError):
     def no_runs(cls, location: str) -> OutputError:
         """There is no table of runs yet."""
         return cls(f"output.runs: there is no Delta table at {quote(location)}", "sbroute resolve makes it")
+
+    @classmethod
+    def left_nothing(cls, key: str, location: str, run_id: str) -> OutputError:
+        """What the last run that counts wrote is not there: removed, put back, or another location."""
+        return cls(
+            f"output.{key}: what run {quote(run_id)} wrote is not at {quote(location)}",
+            "correct the location, or run sbroute resolve once with --set resolve.mode=full",
+        )
 
     @classmethod
     def not_a_table(cls, key: str, location: str) -> OutputError:

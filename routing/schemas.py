@@ -337,5 +337,39 @@ ONE_RUN = Schema(
     )
 )
 """One run with its slow stages."""
+LISTED_MESSAGES = _table(
+    ("instance_name!", _STRING),
+    ("database_name", _STRING),
+    ("to_service_name!", _STRING),
+    ("outcome!", _STRING),
+    ("reason!", _STRING),
+    ("enqueue_time!", _TIME),
+    ("age_seconds!", _BIGINT),
+    ("message_id!", _STRING),
+    ("conversation_id!", _STRING),
+    ("is_initiator!", _BOOLEAN),
+    ("message_sequence_number", _BIGINT),
+    ("route_name", _STRING),
+    # Null where no table `imports` is known.
+    ("is_waiting", _BOOLEAN),
+    # The newest transmission_status, and what it says of the reason; null where none was imported.
+    ("status_observed_at", _TIME),
+    ("status_number", _INT),
+    ("status_text", _STRING),
+    ("agreement", _STRING),
+    ("agreement_why", _STRING),
+    ("conversation_handle", _STRING),
+)
+"""Messages as a list shows them."""
+MESSAGE_COUNTS = _table(("outcome!", _STRING), ("reason!", _STRING), ("messages!", _BIGINT))
+"""How many messages have an outcome and a reason."""
+MESSAGE_GROUPS = _table(
+    ("instance_name!", _STRING),
+    ("to_service_name!", _STRING),
+    ("reason!", _STRING),
+    ("outcome!", _STRING),
+    ("messages!", _BIGINT),
+)
+"""How many messages of an instance to a service have a reason."""
 ROUTE_COVERAGE = _table(("instance_name", _STRING), ("routes!", _BIGINT), ("used!", _BIGINT))
 """How many routes of an instance messages used."""

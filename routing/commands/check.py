@@ -7,7 +7,8 @@ import json
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from routing.commands.common import Console, Subparsers, addresses, moment_or_none, variables
+from routing.commands import exports
+from routing.commands.common import Console, Subparsers, moment_or_none, variables
 from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault
 
 if TYPE_CHECKING:
@@ -26,20 +27,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " scripts, and say why each waits and what to do; docs/checking.md tells more.",
     )
     command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
-    command.add_argument("--instance", metavar="NAME", help="whose rows and scripts they are, where nothing says")
-    command.add_argument(
-        "--database",
-        metavar="NAME",
-        help="whose rows they are, where no column says; for scripts the database until USE",
-    )
-    command.add_argument("--exported-at", metavar="TIME", help="when, where no column exported_at says (ISO 8601)")
-    command.add_argument(
-        "--address",
-        metavar="ADDRESS",
-        action="append",
-        default=[],
-        help="a network address of the instance, tcp://HOST:PORT (repeatable)",
-    )
+    exports.add_options(command)
     command.add_argument(
         "-v",
         metavar="NAME=VALUE",
@@ -79,13 +67,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
         raise EnvironmentFault.no_package("sqlglot", "import")
     from routing.analysis.check.checking import check
 
+    times = exports.times(options)
+    stand_ins = exports.stand_ins(options, times, console)
     done = check(
         options.paths,
-        instance=options.instance,
-        database=options.database,
-        exported_at=moment_or_none(options.exported_at, "--exported-at"),
+        instance=stand_ins.instance_name,
+        database=stand_ins.database_name,
+        exported_at=stand_ins.exported_at,
+        times=times,
         variables=variables(options.variables),
-        addresses=addresses(options.address),
+        addresses=exports.addresses(options),
         at=moment_or_none(options.at, "--at"),
         then=options.then,
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from routing import config
-from routing.errors import ConfigError, ContractError, EnvironmentFault, InputError, quote
+from routing.errors import ConfigError, ContractError, EnvironmentFault, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +84,17 @@ def add_config(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", metavar="FILE", required=True, help="the configuration (YAML)")
 
 
+def at_least_one(text: str) -> int:
+    """A number of an option that is 1 or more, for argparse."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not a whole number of at least 1")
+    return number
+
+
 def moment(text: str, option: str) -> datetime:
     """The time that an option gives, UTC where it names no zone. Raises ContractError."""
     try:
@@ -95,16 +106,6 @@ def moment(text: str, option: str) -> datetime:
 def moment_or_none(text: str | None, option: str) -> datetime | None:
     """The same of an option that may not be given."""
     return None if text is None else moment(text, option)
-
-
-def addresses(given: Sequence[str]) -> Sequence[str]:
-    """The addresses of ``--address``. Raises InputError for one that is none."""
-    from routing.importing.catalog.endpoints import is_tcp
-
-    for address in given:
-        if not is_tcp(address):
-            raise InputError(f"--address {quote(address)} is not tcp://HOST[:PORT]")
-    return given
 
 
 def variables(given: Sequence[str]) -> dict[str, str]:

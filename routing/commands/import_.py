@@ -8,16 +8,8 @@ from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from routing.commands.common import (
-    Console,
-    Subparsers,
-    add_config,
-    addresses,
-    load,
-    moment_or_none,
-    opener,
-    variables,
-)
+from routing.commands import exports
+from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener, variables
 from routing.errors import EXIT_DONE, EnvironmentFault
 
 if TYPE_CHECKING:
@@ -48,22 +40,13 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "catalog",
         parents=[common],
         help="exports of catalog views: a snapshot of the databases that they cover",
-        description="Import exports of catalog views (CSV, JSON lines, Parquet), one file a view, named like it.",
+        description="Import exports of catalog views (CSV, JSON, Parquet), one file a view, named like it.",
     )
     kind.add_argument("sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them")
     add_config(kind)
-    kind.add_argument("--instance", metavar="NAME", help="whose rows they are, where no column instance_name says")
-    kind.add_argument("--database", metavar="NAME", help="whose rows they are, where no column database_name says")
-    kind.add_argument("--exported-at", metavar="TIME", help="when, where no column exported_at says (ISO 8601)")
+    exports.add_options(kind)
     kind.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
     _add_dry_run(kind)
-    kind.add_argument(
-        "--address",
-        metavar="ADDRESS",
-        action="append",
-        default=[],
-        help="a network address of the instance, tcp://HOST:PORT (repeatable)",
-    )
 
 
 def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -123,14 +106,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _catalog(options: argparse.Namespace, console: Console) -> Imported:
-    from routing.importing.catalog import StandIns, read_export
+    from routing.importing.catalog import read_export
 
-    own = addresses(options.address)
-    exported_at = moment_or_none(options.exported_at, "--exported-at")
-    stand_ins = StandIns(options.instance, options.database, exported_at)
+    own, times = exports.addresses(options), exports.times(options)
+    stand_ins = exports.stand_ins(options, times, console)
     settings = load(options)
     # Before a table is opened: a file that cannot be read is told at once.
-    export = read_export(options.sources, stand_ins, options.view)
+    export = read_export(options.sources, stand_ins, options.view, times)
     from routing.importing.from_catalog import import_export
 
     return import_export(

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from routing.commands.common import Console, Subparsers, add_config, load, opener, plain
+from routing.commands.common import Console, Subparsers, add_config, at_least_one, load, opener, plain
 from routing.config.secrets import without_secrets
-from routing.errors import EXIT_DONE, OutputError, quote
+from routing.errors import EXIT_DONE, OutputError
 
 if TYPE_CHECKING:
     from routing.config import Location
@@ -37,7 +37,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--limit",
         metavar="N",
-        type=_at_least_one,
+        type=at_least_one,
         default=_SHOWN,
         help=f"how many runs are listed (default: {_SHOWN})",
     )
@@ -61,16 +61,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
     else:
         _show(row, console)
     return EXIT_DONE
-
-
-def _at_least_one(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{quote(text)} is not a whole number of at least 1")
-    return number
 
 
 def _open_runs(opener: Opener, location: Location) -> Table:

@@ -58,16 +58,25 @@ def parse_time(value: object) -> datetime:
     elif isinstance(value, date):
         time = datetime(value.year, value.month, value.day)
     elif isinstance(value, str):
-        try:
-            time = datetime.fromisoformat(re.sub(r"[zZ]\Z", "+00:00", value.strip()))
-        except ValueError:
-            raise ValueError(f"{quote(value)} is no ISO 8601 time") from None
+        time = _iso_time(value)
     else:
         raise ValueError(f"{quote(value)} is no ISO 8601 time")
     try:
         return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
     except OverflowError:
         raise ValueError(f"{quote(value)} is no time between the years 1 and 9999") from None
+
+
+def names_zone(text: str) -> bool:
+    """Whether a time says how far from UTC it is. Raises ValueError where it is no ISO 8601 time."""
+    return _iso_time(text).tzinfo is not None
+
+
+def _iso_time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(re.sub(r"[zZ]\Z", "+00:00", text.strip()))
+    except ValueError:
+        raise ValueError(f"{quote(text)} is no ISO 8601 time") from None
 
 
 def is_uri(file: str) -> bool:

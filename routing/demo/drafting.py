@@ -41,6 +41,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "to_service_name",
         "to_broker_instance",
         "hops_remaining",
+        "from_service_name",
     ),
     "dialogs": (
         "instance_name",
@@ -149,7 +150,7 @@ class Draft:
     ) -> None:
         """A message sent from a database, or with none arrived over the network.
 
-        ``more``: observed_at, hops_remaining.
+        ``more``: observed_at, hops_remaining, from_service_name.
         """
         self._add(
             "messages",

@@ -59,3 +59,10 @@ class Covered:
     def instances(self) -> list[str]:
         """The instances that are covered in any way."""
         return sorted({instance for units in self.units.values() for instance, _ in units})
+
+
+def line_order(sentence: str) -> tuple[str, int]:
+    """What brings sentences about rejected rows into the order of their files and rows."""
+    file, _, rest = sentence.partition(", row ")
+    number = rest.partition(":")[0]
+    return file, int(number) if number.isdecimal() else 0

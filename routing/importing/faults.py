@@ -12,6 +12,15 @@ def unreadable_file(file: str, why: str, hint: str | None = None) -> InputError:
     return InputError(f"{quote(file)} cannot be read: {why}", hint or "nothing was written")
 
 
+class NoTextError(InputError):
+    """A file that holds something else than text."""
+
+    @classmethod
+    def of_file(cls, file: str) -> NoTextError:
+        """What it is instead cannot be told."""
+        return cls(f"{quote(file)} cannot be read: it is no text", "nothing was written")
+
+
 def stand_in_missing(file: str, column: str, option: str) -> InputError:
     """Neither a column nor an option says where or when the rows are from."""
     return InputError(f"{quote(file)} has no column {column}", f"give {option}")

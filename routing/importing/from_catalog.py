@@ -12,11 +12,11 @@ from routing.importing import order, storing
 from routing.importing.catalog import Export, cover
 from routing.importing.catalog.conversations import reject_without_endpoint
 from routing.importing.conversing import dialog_changes
-from routing.importing.covered import Covered, Row
+from routing.importing.covered import Covered, Row, line_order
 from routing.importing.history import Changes, instance_rows, present_changes, route_changes
 from routing.importing.keyed import ON, key_of
 from routing.importing.result import Imported
-from routing.importing.spelling import Spelling
+from routing.importing.spelling import Spelling, say_near_names
 from routing.storage.opening import Opener
 from routing.terms import MSDB
 
@@ -64,7 +64,8 @@ def _bring_export(
     _cover_dropped(covered, databases)
     first = order.find_without_routes(imports, covered.instances)
     changes = _changes(store, covered, databases, instances, first)
-    done = Imported(dry_run, rejected=covered.rejected, notes=covered.notes)
+    covered.notes += say_near_names(covered.instances, [*instances, *databases])
+    done = Imported(dry_run, counted="rows", rejected=covered.rejected, notes=covered.notes)
     for view, rows in export.rows_read.items():
         done.rows_read[view] = (rows, covered.rejected_of[view], export.left_out[view])
     if not dry_run:
@@ -80,6 +81,7 @@ def _bring_export(
         _bring_messages(store, covered, done)
     if not dry_run:
         storing.put(store, "imports", Changes(put=order.newer_rows(imports, covered.units, now)))
+    done.rejected.sort(key=line_order)
     return done
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -18,11 +19,13 @@ KINDS = ("added", "changed", "closed", "removed", "unchanged")
 class Imported:
     """A finished import, or one that was only tried (``is_dry_run``).
 
-    ``rows_read`` are the rows of each view or the statements of each script, with how many were rejected and left
-    out; ``written`` the rows of each table by kind; ``rejected`` and ``notes`` are sentences.
+    ``rows_read`` are the ``counted`` things: the rows of each view or the statements of each script, with how
+    many of them were rejected and left out; ``written`` the rows of each table by kind; ``rejected`` and
+    ``notes`` are sentences.
     """
 
     is_dry_run: bool
+    counted: Literal["rows", "statements"] = "rows"
     rows_read: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     written: dict[str, Counter[str]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
@@ -37,8 +40,8 @@ class Imported:
         return {
             "dry_run": self.is_dry_run,
             "read": {
-                name: {"rows": rows, "rejected": rejected, "left_out": left_out}
-                for name, (rows, rejected, left_out) in self.rows_read.items()
+                name: {self.counted: count, "rejected": rejected, "left_out": left_out}
+                for name, (count, rejected, left_out) in self.rows_read.items()
             },
             "written": {
                 table: {kind: counts[kind] for kind in KINDS if counts[kind]}
@@ -55,10 +58,11 @@ def show_result(imported: Imported) -> RenderableType:
     written = [
         (table, *(counts[kind] for kind in KINDS)) for table, counts in imported.written.items() if counts.total()
     ]
-    title = "To be written (this was a dry run)" if imported.is_dry_run else "Written"
-    numbers = ("rows", "rejected", "left out")
+    what, whose = ("rows", "view") if imported.counted == "rows" else ("statements", "script")
+    numbers = (what, "of them rejected", "of them left out")
+    done = "Rows to be written (this was a dry run)" if imported.is_dry_run else "Rows written"
     return Group(
-        show.table("Read", ("from", *numbers), read, numbers),
+        show.table(f"{what.capitalize()} read", (whose, *numbers), read, numbers),
         Text(""),
-        show.table(title, ("table", *KINDS), written, KINDS),
+        show.table(done, ("table", *KINDS), written, KINDS),
     )

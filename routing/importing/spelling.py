@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
+from routing.errors import quote
 from routing.importing.covered import Row
+
+_LIKE = 0.8
+# As many names are compared as an answer in no time allows; a mistyped name stands among few.
+_COMPARED, _KNOWN, _LENGTH = 20, 2_000, 128
 
 
 class Spelling:
@@ -39,3 +45,18 @@ class Spelling:
             spellings.append(name)
             return name
         return spellings[0]
+
+
+def say_near_names(names: Iterable[str], rows: Iterable[Row]) -> list[str]:
+    """A note on each instance that ``rows`` of the tables do not know, but one whose name is nearly the same."""
+    known = {row["instance_name"].casefold()[:_LENGTH]: row["instance_name"] for row in rows}
+    new = [name for name in names if name.casefold()[:_LENGTH] not in known]
+    nearest = {
+        name: difflib.get_close_matches(name.casefold()[:_LENGTH], sorted(known)[:_KNOWN], n=1, cutoff=_LIKE)
+        for name in new[:_COMPARED]
+    }
+    return [
+        f"the instance {quote(name)} is new to the tables, which know {quote(known[near[0]])}: is it another?"
+        for name, near in nearest.items()
+        if near
+    ]

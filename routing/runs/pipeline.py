@@ -234,6 +234,6 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
     outputs = DeltaTables(spark, config)
     last = outputs.last_run()
     if last is None:
-        raise InputError(f"no run is recorded in {config.output['runs']}", "run sbroute resolve first")
+        raise InputError.nothing_recorded(str(config.output["runs"]))
     version = protocol.settle(outputs, "resolved_routes", last.output_versions["resolved_routes"])
     return pending.last_rows(tables.Snapshot(config.output["resolved_routes"], version).read(spark))

@@ -47,8 +47,18 @@ def commits_after(spark: SparkSession, location: Location, version: int) -> list
 
     Raises HistoryGap where one of them cannot be told any more, StorageError where the log is damaged.
     """
+    here = local_commits_after(location, version)
+    return _without_gap(_from_spark(spark, location, version), location, version) if here is None else here
+
+
+def local_commits_after(location: Location, version: int) -> list[Commit] | None:
+    """The same without a session; None where no log is at hand. Raises HistoryGap, StorageError."""
     files = _files(location)
-    told = _from_files(files, location, version) if files else _from_spark(spark, location, version)
+    return _without_gap(_from_files(files, location, version), location, version) if files else None
+
+
+def _without_gap(told: list[tuple[int, Mapping[str, Any]]], location: Location, version: int) -> list[Commit]:
+    """Commits after a version, none of which is missing. Raises HistoryGap."""
     numbers = [number for number, _ in told]
     if numbers != list(range(version + 1, version + 1 + len(numbers))):
         raise HistoryGap.cleaned(str(location), version)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, read_arrow, spell
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+
+COUNT = "count"
+"""The column of groups that says how many rows each has."""
 
 
 def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
@@ -43,14 +50,32 @@ def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Co
         for row in where_in(table, only or {}).groupBy(*names).agg(F.count(F.lit(1))).collect():
             counts[tuple(row[:-1])] += row[-1]
         return counts
+    groups = group_rows(as_dataset(table), names, condition_of(table, only or {}))
+    for group in zip(*(groups[name].to_pylist() for name in (*names, COUNT)), strict=True):
+        counts[group[:-1]] += group[-1]
+    return counts
+
+
+def group_rows(rows: pyarrow.dataset.Dataset, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
+    """How many rows have each combination of values in some columns: these, and `COUNT`.
+
+    Some rows at a time, so that no more than these and the groups are in memory.
+    """
     import pyarrow
 
-    rows = as_dataset(table).scanner(columns=list(names), filter=condition_of(table, only or {}))
-    for batch in rows.to_batches():
-        grouped = pyarrow.table(batch).group_by(list(names)).aggregate([([], "count_all")])
-        for group in zip(*(grouped[name].to_pylist() for name in (*names, "count_all")), strict=True):
-            counts[group[:-1]] += group[-1]
-    return counts
+    columns = list(names)
+    kinds = pyarrow.schema([rows.schema.field(name) for name in columns])
+    parts = [kinds.empty_table().append_column(COUNT, pyarrow.array([], pyarrow.int64()))]
+    for batch in rows.scanner(columns=columns, filter=condition).to_batches():
+        grouped = pyarrow.table(batch).group_by(columns).aggregate([([], "count_all")])
+        parts.append(grouped.rename_columns([*columns, COUNT]).select(parts[0].column_names))
+    return sum_groups(pyarrow.concat_tables(parts), columns)
+
+
+def sum_groups(groups: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
+    """Groups as `group_rows` makes them, by fewer columns or of several parts."""
+    summed = groups.group_by(list(names)).aggregate([(COUNT, "sum")])
+    return summed.rename_columns([*names, COUNT])
 
 
 def earliest_by(table: Table, by: str, time: str, before: int, only: Only) -> dict[str, int]:

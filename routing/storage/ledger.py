@@ -1,8 +1,7 @@
-"""The outputs of a job as Delta tables (`protocol.Tables` over Spark), and the last run in ``runs``."""
+"""The outputs of a job as Delta tables (`protocol.Tables` over Spark)."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,20 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from routing import schemas
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError, first_sentence
-from routing.schemas import Schema
-from routing.storage import commits, details, frames, statements, tables
+from routing.storage import commits, counted, details, frames, statements, tables
 from routing.storage.opening import Opener
 from routing.storage.protocol import Commit, LastRun, Mark
-from routing.storage.releases import refuse_newer
-from routing.storage.shapes import check_shape, types_of
-from routing.storage.stored import read_rows
 
 # In a session that takes the setting it marks the commit of a statement that has no options of its own.
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-# What is read of all runs, and of the last one.
-_LISTED = Schema(tuple(field for field in schemas.RUNS if field.name in ("run_id", "finished_at", "release")))
-_OF_LAST = ("run_id", "mode", "finished_at", "input_versions", "output_versions", "outcome_counts", "settings")
-_LAST = Schema(tuple(f for f in schemas.RUNS if f.name in (*_OF_LAST, "table_ids", "commit_identities")))
 
 
 @dataclass
@@ -77,7 +68,8 @@ class DeltaTables:
 
     def last_run(self) -> LastRun | None:
         """The last run that counts. Raises InputError where this one, which is to be the next, counts already."""
-        return last_run(self.spark, self.config.output["runs"], None if self._is_recorded else self.run_id)
+        coming = None if self._is_recorded else self.run_id
+        return counted.last_run(Opener.of_session(self.spark), self.config.output["runs"], coming)
 
     def put(self, key: str, rows: DataFrame, mark: Mark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them."""
@@ -137,32 +129,6 @@ def _marking(spark: SparkSession, location: Location, mark: Mark) -> Iterator[No
         yield
     finally:
         spark.conf.unset(_METADATA)
-
-
-def last_run(spark: SparkSession, runs: Location, run_id: str | None = None) -> LastRun | None:
-    """The last run that counts; None where there is none yet.
-
-    Raises OutputError where a newer release has written these tables, or ``runs`` is another kind of table,
-    InputError where ``run_id``, which is to be the next, counts already.
-    """
-    opened = Opener.of_session(spark).find("output.runs", runs)
-    if opened is None:
-        return None
-    is_a_table_of_runs = set(_LISTED.names) <= set(types_of(opened.rows))
-    listed = read_rows(opened.rows, _LISTED, last_by=("finished_at", "run_id")) if is_a_table_of_runs else []
-    # A newer release may have other columns.
-    refuse_newer((str(row["release"]) for row in listed), str(runs))
-    check_shape(opened.rows, "runs", str(runs), schemas.RUNS)
-    if any(row["run_id"] == run_id for row in listed):
-        raise InputError(f"run {run_id!r} is recorded already in {runs}", "give the next run an id of its own")
-    if not listed:
-        return None
-    found = {"run_id": [listed[0]["run_id"]]}
-    [row] = read_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=found)
-    settings = json.loads(row.pop("settings"))
-    return LastRun(
-        runs=settings["output"]["runs"], messages=settings["tables"]["messages"], read_at=opened.version, **row
-    )
 
 
 def identities_of(spark: SparkSession, inputs: Mapping[str, tables.Snapshot]) -> dict[str, dict[str, str]]:

@@ -105,7 +105,14 @@ class LastRun:
         return micros + 1
 
 
-class Tables(Protocol):
+class Histories(Protocol):
+    """What was committed to the outputs of a job."""
+
+    def commits(self, key: str, after: int) -> list[Commit]:
+        """Every commit after a version, in order. Raises HistoryGap where one of them cannot be told any more."""
+
+
+class Tables(Histories, Protocol):
     """The outputs of a job, as far as the order of its runs needs them."""
 
     @property
@@ -117,9 +124,6 @@ class Tables(Protocol):
 
     def newest(self, key: str) -> int | None:
         """The newest version; None where there is no table."""
-
-    def commits(self, key: str, after: int) -> list[Commit]:
-        """Every commit after a version, in order. Raises HistoryGap where one of them cannot be told any more."""
 
     def latest(self, key: str) -> list[Commit]:
         """The newest commits, in order: some twenty, or as many as the log still has."""
@@ -250,7 +254,7 @@ def finish(
     return whole, _see_that_it_stands(tables, start, written)
 
 
-def settle(tables: Tables, key: str, recorded: int) -> int:
+def settle(tables: Histories, key: str, recorded: int) -> int:
     """The version to read for what a run left: the recorded one, or that of maintenance right after it."""
     try:
         since = tables.commits(key, recorded)

@@ -34,8 +34,8 @@ MUTANTS = (
         "braces-belong-to-an-id",
         "step 1",
         "0: a broker instance is read without one pair of braces",
-        'if bare.startswith("{") and bare.endswith("}"):',
-        'if bare.startswith("{ ") and bare.endswith("}"):',
+        'if bare.startswith("{") and bare.endswith("}") else bare',
+        'if bare.startswith("{ ") and bare.endswith("}") else bare',
     ),
     in_rules(
         "estate",

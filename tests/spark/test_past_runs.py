@@ -11,8 +11,9 @@ from routing.analysis import past_runs
 from routing.config import Location
 from routing.errors import OutputError
 from routing.schemas import RUNS as SCHEMA
-from routing.storage import ledger
+from routing.storage import counted
 from routing.storage.local import Unfit, dataset_of, open_local
+from routing.storage.opening import Opener
 from routing.storage.releases import check_release
 from routing.storage.shapes import types_of
 from tests.frames import frame_of
@@ -61,5 +62,5 @@ def test_a_newer_release_is_told_before_its_columns(spark: SparkSession, tmp_pat
     with pytest.raises(OutputError, match=r"release '99.10.1'"):
         check_release(frame, "there")
     with pytest.raises(OutputError, match=r"release '99.10.1'"):
-        ledger.last_run(spark, Location(str(tmp_path / "runs")))
+        counted.last_run(Opener.of_session(spark), Location(str(tmp_path / "runs")))
     check_release(frame.where("release < '9'"), "there")

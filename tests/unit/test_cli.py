@@ -18,7 +18,7 @@ from routing import cli
 from routing.errors import InputError, StorageError
 from tests.golden_texts import assert_golden
 
-COMMANDS = ("demo", "check", "import", "resolve", "runs", "explain", "lint")
+COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "lint")
 WIDTH = "100"
 
 
@@ -101,7 +101,8 @@ def test_a_wrong_command_line_is_one_sentence(line: str, capsys: pytest.CaptureF
         ("chekc", "sbroute: unknown command 'chekc', did you mean check?"),
         (
             "nonsense",
-            "sbroute: unknown command 'nonsense', known are demo, check, import, resolve, runs, explain, lint",
+            "sbroute: unknown command 'nonsense', known are"
+            " demo, check, import, resolve, runs, messages, explain, lint",
         ),
         ("import catlog", "sbroute import: unknown kind 'catlog', did you mean catalog?"),
         ("demo --format xml", "sbroute demo: unknown --format 'xml', known are table, json"),

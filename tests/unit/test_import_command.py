@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.commands import common, import_
+from routing.commands import common, exports, import_
 from routing.errors import ConfigError, ContractError
 from tests.golden_texts import assert_golden
 
 ROOT = Path(__file__).parents[2]
 COMMON = {"-h", "--set", "--format", "--log-format", "--quiet", "--verbose"}
+SPRING = ("--exported-at", "2026-03-29T02:30", "--time-zone", "Europe/Berlin")
+AUTUMN = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25 00:30:00 UTC"
 KINDS = ("", "catalog", "tsql", "queries")
 
 
@@ -123,6 +125,15 @@ def test_what_is_refused_before_a_table_is_opened(
         (("catalog", str(routes), *whose), "has no column exported_at (give --exported-at)"),
         (("catalog", str(routes), *whose, "--exported-at", "noon"), "--exported-at: 'noon' is no ISO 8601 time"),
         (("catalog", str(routes), *whose, "--address", "hub"), "--address 'hub' is not tcp://HOST[:PORT]"),
+        (("catalog", str(routes), *whose, "--date-format", "%d.%m.%Y"), "has 'Y', which stands for nothing"),
+        (
+            ("catalog", str(routes), *whose, "--time-zone", "Berlin"),
+            "'Berlin' is no time zone, did you mean Europe/",
+        ),
+        (
+            ("catalog", str(routes), *whose, *SPRING),
+            "--exported-at: no clock in Europe/Berlin showed 2026-03-29 02:30",
+        ),
         (("catalog", str(tmp_path / "no"), *whose), "there is no such file"),
         (("tsql", str(tmp_path / "no.sql"), *whose), "No such file"),
         (("tsql", str(script), str(script), *whose), "two scripts are called 's.sql'"),
@@ -130,6 +141,36 @@ def test_what_is_refused_before_a_table_is_opened(
         (("tsql", str(script), *whose, "--scripted-at", "noon"), "--scripted-at: 'noon'"),
     ):
         assert why in refused(parser, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "at", "notes"),
+    [
+        ("2026-07-05T14:00", "Europe/Berlin", "2026-07-05T12:00:00+00:00", []),
+        ("2026-07-05T14:00Z", "Europe/Berlin", "2026-07-05T14:00:00+00:00", []),
+        ("2026-07-05T14:00+01:00", None, "2026-07-05T13:00:00+00:00", []),
+        (
+            "2026-07-05T14:00",
+            None,
+            "2026-07-05T14:00:00+00:00",
+            ["--exported-at '2026-07-05T14:00' names no zone and is taken as UTC (--time-zone)"],
+        ),
+        (
+            "2026-10-25T02:30",
+            "Europe/Berlin",
+            "2026-10-25T00:30:00+00:00",
+            [f"--exported-at: {AUTUMN}"],
+        ),
+    ],
+)
+def test_the_time_of_an_export_on_a_clock(text: str, zone: str | None, at: str, notes: list[str]) -> None:
+    from routing.importing.catalog import Times
+    from routing.importing.catalog.clocks import time_zone
+
+    screen = Screen()
+    found = exports._exported_at(text, Times(zone=None if zone is None else time_zone(zone)), screen)
+    assert found is not None
+    assert (found.isoformat(), screen.notes) == (at, notes)
 
 
 def test_keys_that_import_needs(config: str) -> None:

@@ -16,10 +16,11 @@ from routing.schemas import INPUTS
 from routing.schemas import RUNS as RUNS_SCHEMA
 from tests.frames import arrow_of
 from tests.stored import config_text, small_estate, store_local
+from tests.unit.test_messages_command import made as stored_messages
 from tests.unit.test_runs_command import FULL, RUNS
 from tests.without import SPARK, run_python, without
 
-COMMANDS = ("demo", "check", "import", "resolve", "runs", "explain", "lint")
+COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "lint")
 _NO_SPARK = (*SPARK, "pandas")
 _NO_DELTALAKE = (*SPARK, "deltalake")
 _INSTALL = "the Python package pyspark is missing (pip install 'service-broker-routing[local]')"
@@ -72,6 +73,14 @@ def test_imports_bring_no_spark() -> None:
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help(command: str) -> None:
     assert told(*command.split(), "--help").startswith(f"usage: sbroute {command}".rstrip())
+
+
+def test_messages(tmp_path: Path) -> None:
+    stored_messages(tmp_path)
+    asked = ("messages", "--config", str(tmp_path / "job.yaml"), "--waiting", "--format", "json")
+    listed = json.loads(told(*asked, missing=(*_NO_SPARK, "rich")))
+    assert [row["message_id"] for row in listed["messages"]] == ["a4", "a2", "a3", "a7"]
+    assert "4 messages: 2 DELAYED NO_ROUTE" in told(*asked[:-2])
 
 
 def test_runs(estate: Path) -> None:

@@ -13,8 +13,9 @@ from routing.analysis.check.evidence import Evidence, gather, try_scripts
 from routing.analysis.check.gaps import Gap
 from routing.analysis.check.grouping import Group, group
 from routing.analysis.check.linting import bearing, count_severities, find_findings
-from routing.analysis.check.sources import Given
+from routing.analysis.check.sources import PLAIN_TIMES, Given
 from routing.analysis.lint.finding import Found
+from routing.importing.catalog import StandIns, Times
 from routing.storage.times import micros_of, moment_of
 
 
@@ -85,6 +86,7 @@ def check(
     instance: str | None = None,
     database: str | None = None,
     exported_at: datetime | None = None,
+    times: Times = PLAIN_TIMES,
     variables: Mapping[str, str] | None = None,
     addresses: Sequence[str] = (),
     at: datetime | None = None,
@@ -92,12 +94,13 @@ def check(
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/checking.md).
 
-    ``paths`` are files and folders; ``instance``, ``database``, ``exported_at`` and ``addresses`` say what files
-    do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export, or ``at``
-    (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in force. Raises
-    InputError where no queue is among the files, one cannot be read, or nothing tells whose a script is.
+    ``paths`` are files and folders; ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses`` say
+    what files do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export,
+    or ``at`` (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in
+    force. Raises InputError where no queue is among the files, one cannot be read, or nothing tells whose a script
+    is.
     """
-    given = Given(instance, database, exported_at, variables or {}, addresses)
+    given = Given(StandIns(instance, database, exported_at), times, variables or {}, addresses)
     evidence = gather(paths, given)
     estate = Estate.of(evidence, _times(evidence, at))
     fates = decide_all(estate)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from routing.analysis.check.evidence import Evidence
@@ -107,7 +107,38 @@ def decide_all(estate: Estate) -> list[Fate]:
         court = _Court(estate.instances[name], knowledge, dialogs, estate.times[name])
         ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
         fates += [court.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
-    return [*fates, *(_without_endpoint(row, knowledge) for row in evidence.without_endpoint)]
+    fates += [_without_endpoint(row, knowledge) for row in evidence.without_endpoint]
+    return _hold_back(fates)
+
+
+_MAY_COME = frozenset([What.ENDPOINTS_OF_DIALOGS, What.ROUTES, What.ALL_ROUTES, What.SERVICES, What.ALL_SERVICES])
+
+
+def _hold_back(fates: Sequence[Fate]) -> list[Fate]:
+    """Take the verdict of those that ask msdb for a route which another message may have asked for before.
+
+    Only msdb is asked from several databases: what is not known of another one can tell who comes first.
+    """
+    gaps: dict[tuple[str, str], set[Gap]] = defaultdict(set)
+    for fate in fates:
+        gaps[_wish(fate)] |= {gap for gap in fate.gaps if gap.what in _MAY_COME}
+    held = (sorted(gaps[_wish(fate)], key=lambda gap: gap.place) if _asks_msdb(fate) else [] for fate in fates)
+    return [
+        replace(fate, verdict=None, gaps=tuple(found)) if found else fate
+        for fate, found in zip(fates, held, strict=True)
+    ]
+
+
+def _wish(fate: Fate) -> tuple[str, str]:
+    return fate.row["instance_name"], fate.row["to_service_name"]
+
+
+def _asks_msdb(fate: Fate) -> bool:
+    """Whether a message has come back and met step 4 there."""
+    verdict = fate.verdict
+    if verdict is None or verdict.decision is None or not verdict.decision.asks_again:
+        return False
+    return verdict.opens_in in (None, MSDB)
 
 
 @dataclass

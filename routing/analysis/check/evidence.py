@@ -55,7 +55,7 @@ class Evidence:
 
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
     endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
-    these exports, ``scripted`` those of which only scripts speak. ``rows_of`` counts the rows of a view and an
+    these exports, ``scripted`` those of which only scripts speak, ``endpoints`` the instances that have one. ``rows_of`` counts the rows of a view and an
     instance; of each view ``rows_read`` counts all, ``rows_rejected`` and ``rows_left_out`` those that do not
     count. ``left_out`` (statements about what was exported), ``rejected`` and ``notes`` are sentences.
     """
@@ -64,6 +64,7 @@ class Evidence:
     without_endpoint: Sequence[Row]
     units: Mapping[str, Mapping[Unit, datetime]]
     scripted: Mapping[str, Collection[Unit]]
+    endpoints: Collection[str]
     rows_of: Mapping[tuple[str, str], int]
     rows_read: Mapping[str, int]
     rows_rejected: Mapping[str, int]
@@ -122,6 +123,9 @@ def _of_exports(export: Export, covered: Covered) -> Evidence:
         without_endpoint=tuple(covered.without_endpoint),
         units=covered.units,
         scripted={},
+        endpoints={
+            row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)
+        },
         rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
         rows_read=export.rows_read,
         rows_rejected=covered.rejected_of,
@@ -131,6 +135,11 @@ def _of_exports(export: Export, covered: Covered) -> Evidence:
         rejected=tuple(covered.rejected),
         notes=tuple(covered.notes),
     )
+
+
+def _is_one(endpoint: Row) -> bool:
+    """Whether there is an endpoint: the queries export the names of an instance without one as well."""
+    return any(endpoint[name] is not None for name in ("endpoint_id", "is_message_forwarding_enabled"))
 
 
 def _with_script(evidence: Evidence, script: Script, instance: str) -> Evidence:

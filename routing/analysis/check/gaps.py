@@ -10,8 +10,8 @@ from functools import cached_property
 from routing.analysis.check.evidence import Evidence
 from routing.rules import text
 from routing.rules.deciding import Leg
-from routing.rules.estate import Instance, Kind
-from routing.rules.locating import has_id
+from routing.rules.estate import Database, Instance, Kind
+from routing.rules.locating import locate
 from routing.rules.resolving import Verdict
 from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
 
@@ -132,8 +132,11 @@ class Knowledge:
     def _endpoint(self, name: str) -> What | None:
         row = self._rows[name]
         forwarding, addresses = row["is_message_forwarding_enabled"] is not None, bool(row["addresses"])
-        # An instance without an endpoint has no address.
-        addresses = addresses or self._was_exported("service_broker_endpoints", name, None)
+        # An instance without an endpoint has no address; of an endpoint the view itself tells none.
+        has_none = (
+            self._was_exported("service_broker_endpoints", name, None) and name not in self.evidence.endpoints
+        )
+        addresses = addresses or has_none
         if forwarding:
             return None if addresses else What.ADDRESSES
         return What.FORWARDING if addresses else What.ENDPOINT
@@ -152,16 +155,21 @@ class Knowledge:
 
     def of_verdict(self, instance: str, verdict: Verdict) -> list[Gap]:
         """What would have to be known for a verdict to stand; nothing where it does."""
-        if verdict.decision is None:
+        decision = verdict.decision
+        if decision is None:
             # An expired dialog comes before anything else.
             return []
-        legs = [leg for leg in (verdict.decision.first, verdict.decision.again) if leg is not None]
-        found = {gap for leg in legs for gap in self._of_leg(instance, leg)}
+        legs = [decision.first]
+        if decision.again is not None and verdict.opens_in != decision.first.scope:
+            legs.append(decision.again)
+        found = {
+            gap for leg in legs for gap in self._of_leg(instance, leg, has_asked=verdict.opens_in is not None)
+        }
         if verdict.outcome is Outcome.SENT and self._may_be_own(instance, verdict):
             found.add(Gap(instance, None, What.ADDRESSES))
         return sorted(found, key=lambda gap: gap.place)
 
-    def _of_leg(self, name: str, leg: Leg) -> Iterator[Gap]:
+    def _of_leg(self, name: str, leg: Leg, *, has_asked: bool) -> Iterator[Gap]:
         if leg.match is None:
             # The scope's broker is off: nothing is searched.
             return
@@ -169,8 +177,10 @@ class Knowledge:
             routes = self.routes(name, leg.scope)
             if routes is not None and (routes.what is What.ROUTES or leg.step is MatchingStep.NO_MATCH):
                 yield routes
-        if _hangs_on_services(leg):
-            yield from self._unread_holders(name, leg)
+        if has_asked:
+            # Who asks for a route waits for the answer, whatever else there is.
+            return
+        yield from self._unread_holders(name, leg)
         lacks_forwarding = self._endpoint(name) in (What.ENDPOINT, What.FORWARDING)
         if lacks_forwarding and leg.end.reason is Reason.FORWARDING_DISABLED:
             yield Gap(name, None, What.FORWARDING)
@@ -184,19 +194,30 @@ class Knowledge:
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
     def _unread_holders(self, name: str, leg: Leg) -> Iterator[Gap]:
-        """Databases that may hold the service, for all that is known of them."""
-        if not self._was_exported("databases", name, None):
+        """Databases that may hold the service, for all that is known of them, where that would make a difference."""
+        is_located = leg.location.destination is not None
+        if _hangs_on_services(leg) and not is_located and not self._was_exported("databases", name, None):
             yield Gap(name, None, What.DATABASES)
         for database in self.instances[name].databases.values():
             gap = self.services(name, database.name)
-            if gap is not None and database.name not in _SYSTEM_DATABASES and has_id(database, leg.known_broker):
+            if gap is None or database.name in _SYSTEM_DATABASES or (is_located and gap.what is What.ALL_SERVICES):
+                continue
+            if _hangs_on_services(leg) and self._would_change(name, leg, database):
                 yield gap
+
+    def _would_change(self, name: str, leg: Leg, database: Database) -> bool:
+        """Whether it would make a difference that a database holds the service."""
+        if leg.step is MatchingStep.NO_MATCH:
+            # A LOCAL route is implied then, whatever the id of the holder (step 6).
+            return True
+        holders = sorted({*leg.holders, database}, key=lambda holder: holder.name)
+        location = locate(self.instances[name], tuple(holders), leg.sender, leg.known_broker)
+        return location != leg.location
 
 
 def _hangs_on_services(leg: Leg) -> bool:
-    """Whether another holder of the service would change what becomes of the message (section 4, step 6)."""
-    if leg.location.destination is not None:
-        return False
+    """Whether who holds the service bears on what becomes of the message (sections 3, 4 and step 6)."""
+    if leg.step is MatchingStep.NO_MATCH:
+        return leg.broker is not None
     tries_local = leg.choice.tier is None or leg.choice.tier.letter != "A"
-    is_local = tries_local and any(route.kind is Kind.LOCAL for route in leg.routes)
-    return leg.is_reply or is_local or (leg.step is MatchingStep.NO_MATCH and leg.broker is not None)
+    return leg.is_reply or (tries_local and any(route.kind is Kind.LOCAL for route in leg.routes))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 
 from routing.analysis.check.deciding import Estate
 from routing.analysis.check.grouping import Group
@@ -15,6 +16,7 @@ from routing.schemas import INPUTS
 from routing.storage.columns import Columns
 
 _TOLD = (Severity.ERROR, Severity.WARNING)
+_Place = tuple[str | None, str | None, str | None]
 _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
 
 
@@ -33,19 +35,18 @@ def severity_of(one: Found) -> Severity:
 
 def bearing(found: Iterable[Found], groups: Sequence[Group]) -> list[Found]:
     """The errors and warnings about what groups of messages meet: their databases, routes, services and ids."""
-    told = [one for one in found if severity_of(one) in _TOLD]
-    return [one for one in told if any(_bears(one, each) for each in groups)]
+    met = {place for group in groups for place in _places(group)}
+    told = (one for one in found if severity_of(one) in _TOLD)
+    return [one for one in told if (one.instance_name, one.database_name, one.object) in met]
 
 
-def _bears(one: Found, group: Group) -> bool:
+def _places(group: Group) -> Iterator[_Place]:
+    """Instance, database and name of all that the messages meet or just miss."""
+    for miss in group.near:
+        yield from ((miss.instance, miss.database, name) for name in (miss.name, miss.service))
     row = group.first.row
-    near = {(miss.instance, miss.database, name) for miss in group.near for name in (miss.name, miss.service)}
-    if (one.instance_name, one.database_name, one.object) in near:
-        return True
-    if one.instance_name != row["instance_name"]:
-        return False
     databases = {None, row["database_name"], group.first.scope}
-    return one.database_name in databases and one.object in _names(group)
+    yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
 
 
 def _names(group: Group) -> set[str | None]:

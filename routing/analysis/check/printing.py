@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import NOT_KNOWN, Fate
+from routing.analysis.check.evidence import ScriptRead
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.linting import severity_of
 from routing.analysis.check.notes import find_notes
@@ -50,17 +51,22 @@ def _read(done: Check) -> Iterator[str]:
     by_instance: dict[str, list[ViewRead]] = defaultdict(list)
     for one in views_read(done.evidence):
         by_instance[one.instance].append(one)
-    for instance, views in by_instance.items():
-        newest = max(one.newest for one in views)
-        yield f"{named(instance)}, exported at {when(newest)}: {', '.join(map(_view, views))}"
-    for script in done.evidence.scripts:
-        rest = f", {script.left_out} left out" if script.left_out else ""
-        rest += f", {script.rejected} rejected" if script.rejected else ""
-        told = f"{count(script.statements, 'statement')} in force{rest}"
-        yield f"{cut(script.file)} for {named(script.instance)}: {told}"
+    yield from bounded(map(_instance, by_instance.values()), len(by_instance))
+    yield from bounded(map(_script, done.evidence.scripts), len(done.evidence.scripts))
     lists = {"left out": done.evidence.left_out, "rejected": done.evidence.rejected, "note": find_notes(done)}
     for what, sentences in lists.items():
         yield from (f"{what}: {cut(sentence)}" for sentence in bounded(sentences, len(sentences)))
+
+
+def _instance(views: Sequence[ViewRead]) -> str:
+    newest = max(one.newest for one in views)
+    return f"{named(views[0].instance)}, exported at {when(newest)}: {', '.join(map(_view, views))}"
+
+
+def _script(one: ScriptRead) -> str:
+    rest = f", {one.left_out} left out" if one.left_out else ""
+    rest += f", {one.rejected} rejected" if one.rejected else ""
+    return f"{cut(one.file)} for {named(one.instance)}: {count(one.statements, 'statement')} in force{rest}"
 
 
 def _view(one: ViewRead) -> str:
@@ -107,9 +113,8 @@ def _tried(done: Check) -> Iterator[str]:
     tried = done.tried
     if tried is None:
         return
-    for script in tried.evidence.scripts:
-        title = f"With {cut(script.file)} in force on {named(script.instance)}"
-        yield f"{title} ({count(script.statements, 'statement')}, {script.rejected} rejected)"
+    scripts = tried.evidence.scripts
+    yield "\n".join(bounded(map(_title, scripts), len(scripts)))
     changes, unchanged = find_changes(done.fates, tried.fates)
 
     def lines() -> Iterator[str]:
@@ -119,6 +124,11 @@ def _tried(done: Check) -> Iterator[str]:
         yield f"{count(unchanged, 'message')} as before"
 
     yield _section("What changes", lines())
+
+
+def _title(script: ScriptRead) -> str:
+    title = f"With {cut(script.file)} in force on {named(script.instance)}"
+    return f"{title} ({count(script.statements, 'statement')}, {script.rejected} rejected)"
 
 
 def _change(one: Change) -> str:

@@ -8,8 +8,9 @@ from datetime import datetime
 from pathlib import Path
 
 from routing.analysis.check.faults import no_instance, unreadable_script
+from routing.importing.catalog import StandIns, Times
 from routing.importing.catalog.files import find_result_sets
-from routing.importing.catalog.reading import Export, StandIns, export_of
+from routing.importing.catalog.reading import Export, export_of
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import Script, read_file, servers_in
 
@@ -20,20 +21,23 @@ _IN_FOLDER_NAMES = ("$", "_", "-")
 _PROTOCOLS = ("tcp:", "np:", "lpc:", "admin:")
 
 
+PLAIN_TIMES = Times()
+"""ISO 8601, and UTC where no zone is named."""
+
+
 @dataclass(frozen=True)
 class Given:
-    """What options say of the files: whose and of what time rows are, and the values of sqlcmd's variables."""
+    """What options say of the files: whose and of what time rows are, whose scripts, and sqlcmd's variables."""
 
-    instance: str | None = None
-    database: str | None = None
-    exported_at: datetime | None = None
+    stand_ins: StandIns = field(default_factory=StandIns)
+    times: Times = PLAIN_TIMES
     variables: Mapping[str, str] = field(default_factory=dict)
     addresses: Sequence[str] = ()
 
     @property
-    def stand_ins(self) -> StandIns:
-        """What stands in for columns that an export lacks."""
-        return StandIns(self.instance, self.database, self.exported_at)
+    def instance(self) -> str | None:
+        """Whose scripts are that say nothing themselves."""
+        return self.stand_ins.instance_name
 
 
 def find_files(paths: Sequence[str]) -> tuple[list[str], list[Path]]:
@@ -60,8 +64,8 @@ def _scripts_in(folder: Path) -> Iterator[Path]:
 
 def read_exports(paths: Sequence[str], given: Given) -> Export:
     """What the files and folders hold of exports, which may be nothing. Raises InputError, EnvironmentFault."""
-    found, notes = find_result_sets(paths)
-    return export_of(found, notes, given.stand_ins)
+    found, notes = find_result_sets(paths, others=(_SCRIPT,))
+    return export_of(found, notes, given.stand_ins, given.times)
 
 
 def read_scripts(
@@ -88,7 +92,11 @@ def _read_by_instance(
             servers.setdefault(None if name is None else spelling.instance(name), set()).add(server)
         for instance, theirs in servers.items():
             script = read_file(
-                file, scripted_at=scripted_at, database=given.database, variables=given.variables, servers=theirs
+                file,
+                scripted_at=scripted_at,
+                database=given.stand_ins.database_name,
+                variables=given.variables,
+                servers=theirs,
             )
             if instance is not None:
                 yield instance, script

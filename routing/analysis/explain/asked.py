@@ -185,6 +185,13 @@ class QuestionError(ContractError):
         return cls(f"the message cannot be judged: {', '.join(reasons)}", hint)
 
     @classmethod
+    def unknown_word(cls, what: str, text: str, known: Sequence[str]) -> QuestionError:
+        """A word of the output that there is not."""
+        near = difflib.get_close_matches(text.upper()[:100], known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        return cls(f"there is no {what} {quote(text)}", hint)
+
+    @classmethod
     def unknown_name(cls, what: str, name: str, listed: Iterable[str], where: str = "") -> QuestionError:
         """An instance or a database that its table does not hold; ``listed`` are those that it does."""
         spelt = {_as_meant(other): other for other in sorted(listed, reverse=True)}

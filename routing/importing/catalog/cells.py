@@ -88,6 +88,12 @@ def _opens(text: str, position: int) -> bool:
 def _inside(quoted: str) -> str:
     """A quoted cell's text; what the query had quoted and the tool quoted again is unwrapped once more."""
     text = quoted.replace('""', '"')
-    if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1].replace('""', ""):
-        return text[1:-1].replace('""', '"')
-    return text
+    inside = unquoted(text)
+    return text if inside is None else inside
+
+
+def unquoted(text: str) -> str | None:
+    """What the quotation marks around a text enclose; None where there are none, or single ones within."""
+    inside = text[1:-1]
+    is_quoted = len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inside.replace('""', "")
+    return inside.replace('""', '"') if is_quoted else None

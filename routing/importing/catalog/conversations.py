@@ -57,8 +57,15 @@ def messages(covered: Covered, rows: Mapping[str, Sequence[Row]]) -> None:
 def reject_without_endpoint(covered: Covered) -> None:
     """Reject the rows of queues that no dialog is known of: what they are bound to is not known."""
     for row in covered.without_endpoint:
-        why = f"no conversation endpoint has its handle {row['conversation_handle']}"
-        covered.reject("transmission_queue", row, why)
+        covered.reject("transmission_queue", row, _why_without_endpoint(covered, row))
+
+
+def _why_without_endpoint(covered: Covered, row: Row) -> str:
+    """Why a message of the queue has no dialog: its database's endpoints were not exported, or none is its own."""
+    instance, database = row["instance_name"], row["database_name"]
+    if (instance, database) not in covered.units.get("conversation_endpoints", {}):
+        return f"sys.conversation_endpoints of {instance}.{database} is missing: export it as well"
+    return f"no conversation endpoint has its handle {row['conversation_handle']}"
 
 
 def _message(row: Row, endpoint: Row) -> Row:

@@ -1,36 +1,35 @@
 """Text with separators → result sets: columns known by a header line, or by a layout that fits.
 
 sqlcmd writes a line of dashes under the header and fills up with blanks; SSMS writes a header or none; bcp
-writes none. sqlcmd may write several result sets into one file.
+writes none. sqlcmd may write several result sets into one file. Excel may say its separator in the first line,
+and Windows PowerShell the type of what it exports.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 
+from routing.errors import quote
 from routing.importing.catalog.cells import SEPARATORS, Line, lines
+from routing.importing.catalog.result_sets import (
+    NAMES,
+    SERVER_SAID,
+    ResultSet,
+    errors_among,
+    is_remark,
+    refuse_wrapped,
+)
 from routing.importing.catalog.values import read_cell
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, View
 from routing.importing.faults import unreadable_file
 
-_NAMES = {name for view in VIEWS.values() for name in (*view.layout, *view.exported)}
-_REMARKS = re.compile(r"\(\d+ rows? affected\)|Changed database context to '.*'\.|Completion time: .*")
 _TRIED = 100
 _MANY_BLANKS = "  "
-
-
-@dataclass
-class ResultSet:
-    """One result set: its column names in lower case, and a cell or None for each in every row.
-
-    ``rows`` are (line number, cells by column name); ``rejected`` are (line number, why).
-    """
-
-    columns: tuple[str, ...]
-    rows: list[tuple[int, dict[str, object]]] = field(default_factory=list)
-    rejected: list[tuple[int, str]] = field(default_factory=list)
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+_TYPE_LINE = "#TYPE "
 
 
 def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
@@ -38,9 +37,18 @@ def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
 
     Raises InputError where there is neither a header nor a layout that the rows fit.
     """
-    separator = _separator(text)
-    found = [line for line in lines(text, separator) if not _is_remark(line)]
-    blocks = _blocks(found)
+    first = text[: _length_of_first_line(text)]
+    said = _SEPARATOR_LINE.fullmatch(first.strip(" "))
+    is_typed = first.startswith(_TYPE_LINE)
+    if said is not None or is_typed:
+        # Its line end stays, so that the lines keep their numbers.
+        text = text[len(first) :]
+    separator = _separator(text) if said is None else _known_separator(said.group(1), file)
+    found = [line for line in lines(text, separator) if any(line.texts) and not is_remark(",".join(line.texts))]
+    for line, below in pairwise(found):
+        if _are_dashes(line) and _are_dashes(below):
+            refuse_wrapped(" ".join(line.texts), " ".join(below.texts), file)
+    blocks = _blocks(found, view, is_typed)
     if not blocks:
         raise unreadable_file(file, "it is empty")
     return [
@@ -51,8 +59,19 @@ def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
 @dataclass
 class _Block:
     header: Line | None
-    has_dashes: bool
+    dashes: Line | None
     lines: list[Line]
+
+
+def _length_of_first_line(text: str) -> int:
+    ends = [position for position in (text.find("\n"), text.find("\r")) if position >= 0]
+    return min(ends, default=len(text))
+
+
+def _known_separator(character: str, file: str) -> str:
+    if character not in SEPARATORS:
+        raise unreadable_file(file, f"its separator {quote(character)} is none of , ; | and tab")
+    return character
 
 
 def _separator(text: str) -> str:
@@ -61,31 +80,26 @@ def _separator(text: str) -> str:
 
     def names(separator: str) -> tuple[int, int]:
         cells = [cell.strip().strip('"').lower() for cell in head.split(separator)]
-        return sum(cell in _NAMES for cell in cells), len(cells)
+        return sum(cell in NAMES for cell in cells), len(cells)
 
     return max(SEPARATORS, key=names)
 
 
-def _is_remark(line: Line) -> bool:
-    """A blank line, or what sqlcmd and SSMS say besides the rows."""
-    return not any(line.texts) or _REMARKS.fullmatch(",".join(line.texts)) is not None
-
-
-def _blocks(found: Sequence[Line]) -> list[_Block]:
+def _blocks(found: Sequence[Line], view: View | None, has_header: bool) -> list[_Block]:
     """A line of dashes makes the line before it a header; else a first line of column names is one."""
     blocks: list[_Block] = []
     for index, line in enumerate(found):
         below = found[index + 1] if index + 1 < len(found) else None
-        if below is not None and _are_dashes(below) and len(below.cells) == len(line.cells):
-            blocks.append(_Block(line, has_dashes=True, lines=[]))
-        elif blocks and blocks[-1].has_dashes and not blocks[-1].lines and _are_dashes(line):
+        if blocks and blocks[-1].dashes is line:
             continue
-        elif _is_header(line, is_first=index == 0):
-            blocks.append(_Block(line, has_dashes=False, lines=[]))
+        if below is not None and _are_dashes(below) and _may_be_header(line, below, index == 0):
+            blocks.append(_Block(line, dashes=below, lines=[]))
+        elif _is_header(line, index == 0, view) or (has_header and index == 0):
+            blocks.append(_Block(line, dashes=None, lines=[]))
         elif blocks:
             blocks[-1].lines.append(line)
         else:
-            blocks.append(_Block(None, has_dashes=False, lines=[line]))
+            blocks.append(_Block(None, dashes=None, lines=[line]))
     return blocks
 
 
@@ -93,15 +107,26 @@ def _are_dashes(line: Line) -> bool:
     return all(cell and not cell.strip("-") for cell in line.texts)
 
 
-def _is_header(line: Line, is_first: bool) -> bool:
-    """Whether half of its cells or more are names of columns; but for a first line, two of them at least."""
-    headings = sum(cell.lower() in _NAMES for cell in line.texts)
+def _may_be_header(line: Line, dashes: Line, is_first: bool) -> bool:
+    """Whether a line goes with the dashes below it: a row may be followed by one with a name of dashes."""
+    is_named = is_first or any(cell.lower() in NAMES for cell in line.texts)
+    return is_named and len(dashes.cells) == len(line.cells)
+
+
+def _is_header(line: Line, is_first: bool, view: View | None) -> bool:
+    """Whether half of its cells or more are names of columns; but for a first line, two of them at least.
+
+    Of a view whose columns differ between versions of SQL Server there is always a header, mostly of others.
+    """
+    headings = sum(cell.lower() in NAMES for cell in line.texts)
+    if is_first and view is not None and not view.layout and headings > 1:
+        return True
     return headings >= (1 if is_first else 2) and 2 * headings >= len(line.cells)
 
 
 def _read_with_header(block: _Block) -> ResultSet:
     assert block.header is not None
-    return _fill(tuple(cell.lower() for cell in block.header.texts), block.lines, padded=block.has_dashes)
+    return _fill(tuple(cell.lower() for cell in block.header.texts), block.lines, padded=block.dashes is not None)
 
 
 def _read_without_header(block: _Block, file: str, view: View | None) -> ResultSet:
@@ -156,7 +181,11 @@ def _is_such_a_row(layout: tuple[str, ...], line: Line, view: View, padded: bool
 
 def _fill(columns: tuple[str, ...], block: Sequence[Line], padded: bool) -> ResultSet:
     found = ResultSet(columns)
+    errors = errors_among((line.number, ",".join(line.texts)) for line in block)
     for line in block:
+        if line.number in errors:
+            found.rejected.append((line.number, SERVER_SAID))
+            continue
         if len(line.cells) != len(columns):
             why = f"it has {len(line.cells)} cells, the header {len(columns)}"
             found.rejected.append((line.number, why))

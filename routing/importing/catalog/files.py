@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from routing.errors import InputError
 from routing.importing.catalog import records
-from routing.importing.catalog.delimited import ResultSet, result_sets
+from routing.importing.catalog.chunks import is_json
+from routing.importing.catalog.delimited import result_sets
+from routing.importing.catalog.fixed_width import fixed_width, is_fixed_width
+from routing.importing.catalog.result_sets import ResultSet
+from routing.importing.catalog.texts import read_text
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, View, find_view
-from routing.importing.faults import unknown_view, unreadable_file
-from routing.importing.tsql.decoding import decode
+from routing.importing.faults import NoTextError, unknown_view, unreadable_file
 
 _DELIMITED = {".csv", ".txt", ".tsv", ".rpt", ".dat"}
 _JSON = {".json", ".jsonl", ".ndjson"}
 _PARQUET = {".parquet"}
+_ENDINGS = ", ".join(sorted(_DELIMITED | _JSON | _PARQUET))
+_SHOWN_UNREAD = 20
 
 
 @dataclass(frozen=True)
@@ -39,29 +44,47 @@ def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found],
     return found, notes
 
 
-def find_result_sets(sources: Sequence[str], forced: View | None = None) -> tuple[list[Found], list[str]]:
-    """As `read_sources`, of folders that may hold none."""
+def find_result_sets(
+    sources: Sequence[str], forced: View | None = None, others: Collection[str] = ()
+) -> tuple[list[Found], list[str]]:
+    """As `read_sources`, of folders that may hold none; ``others`` are endings of files that others read."""
     found: list[Found] = []
-    notes: list[str] = []
+    unread: list[str] = []
     for source in sources:
         path = Path(source)
         if not path.exists():
             raise unreadable_file(source, "there is no such file")
         if path.is_dir() and path.suffix.lower() not in _PARQUET:
             for file in _files_in(path):
-                own = find_view(file.stem)
-                named = _read(file, own)
-                if named:
-                    found.extend(named)
-                else:
-                    notes.append(f"{file}: its name is none of a view; passed over")
+                if file.suffix.lower() not in others:
+                    found.extend(_read_one_of_many(file, unread))
             continue
         named = _read(path, forced or find_view(path.stem))
         if not named:
             hint = "say which with --view"
             raise unreadable_file(source, "neither its name nor its columns tell its view", hint)
         found.extend(named)
-    return found, notes
+    return found, _say_unread(unread)
+
+
+def _read_one_of_many(path: Path, unread: list[str]) -> list[Found]:
+    """The result sets of a file in a folder; ``unread`` gets it and why, where it is no export."""
+    if path.suffix.lower() not in _DELIMITED | _JSON | _PARQUET:
+        unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
+        return []
+    try:
+        found = _read(path, find_view(path.stem))
+    except NoTextError:
+        unread.append(f"{path}: not read, it is no text")
+        return []
+    if not found:
+        unread.append(f"{path}: not read, its name is none of a view")
+    return found
+
+
+def _say_unread(unread: Sequence[str]) -> list[str]:
+    rest = len(unread) - _SHOWN_UNREAD
+    return [*unread[:_SHOWN_UNREAD], *([f"{rest} more files were not read"] if rest > 0 else [])]
 
 
 def _force(sources: Sequence[str], view: str | None) -> View | None:
@@ -76,35 +99,24 @@ def _force(sources: Sequence[str], view: str | None) -> View | None:
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    """Data files at any depth, in the order of their names; a folder of Parquet files is one."""
+    """Files at any depth, in the order of their names; a folder of Parquet files is one."""
     for entry in sorted(folder.iterdir(), key=lambda path: path.name):
         suffix = entry.suffix.lower()
         if entry.name.startswith((".", "_")):
             continue
         if entry.is_dir() and suffix not in _PARQUET:
             yield from _files_in(entry)
-        elif suffix in _DELIMITED | _JSON | _PARQUET:
+        else:
             yield entry
 
 
 def _read(path: Path, view: View | None) -> list[Found]:
-    """The result sets of one file whose view is known; none where it is not."""
-    file, suffix = str(path), path.suffix.lower()
-    if suffix in _PARQUET:
+    """The result sets of one file; none where nothing tells their view. ``view`` is what its name tells."""
+    file = str(path)
+    if path.suffix.lower() in _PARQUET:
         sets = [records.parquet(path, file)]
     else:
-        try:
-            decoded = decode(path.read_bytes())
-        except OSError as error:
-            raise unreadable_file(file, error.strerror or "the system says no more") from error
-        if decoded.unreadable and decoded.unreadable > len(decoded.text) // 2:
-            raise unreadable_file(file, f"it is no text in {decoded.encoding}")
-        if suffix in _JSON:
-            sets = [records.json_lines(decoded.text, file)]
-        elif view is None and not _tells_its_view(decoded.text):
-            return []
-        else:
-            sets = result_sets(decoded.text, file, view)
+        sets = _read_text(file, read_text(path), path.suffix.lower() in _JSON, view)
     found = []
     for rows in sets:
         told = _own_view(rows)
@@ -112,9 +124,17 @@ def _read(path: Path, view: View | None) -> list[Found]:
         of_rows = (told or view) if len(sets) > 1 else (view or told)
         if of_rows is not None:
             found.append(Found(file, of_rows, rows))
-        elif rows.rows:
+        elif rows.rows or rows.rejected:
             raise unreadable_file(file, f"a result set in it has no column {VIEW_NAME}")
     return found
+
+
+def _read_text(file: str, text: str, is_named_json: bool, view: View | None) -> list[ResultSet]:
+    if is_named_json or is_json(text):
+        return records.json_sets(text, file) if view is not None or VIEW_NAME in text.lower() else []
+    if view is None and not _tells_its_view(text):
+        return []
+    return fixed_width(text, file) if is_fixed_width(text) else result_sets(text, file, view)
 
 
 def _tells_its_view(text: str) -> bool:

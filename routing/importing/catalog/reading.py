@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from routing.importing.catalog.files import Found, read_sources
-from routing.importing.catalog.values import read_cell
-from routing.importing.catalog.views import View
+from routing.importing.catalog.rows import RowReader, Times
 from routing.importing.covered import Doubt
 from routing.importing.faults import stand_in_missing, unreadable_file
 
@@ -19,6 +18,7 @@ MARKER = "is_empty"
 """The key of a row that says no more than that a view was exported and is empty."""
 # Only the queries of this project add these.
 _EXTRAS = ("machine_name", "full_name", "listener_names", "port")
+_PLAIN_TIMES = Times()
 _OPTIONS = {"instance_name": "--instance", "database_name": "--database", "exported_at": "--exported-at"}
 
 
@@ -61,21 +61,25 @@ class Export:
         self.doubts.setdefault(view, set()).add(whose)
 
 
-def read_export(sources: Sequence[str], stand_ins: StandIns, view: str | None = None) -> Export:
+def read_export(
+    sources: Sequence[str], stand_ins: StandIns, view: str | None = None, times: Times = _PLAIN_TIMES
+) -> Export:
     """Read files and folders of exports (docs/importing.md). Raises InputError and EnvironmentFault."""
     found, notes = read_sources(sources, view)
-    return export_of(found, notes, stand_ins)
+    return export_of(found, notes, stand_ins, times)
 
 
-def export_of(found: Sequence[Found], notes: list[str], stand_ins: StandIns) -> Export:
+def export_of(
+    found: Sequence[Found], notes: list[str], stand_ins: StandIns, times: Times = _PLAIN_TIMES
+) -> Export:
     """The export that result sets make. Raises InputError."""
     export = Export(notes=notes)
     for part in found:
-        _read_part(export, part, stand_ins)
+        _read_part(export, part, stand_ins, times)
     return export
 
 
-def _read_part(export: Export, part: Found, stand_ins: StandIns) -> None:
+def _read_part(export: Export, part: Found, stand_ins: StandIns, times: Times) -> None:
     view, columns = part.view, set(part.rows.columns)
     # A file of rejected lines alone has no columns that could be looked at.
     if columns:
@@ -87,17 +91,20 @@ def _read_part(export: Export, part: Found, stand_ins: StandIns) -> None:
     given = stand_ins.as_row()
     if not part.rows.rows and all(given[name] is not None for name in view.added_columns):
         rows.append(_marker({name: given[name] for name in view.added_columns}, part.file))
+    reader = RowReader(view, given, times)
     for number, cells in part.rows.rows:
         place = f"{part.file}, row {number}"
         try:
-            row = _add(cells, view, given)
+            row = reader.added(cells)
             if all(cells.get(column.name) in (None, "") for column in view.columns):
                 rows.append(_marker(row, place))
                 continue
-            rows.append({**row, **_own(cells, view), "place": place})
+            rows.append({**row, **reader.own(cells), "place": place})
         except ValueError as error:
-            export.reject(view.name, place, str(error), _doubt(cells, view, given))
+            export.reject(view.name, place, str(error), reader.doubt(cells))
         export.rows_read[view.name] += 1
+    said = [f"sys.{view.name}: {sentence}" for sentence in reader.said.values()]
+    export.notes += [sentence for sentence in said if sentence not in export.notes]
 
 
 def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: StandIns) -> None:
@@ -112,62 +119,17 @@ def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: St
         )
     expected = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
     missing = [c.name for c in view.columns if c.name in expected and c.name not in columns]
-    if missing:
+    if missing and part.rows.omits_null:
+        export.notes.append(
+            f"{part.file}: {', '.join(missing)} in no row, read as NULL, which FOR JSON leaves out"
+        )
+    elif missing:
         export.notes.append(f"{part.file}: {', '.join(missing)} missing, read as NULL")
-
-
-def _doubt(cells: Mapping[str, object], view: View, given: Row) -> Doubt:
-    """What a row that was rejected may have been: instance, database, name; None where it does not say."""
-    instance, database = (
-        (cells.get(name) or given.get(name)) if name in view.added_columns else None
-        for name in ("instance_name", "database_name")
-    )
-    return _lower(instance), _lower(database), _lower(cells.get("name"))
-
-
-def _lower(text: object) -> str | None:
-    return text.casefold() if isinstance(text, str) else None
 
 
 def _marker(row: Row, place: str) -> Row:
     """A row without anything of the view itself: it says that the view was asked there and is empty."""
     return {**row, "place": place, MARKER: True}
-
-
-def _add(cells: Mapping[str, object], view: View, given: Row) -> Row:
-    """Where and when a row is from; a column wins over its option. Raises ValueError."""
-    row: Row = {}
-    for name in view.added_columns:
-        value = _value(cells, view, name)
-        row[name] = given[name] if value in (None, "") else value
-        if row[name] is None:
-            raise ValueError(f"{name} is missing{_whose(cells)}")
-    return row
-
-
-def _own(cells: Mapping[str, object], view: View) -> Row:
-    """The columns of the view itself. Raises ValueError where a cell is not what its column holds."""
-    row: Row = {}
-    for column in view.columns:
-        value = _value(cells, view, column.name)
-        row[column.name] = None if value == "" else value
-        if column.required and row[column.name] is None:
-            raise ValueError(f"{column.name} is missing{_whose(cells)}")
-    return row
-
-
-def _value(cells: Mapping[str, object], view: View, name: str) -> object:
-    column = view.column(name)
-    assert column is not None  # the caller names columns of the view
-    try:
-        return read_cell(cells.get(name), column.kind)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}{_whose(cells)}") from None
-
-
-def _whose(cells: Mapping[str, object]) -> str:
-    name = cells.get("name")
-    return f" ({name[:100]})" if isinstance(name, str) and name else ""
 
 
 def keep_latest(export: Export) -> None:

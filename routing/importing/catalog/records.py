@@ -1,48 +1,117 @@
-"""JSON lines and Parquet → result sets; each row brings its own columns."""
+"""JSON and Parquet → result sets; each row brings its own columns."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from routing.errors import first_sentence
-from routing.importing.catalog.delimited import ResultSet
+from routing.importing.catalog.chunks import joined, json_documents
+from routing.importing.catalog.result_sets import ResultSet
+from routing.importing.catalog.views import VIEW_NAME
 from routing.importing.faults import missing_package, unreadable_file
 
+_BETWEEN = re.compile(r"[\s,]*")
+_DECODER = json.JSONDecoder()
 
-def json_lines(text: str, file: str) -> ResultSet:
-    """One object a line, or one array of objects. Raises InputError where no line is an object."""
-    found = ResultSet(())
-    columns: dict[str, None] = {}
-    for number, row in _objects(text):
-        if isinstance(row, dict):
-            lowered = {str(name).lower(): value for name, value in row.items()}
-            columns.update(dict.fromkeys(lowered))
-            found.rows.append((number, lowered))
-        else:
-            found.rejected.append((number, "it is no JSON object"))
-    if not found.rows and found.rejected:
+
+def json_sets(text: str, file: str) -> list[ResultSet]:
+    """Objects, one a line or in arrays, whole or as FOR JSON breaks them; a result set for each view they name.
+
+    Raises InputError where nothing of it is an object.
+    """
+    found: list[tuple[int, object]] = []
+    for document in json_documents(text):
+        rows = _values(joined(document.lines)) if document.is_for_json else _rows_of(document.lines)
+        if rows is None:
+            why = "what stands under its header JSON_F52E2B61-… is no whole JSON"
+            raise unreadable_file(file, why, "sqlcmd cuts it off without -y 0 -w 65535")
+        found += rows
+    sets = _by_view(found)
+    if found and not any(part.rows for part in sets):
         raise unreadable_file(file, "no line of it is a JSON object")
-    found.columns = tuple(columns)
-    return found
+    return sets
 
 
-def _objects(text: str) -> list[tuple[int, object]]:
-    if text.lstrip().startswith("["):
-        try:
-            return list(enumerate(json.loads(text), start=1))
-        except (ValueError, RecursionError):
-            pass
-    # Only these end a line: others, such as U+2028, may stand inside a JSON text.
-    numbered = enumerate(text.replace("\r\n", "\n").split("\n"), start=1)
-    return [(number, _object(line)) for number, line in numbered if line.strip()]
+def _rows_of(lines: Sequence[tuple[int, str]]) -> list[tuple[int, object]]:
+    """The values of numbered lines: by lines where each is a value, else all of them as one text."""
+    first = _value(lines[0][1]) if lines else None
+    if not isinstance(first, dict) or _unwrapped(first) is not None:
+        whole = _values("\n".join(line for _, line in lines))
+        whole = _values(joined(lines)) if whole is None else whole
+        if whole is not None:
+            return whole
+    return [(number, _value(line)) for number, line in lines]
 
 
-def _object(line: str) -> object:
+def _value(line: str) -> object:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
+
+
+def _values(text: str | None) -> list[tuple[int, object]] | None:
+    """All values that stand one after another, with or without commas; None where something else does."""
+    if text is None:
+        return None
+    found: list[object] = []
+    position = _end_of_gap(text, 0)
+    while position < len(text):
+        try:
+            value, position = _DECODER.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            return None
+        rows = value if isinstance(value, list) else _unwrapped(value)
+        found += [value] if rows is None else rows
+        position = _end_of_gap(text, position)
+    return list(enumerate(found, start=1))
+
+
+def _end_of_gap(text: str, position: int) -> int:
+    gap = _BETWEEN.match(text, position)
+    assert gap is not None  # it matches nothing as well
+    return gap.end()
+
+
+def _unwrapped(value: object) -> list[object] | None:
+    """The rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
+    if isinstance(value, dict) and len(value) == 1:
+        (rows,) = value.values()
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
+            return rows
+    return None
+
+
+def _by_view(found: Sequence[tuple[int, object]]) -> list[ResultSet]:
+    """The rows of each view that they name, those of none together; without any row, an empty set.
+
+    What is no object goes with the row before it.
+    """
+    sets: dict[str | None, ResultSet] = {}
+    view = next((_view_of(value) for _, value in found if isinstance(value, dict)), None)
+    for number, value in found:
+        if isinstance(value, dict):
+            view = _view_of(value)
+        part = sets.setdefault(view, ResultSet((), omits_null=True))
+        if isinstance(value, dict):
+            part.rows.append((number, _lowered(value)))
+        else:
+            part.rejected.append((number, "it is no JSON object"))
+    for part in sets.values():
+        part.columns = tuple(dict.fromkeys(name for _, row in part.rows for name in row))
+    return list(sets.values()) or [ResultSet((), omits_null=True)]
+
+
+def _lowered(row: Mapping[str, object]) -> dict[str, object]:
+    return {name.lower(): value for name, value in row.items()}
+
+
+def _view_of(row: Mapping[str, object]) -> str | None:
+    name = _lowered(row).get(VIEW_NAME)
+    return name.lower() if isinstance(name, str) else None
 
 
 def parquet(path: Path, file: str) -> ResultSet:
@@ -56,6 +125,6 @@ def parquet(path: Path, file: str) -> ResultSet:
         rows = table.to_pylist()
     except Exception as error:
         raise unreadable_file(file, first_sentence(error)) from error
-    lowered = [{name.lower(): value for name, value in row.items()} for row in rows]
+    lowered = [_lowered(row) for row in rows]
     columns = tuple(name.lower() for name in table.column_names)
     return ResultSet(columns, list(enumerate(lowered, start=1)))

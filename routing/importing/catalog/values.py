@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
 from routing.errors import quote
+from routing.importing.catalog.date_formats import DateFormat
 from routing.importing.catalog.views import Kind
 
 _TIME = re.compile(
@@ -24,11 +25,11 @@ _GUID_BYTES = 16
 _BIGINT = 2**63
 
 
-def read_cell(cell: object, kind: Kind) -> object:
+def read_cell(cell: object, kind: Kind, form: DateFormat | None = None) -> object:
     """A cell's value; None for NULL, and for empty text where the column holds no text.
 
     Text stays as it is, blanks included. Times are aware and UTC, which is what a time without offset
-    means; GUIDs are in lower case. Raises ValueError.
+    means; ``form`` is the other form that they may have. GUIDs are in lower case. Raises ValueError.
     """
     if cell is None:
         return None
@@ -36,28 +37,41 @@ def read_cell(cell: object, kind: Kind) -> object:
         return _text(cell)
     if isinstance(cell, str) and not cell.strip():
         return None
+    if kind is Kind.TIME:
+        found = time(cell, form)
+        return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
     return _READERS[kind](cell)
 
 
-def time(cell: object) -> datetime:
-    """An aware UTC time. Raises ValueError."""
+def time(cell: object, form: DateFormat | None = None) -> datetime:
+    """A UTC time, or one without zone where the cell says none. Raises ValueError."""
     if isinstance(cell, datetime):
-        return (cell if cell.tzinfo else cell.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+        return cell.astimezone(timezone.utc) if cell.tzinfo else cell
     if isinstance(cell, date):
-        return datetime(cell.year, cell.month, cell.day, tzinfo=timezone.utc)
-    match = _TIME.fullmatch(str(cell).strip())
+        return datetime(cell.year, cell.month, cell.day)
+    text = str(cell).strip()
+    by_form = None if form is None else form.read(text)
+    return _iso_time(text, form) if by_form is None else by_form
+
+
+def _iso_time(text: str, form: DateFormat | None) -> datetime:
+    match = _TIME.fullmatch(text)
     if match is None:
-        raise ValueError(f"{quote(cell)} is no time such as 2026-01-05 12:00:00")
-    year, month, day, hour, minute, second, fraction, _, sign, hours, minutes = match.groups()
+        others = "(--date-format names another)" if form is None else f"nor of {form.text}"
+        raise ValueError(f"{quote(text)} is no time of the form 2026-01-05 12:00:00 {others}")
+    year, month, day, hour, minute, second, fraction, utc, sign, hours, minutes = match.groups()
     try:
         # The tools write seven digits of a second, the tables hold six.
         micros = int((fraction or "0").ljust(6, "0")[:6])
+        parts = (int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+        local = datetime(*parts, micros)
+        if not utc and not sign:
+            return local
         offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
         zone = timezone(-offset if sign == "-" else offset)
-        parts = (int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
-        return datetime(*parts, micros, tzinfo=zone).astimezone(timezone.utc)
+        return local.replace(tzinfo=zone).astimezone(timezone.utc)
     except (ValueError, OverflowError):
-        raise ValueError(f"{quote(cell)} is no time between the years 1 and 9999") from None
+        raise ValueError(f"{quote(text)} is no time between the years 1 and 9999") from None
 
 
 def _text(cell: object) -> str:
@@ -114,5 +128,4 @@ _READERS: dict[Kind, Callable[[object], object]] = {
     Kind.GUID: _guid,
     Kind.INTEGER: _integer,
     Kind.FLAG: _flag,
-    Kind.TIME: time,
 }

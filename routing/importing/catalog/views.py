@@ -18,11 +18,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Column:
-    """A column that the import reads; a row without a value in a ``required`` one is rejected."""
+    """A column that the import reads; a row without a value in a ``required`` one is rejected.
+
+    ``longest`` is the length of a text in SQL Server, in UTF-16 units; None where nothing bounds it.
+    """
 
     name: str
     kind: Kind = Kind.TEXT
     required: bool = False
+    longest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,12 @@ class View:
 VIEW_NAME = "view_name"
 """The column by which a result set says what it is, whatever its file is called."""
 
-_ADDED = (Column("instance_name"), Column("database_name"), Column("exported_at", Kind.TIME))
+_NAME, _SERVICE, _BROKER, _ADDRESS = 128, 256, 128, 256
+_ADDED = (
+    Column("instance_name", longest=256),
+    Column("database_name", longest=_NAME),
+    Column("exported_at", Kind.TIME),
+)
 _HEAD = (VIEW_NAME, "instance_name", "database_name", "exported_at")
 _INSTANCE_HEAD = (VIEW_NAME, "instance_name", "exported_at")
 
@@ -80,12 +89,12 @@ VIEWS = {
         _view(
             "routes",
             (
-                Column("name", required=True),
-                Column("remote_service_name"),
-                Column("broker_instance"),
+                Column("name", required=True, longest=_NAME),
+                Column("remote_service_name", longest=_SERVICE),
+                Column("broker_instance", longest=_BROKER),
                 Column("lifetime", Kind.TIME),
-                Column("address", required=True),
-                Column("mirror_address"),
+                Column("address", required=True, longest=_ADDRESS),
+                Column("mirror_address", longest=_ADDRESS),
             ),
             layout="name route_id principal_id remote_service_name broker_instance lifetime address"
             " mirror_address",
@@ -93,7 +102,7 @@ VIEWS = {
         _view(
             "databases",
             (
-                Column("name", required=True),
+                Column("name", required=True, longest=_NAME),
                 Column("database_id", Kind.INTEGER),
                 Column("service_broker_guid", Kind.GUID, required=True),
                 Column("is_broker_enabled", Kind.FLAG),
@@ -102,7 +111,7 @@ VIEWS = {
         ),
         _view(
             "services",
-            (Column("name", required=True),),
+            (Column("name", required=True, longest=_NAME),),
             layout="name service_id principal_id service_queue_id",
         ),
         _view(
@@ -110,9 +119,9 @@ VIEWS = {
             (
                 Column("endpoint_id", Kind.INTEGER),
                 Column("is_message_forwarding_enabled", Kind.FLAG),
-                Column("machine_name"),
-                Column("full_name"),
-                Column("listener_names"),
+                Column("machine_name", longest=256),
+                Column("full_name", longest=512),
+                Column("listener_names", longest=2000),
                 Column("port", Kind.INTEGER),
             ),
             per_database=False,
@@ -122,7 +131,7 @@ VIEWS = {
             (
                 Column("endpoint_id", Kind.INTEGER, required=True),
                 Column("port", Kind.INTEGER),
-                Column("ip_address"),
+                Column("ip_address", longest=45),
             ),
             per_database=False,
         ),
@@ -134,8 +143,8 @@ VIEWS = {
                 Column("is_initiator", Kind.FLAG, required=True),
                 Column("conversation_group_id", Kind.GUID),
                 Column("lifetime", Kind.TIME),
-                Column("far_service"),
-                Column("far_broker_instance"),
+                Column("far_service", longest=_SERVICE),
+                Column("far_broker_instance", longest=_BROKER),
             ),
             layout="conversation_handle conversation_id is_initiator service_contract_id conversation_group_id"
             " service_id lifetime state state_desc far_service far_broker_instance principal_id"
@@ -148,12 +157,12 @@ VIEWS = {
             "transmission_queue",
             (
                 Column("conversation_handle", Kind.GUID, required=True),
-                Column("to_service_name", required=True),
-                Column("to_broker_instance"),
-                Column("from_service_name"),
+                Column("to_service_name", required=True, longest=_SERVICE),
+                Column("to_broker_instance", longest=_BROKER),
+                Column("from_service_name", longest=_SERVICE),
                 Column("enqueue_time", Kind.TIME, required=True),
                 Column("message_sequence_number", Kind.INTEGER, required=True),
-                Column("transmission_status"),
+                Column("transmission_status", longest=4000),
             ),
             layout="conversation_handle to_service_name to_broker_instance from_service_name"
             " service_contract_name enqueue_time message_sequence_number message_type_name"
@@ -162,6 +171,14 @@ VIEWS = {
         ),
     )
 }
+
+LONGEST = {
+    column.name: column.longest
+    for view in VIEWS.values()
+    for column in view.columns
+    if column.longest is not None and column.name != "transmission_status"
+}
+"""The lengths of the texts that a message's way depends on, by column."""
 
 
 def find_view(text: str) -> View | None:

@@ -18,6 +18,7 @@ from routing.importing.spelling import Spelling
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 EARLIER = datetime(2026, 1, 4, 12, tzinfo=timezone.utc)
 HANDLE = "aaaaaaaa-0000-0000-0000-00000000000{}"
+GUIDS = "dddddddd-0000-0000-0000-000000000000,eeeeeeee-0000-0000-0000-000000000000"
 DIALOG = "cccccccc-0000-0000-0000-00000000000{}"
 
 
@@ -80,6 +81,33 @@ def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
     assert covered.notes == [
         "1 messages have a blank transmission_status: not tried yet, or sent and not acknowledged",
         "1 messages have a transmission_status that is not recognised, such as 'Nobody knows this text'",
+    ]
+
+
+def test_a_queue_without_its_endpoints_names_the_view(tmp_path: Path) -> None:
+    rows = [line for line in QUEUE.splitlines()[1:] if HANDLE.format(1) in line.lower()]
+    queue = (
+        QUEUE.splitlines()[0] + ",database_name\n" + "".join(f"{row},{name}\n" for row in rows for name in "ab")
+    )
+    endpoints = f"conversation_handle,conversation_id,is_initiator,database_name\n{GUIDS},1,b\n"
+    covered = covered_of(tmp_path, conversation_endpoints=endpoints, transmission_queue=queue)
+    reject_without_endpoint(covered)
+    missing = "sys.conversation_endpoints of HUB.a is missing: export it as well"
+    other = f"no conversation endpoint has its handle {HANDLE.format(1)}"
+    assert [text.partition(", row ")[2] for text in covered.rejected] == [
+        f"2: {missing}",
+        f"3: {other}",
+        f"4: {missing}",
+        f"5: {other}",
+    ]
+
+
+def test_endpoints_that_were_exported_and_are_none_are_not_missing(tmp_path: Path) -> None:
+    endpoints = ENDPOINTS.splitlines()[0] + "\n"
+    covered = covered_of(tmp_path, conversation_endpoints=endpoints, transmission_queue=QUEUE)
+    reject_without_endpoint(covered)
+    assert [text.partition(": ")[2] for text in covered.rejected[:1]] == [
+        f"no conversation endpoint has its handle {HANDLE.format(1)}"
     ]
 
 

@@ -143,7 +143,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_a_folder_at_any_depth_and_what_is_passed_over(tmp_path: Path) -> None:
+def test_a_folder_at_any_depth_and_what_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "routes.csv").write_text(SSMS, encoding="utf-8")
     (tmp_path / "a" / "b" / "services.csv").write_text("name\n//stock\n", encoding="utf-8")
@@ -151,8 +151,10 @@ def test_a_folder_at_any_depth_and_what_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "a" / "readme.md").write_text("name\n", encoding="utf-8")
     export = read_export([str(tmp_path)], HUB)
     assert export.rows_read == {"routes": 2, "services": 1}
-    assert [note.partition("notes.txt")[2] for note in export.notes] == [
-        ": its name is none of a view; passed over"
+    endings = ".csv, .dat, .json, .jsonl, .ndjson, .parquet, .rpt, .tsv, .txt"
+    assert export.notes == [
+        f"{tmp_path}/a/notes.txt: not read, its name is none of a view",
+        f"{tmp_path}/a/readme.md: not read, its name ends in none of {endings}",
     ]
 
 
@@ -257,9 +259,10 @@ also good,,TCP://x:1,
     export = read(tmp_path, "routes.csv", text)
     assert [row["name"] for row in export.rows["routes"]] == ["good", "also good"]
     file = tmp_path / "routes.csv"
+    no_time = "'next week' is no time of the form 2026-01-05 12:00:00 (--date-format names another)"
     assert sorted(export.rejected) == [
         f"{file}, row 3: address is missing (no address)",
-        f"{file}, row 4: lifetime: 'next week' is no time such as 2026-01-05 12:00:00 (bad time)",
+        f"{file}, row 4: lifetime: {no_time} (bad time)",
         f"{file}, row 5: it has 5 cells, the header 4",
     ]
     assert export.rejected_of == {"routes": 3}

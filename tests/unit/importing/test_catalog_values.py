@@ -82,6 +82,8 @@ PIECES = st.sampled_from(
         *(column for view in VIEWS.values() for column in view.exported),
         *(",", ",", ",", "\t", ";", "|", "\n", "\n", "\r\n", "\r", " ", "   ", "-", "---", '"', '""', "'"),
         *("NULL", "routes", "services", "LOCAL", "TCP://x:1", GUID, "0x01", "1", "0", "2026-01-05 12:00:00"),
+        *("sep=;\n", "#TYPE System.Data.DataRow\n", "name address\n---- -------\n", "---- ---\n", "日", '[{"'),
+        *("JSON_F52E2B61-18A1-11d1-B105-00805F49916B\n", "Msg 9, Level 1, State 1\n", "},{", '"name":"'),
         *("(1 rows affected)", "\x00", "\ufeff", "é", "\U0001f600", "{", "}", '{"name":"x"}', "[", "]"),
     ]
 )

@@ -226,7 +226,7 @@ def test_the_commands_where_there_is_no_pyspark(tmp_path: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        assert "Written" in done.stdout
+        assert "Rows written" in done.stdout
         assert "tables.routes: written by deltalake" in done.stderr
         assert "Spark" not in done.stderr
     assert len(rows_at(Location(str(folder / "data" / "messages")))) == 2

@@ -1,0 +1,35 @@
+"""Messages found where Spark has them: each attempt but the last left out, counted and cut there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from routing.analysis.messages.asked import GROUP, HELD, LEVELS, READ, Asked
+from routing.analysis.messages.selected import Selected
+from routing.messages.pending import last_rows
+from routing.storage.frames import rows_of, where_in
+from routing.storage.inputs import COUNT, count_by
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_VERDICT = ("outcome", "reason")
+
+
+def select(resolved: DataFrame, asked: Asked, held: DataFrame | None) -> Selected:
+    """The messages that are asked for; with ``held`` (columns `asked.HELD`) only those that it names."""
+    messages = where_in(last_rows(resolved), asked.only)
+    if held is not None:
+        messages = messages.join(held, list(HELD), how="left_semi")
+    order = [F.asc_nulls_last(name) for name in asked.order]
+    listed = rows_of(messages.select(*READ).orderBy(*order).limit(asked.limit))
+    counts = count_by(messages, _VERDICT)
+    groups = count_by(messages, GROUP, {name: sorted({row[name] for row in listed}) for name in LEVELS})
+    return Selected.of(listed, _rows(counts, _VERDICT), _rows(groups, GROUP))
+
+
+def _rows(counts: Mapping[tuple[Any, ...], int], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    return ({**dict(zip(names, group, strict=True)), COUNT: count} for group, count in counts.items())

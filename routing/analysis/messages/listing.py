@@ -1,0 +1,123 @@
+"""List messages of the outputs: from a configuration or tables to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from routing.analysis.messages import by_arrow, exports, statuses
+from routing.analysis.messages.asked import Asked
+from routing.analysis.messages.selected import Selected
+from routing.config import Config
+from routing.errors import ContractError, InputError
+from routing.schemas import KEPT, LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
+from routing.storage import counted
+from routing.storage.columns import Table, is_frame
+from routing.storage.opening import Opener
+from routing.storage.rows import Rows
+from routing.storage.shapes import cannot_hold, types_of
+from routing.storage.times import micros_of
+
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Messages:
+    """What `list_messages` returns.
+
+    messages: rows of `schemas.LISTED_MESSAGES` in the order that was asked for, as many as its limit. counts: how
+    many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in each group
+    that has a listed message (`MESSAGE_GROUPS`). held: how many messages the newest exports of the queues hold,
+    None where only those that wait were not asked for; exported: whether any queue was.
+    """
+
+    messages: Rows
+    counts: Rows
+    groups: Rows
+    held: int | None
+    exported: bool
+
+    @property
+    def total(self) -> int:
+        """How many messages match."""
+        return sum(row["messages"] for row in self.counts)
+
+
+def open_tables(config: Config, opener: Opener, asked: Asked) -> dict[str, Table]:
+    """The tables of a question: ``resolved_routes`` as the last run that counts left it, and what import keeps.
+
+    Raises InputError where no run counts yet, ContractError where it cannot be known which messages wait.
+    """
+    missing = [f"tables.{key}" for key in KEPT if key not in config.kept]
+    if asked.waiting and missing:
+        raise ContractError(
+            f"--waiting needs {' and '.join(missing)}", "name the tables that sbroute import keeps"
+        )
+    last = counted.last_run(opener, config.output["runs"])
+    if last is None:
+        raise InputError.nothing_recorded(str(config.output["runs"]))
+    tables = {"resolved_routes": counted.open_left(opener, config, last, "resolved_routes")}
+    for key, location in config.kept.items():
+        found = opener.find(f"tables.{key}", location)
+        if found is not None:
+            faults = cannot_hold(types_of(found.rows), KEPT[key])
+            if faults:
+                raise InputError.wrong_columns(key, faults)
+            tables[key] = found.rows
+    return tables
+
+
+def list_messages(tables: Mapping[str, Table], asked: Asked, *, now: datetime) -> Messages:
+    """The current row of each message that is asked for: of those that were tried again the last attempt's.
+
+    ``tables`` maps ``resolved_routes`` and, where they are known, ``observed_routing`` and ``imports`` to
+    DataFrames, Arrow tables or datasets (tables.md). ``now`` is the time as of which ages are told, UTC where it
+    has no zone.
+    """
+    resolved, observed = tables["resolved_routes"], tables.get("observed_routing")
+    newest = exports.newest_exports(tables.get("imports"))
+    held = exports.held_messages(observed, newest, resolved) if asked.waiting else None
+    found = _select(resolved, asked, held)
+    said = statuses.newest_statuses(observed, found.rows)
+    rows = [_listed(row, statuses.status_of(row, said), micros_of(now)) for row in found.rows]
+    if "imports" in tables:
+        rows = [{**row, "is_waiting": _waits(row, newest)} for row in rows]
+    return Messages(
+        Rows(LISTED_MESSAGES, tuple(rows)),
+        Rows(MESSAGE_COUNTS, tuple(found.counts)),
+        Rows(MESSAGE_GROUPS, tuple(found.groups)),
+        None if held is None else exports.count_held(held),
+        bool(newest),
+    )
+
+
+def _select(resolved: Table, asked: Asked, held: Any) -> Selected:
+    if not is_frame(resolved):
+        return by_arrow.select(resolved, asked, held)
+    from routing.analysis.messages import by_spark
+
+    return by_spark.select(resolved, asked, held)
+
+
+def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) -> dict[str, Any]:
+    """A message in the columns of a list."""
+    own = {**row, "age_seconds": (now - micros_of(row["enqueue_time"])) // _SECOND}
+    if status is not None:
+        compared = statuses.compare_status(row, status)
+        own |= {
+            "status_observed_at": status["observed_at"],
+            "status_number": status["error_number"],
+            "status_text": status["status_text"],
+            "agreement": str(compared.agreement),
+            "agreement_why": compared.why,
+            "conversation_handle": status["conversation_handle"],
+        }
+    return {name: own.get(name) for name in LISTED_MESSAGES.names}
+
+
+def _waits(row: Mapping[str, Any], newest: Mapping[exports.Queue, Any]) -> bool:
+    """Whether the newest export of a message's queue holds it: then its newest status is of that time."""
+    at = newest.get((row["instance_name"], row["database_name"]))
+    return at is not None and row["status_observed_at"] == at

@@ -1,0 +1,93 @@
+"""The options that say of exports what their files do not: whose rows they are, of what time, in whose form."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from routing.commands.common import Console, moment
+from routing.errors import InputError, quote
+
+if TYPE_CHECKING:
+    from routing.importing.catalog import StandIns, Times
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    command.add_argument(
+        "--instance", metavar="NAME", help="whose rows they are, where no column instance_name says"
+    )
+    command.add_argument(
+        "--database", metavar="NAME", help="whose rows they are, where no column database_name says"
+    )
+    command.add_argument("--exported-at", metavar="TIME", help="when, where no column exported_at says (ISO 8601)")
+    command.add_argument(
+        "--date-format",
+        metavar="FORMAT",
+        help="how times are written besides ISO 8601, such as 'dd.MM.yyyy HH:mm:ss'",
+    )
+    command.add_argument(
+        "--time-zone",
+        metavar="ZONE",
+        help="the zone of exported_at where it names none, such as Europe/Berlin or +02:00 (UTC)",
+    )
+    command.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        action="append",
+        default=[],
+        help="a network address of the instance, tcp://HOST:PORT (repeatable)",
+    )
+
+
+def addresses(options: argparse.Namespace) -> Sequence[str]:
+    """The addresses of ``--address``. Raises InputError for one that is none."""
+    from routing.importing.catalog.endpoints import is_tcp
+
+    given: list[str] = options.address
+    for address in given:
+        if not is_tcp(address):
+            raise InputError(f"--address {quote(address)} is not tcp://HOST[:PORT]")
+    return given
+
+
+def times(options: argparse.Namespace) -> Times:
+    """How times are written. Raises InputError."""
+    from routing.importing.catalog import Times
+    from routing.importing.catalog.clocks import time_zone
+    from routing.importing.catalog.date_formats import date_format
+
+    form = None if options.date_format is None else date_format(options.date_format)
+    return Times(form, None if options.time_zone is None else time_zone(options.time_zone))
+
+
+def stand_ins(options: argparse.Namespace, times: Times, console: Console) -> StandIns:
+    """What stands in for columns that an export lacks. Raises ContractError."""
+    from routing.importing.catalog import StandIns
+
+    return StandIns(options.instance, options.database, _exported_at(options.exported_at, times, console))
+
+
+def _exported_at(text: str | None, times: Times, console: Console) -> datetime | None:
+    """The time of ``--exported-at``, on the clock of ``--time-zone`` where it names no zone itself."""
+    if text is None:
+        return None
+    from routing.config.values import names_zone
+    from routing.importing.catalog.clocks import moment_of, twofold
+
+    at = moment(text, "--exported-at")
+    if names_zone(text):
+        return at
+    if times.zone is None:
+        console.note(f"--exported-at {quote(text)} names no zone and is taken as UTC (--time-zone)")
+        return at
+    local = at.replace(tzinfo=None)
+    try:
+        at, is_twofold = moment_of(local, times.zone)
+    except ValueError as error:
+        raise InputError(f"--exported-at: {error}") from error
+    if is_twofold:
+        console.note(twofold("--exported-at", local, at), "warning")
+    return at

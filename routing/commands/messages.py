@@ -1,0 +1,77 @@
+"""``sbroute messages``: the messages of the outputs, with their ids, and what SQL Server said of them."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime, timezone
+
+from routing.analysis.messages.asked import SHOWN, ask
+from routing.commands.common import Console, Subparsers, add_config, at_least_one, load, moment, opener
+from routing.errors import EXIT_DONE
+from routing.storage.arrow import leave_pandas_out
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "messages",
+        parents=[common],
+        help="the messages by instance, service, reason and age, with their ids",
+        description="List the current row of each message of the outputs by instance, service, reason and age,"
+        " with its ids and what SQL Server itself said of it.",
+    )
+    add_config(command)
+    filters = {
+        "outcome": ("WORD", "only messages with this outcome, such as DELAYED"),
+        "reason": ("WORD", "only messages with this reason, such as NO_ROUTE"),
+        "instance": ("NAME", "only messages of this instance"),
+        "service": ("NAME", "only messages to this service"),
+    }
+    for name, (metavar, text) in filters.items():
+        command.add_argument(
+            f"--{name}", metavar=metavar, action="append", default=[], help=f"{text} (repeatable)"
+        )
+    command.add_argument(
+        "--waiting",
+        action="store_true",
+        help="only messages that the newest export of their database's transmission queue holds",
+    )
+    command.add_argument(
+        "--oldest", action="store_true", help="the oldest first over all, not by instance, service and reason"
+    )
+    command.add_argument(
+        "--limit",
+        metavar="N",
+        type=at_least_one,
+        default=SHOWN,
+        help=f"how many messages are listed; the others are counted (default: {SHOWN})",
+    )
+    command.add_argument("--now", metavar="TIME", help="tell ages as of this time (ISO 8601; default: the clock)")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Print the messages that the options ask for."""
+    asked = ask(
+        outcomes=options.outcome,
+        reasons=options.reason,
+        instances=options.instance,
+        services=options.service,
+        oldest=options.oldest,
+        waiting=options.waiting,
+        limit=options.limit,
+    )
+    now = datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
+    settings = load(options)
+    leave_pandas_out()
+    from routing.analysis.messages import printing
+    from routing.analysis.messages.listing import list_messages, open_tables
+
+    console.progress("reading")
+    tables = open_tables(settings, opener(settings, options, console), asked)
+    done = list_messages(tables, asked, now=now)
+    if options.format == "json":
+        console.result(printing.as_json(done, now))
+    else:
+        for part in printing.as_text(done, asked):
+            console.result(part)
+    return EXIT_DONE

@@ -1,0 +1,159 @@
+"""sqlcmd's columns without a separator → result sets: the line of dashes says how wide each of them is."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from routing.importing.catalog.cells import Cell, unquoted
+from routing.importing.catalog.result_sets import (
+    NAMES,
+    SERVER_SAID,
+    ResultSet,
+    are_dashes,
+    errors_among,
+    export_again,
+    is_remark,
+    lines_of,
+    refuse_wrapped,
+)
+from routing.importing.catalog.views import LONGEST, VIEW_NAME
+
+_SIDE_BY_SIDE = re.compile(r"^-+(?: -+)+ *\r?$", re.MULTILINE)
+_DASHES = re.compile(r"-+")
+_FILLER = "\uffff"
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+# How much room a character takes differs between releases and code pages of sqlcmd, but one for all is the rule.
+_ROOMS: tuple[Callable[[str], int], ...] = (
+    lambda character: 2 if ord(character) > 0xFFFF else 1,
+    lambda character: 2 if unicodedata.east_asian_width(character) in "WF" else 1,
+    lambda character: len(character.encode("utf-8", "surrogatepass")),
+)
+
+
+def is_fixed_width(text: str) -> bool:
+    """Whether dashes stand side by side, with one blank between them."""
+    return _SIDE_BY_SIDE.search(text) is not None
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The names of the columns and where each begins and ends."""
+
+    names: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+
+    @property
+    def is_trimmed(self) -> bool:
+        """Whether -W took the blanks off: then dashes are as long as names, and say nothing of the rows."""
+        return all(end - start == len(name) for name, (start, end) in zip(self.names, self.spans, strict=True))
+
+
+def fixed_width(text: str, file: str) -> list[ResultSet]:
+    """The result sets of a text; lines before the first header are what the server said.
+
+    Raises InputError where sqlcmd has wrapped the lines or cut off a column's name.
+    """
+    found: list[ResultSet] = []
+    header: _Header | None = None
+    lines = lines_of(text)
+    dashes_at = 0
+    errors = errors_among(enumerate(lines, start=1))
+    for number, line in enumerate(lines, start=1):
+        below = lines[number] if number < len(lines) else ""
+        refuse_wrapped(line, below, file)
+        next_header = _header(line, below)
+        if next_header is not None:
+            header, dashes_at = next_header, number + 1
+            _refuse_cut(header, file)
+            found.append(ResultSet(header.names))
+        elif header is not None and number in errors:
+            found[-1].rejected.append((number, SERVER_SAID))
+        elif header is not None and number != dashes_at and not is_remark(line):
+            _read(found[-1], header, number, line)
+    return found
+
+
+def _header(line: str, below: str) -> _Header | None:
+    """The header that a line and the dashes below it are; None where they are not."""
+    if not are_dashes(below):
+        return None
+    spans = tuple(match.span() for match in _DASHES.finditer(below))
+    names = tuple(line[start:end].strip().lower() for start, end in spans)
+    return _Header(names, spans) if any(name in NAMES for name in names) else None
+
+
+def _refuse_cut(header: _Header, file: str) -> None:
+    """A name that fills its column and begins a known one was cut off, and so may every value have been."""
+    for name, (start, end) in zip(header.names, header.spans, strict=True):
+        is_full = name and len(name) == end - start and name not in NAMES
+        if is_full and any(known.startswith(name) for known in NAMES):
+            raise export_again(file, f"sqlcmd has cut off the name of its column {name}", "-Y 0 and -y 0")
+
+
+def _read(found: ResultSet, header: _Header, number: int, line: str) -> None:
+    """Read one line as a row, or reject it."""
+    texts = line.split() if header.is_trimmed else _cut(line, header.spans)
+    if texts is None:
+        found.rejected.append((number, "it does not stand under the dashes of its header"))
+    elif len(texts) != len(header.names):
+        why = f"it has {len(texts)} words, the header {len(header.names)}: -W needs a separator (-s)"
+        found.rejected.append((number, why))
+    else:
+        cut_off = None if header.is_trimmed else _cut_off(header, texts)
+        if cut_off is not None:
+            found.rejected.append((number, cut_off))
+            return
+        cells = zip(header.names, texts, strict=True)
+        found.rows.append((number, {name: _cell(text, header).value(padded=True) for name, text in cells}))
+
+
+def _cell(text: str, header: _Header) -> Cell:
+    """One value; the queries of this project quote their texts."""
+    inside = unquoted(text) if VIEW_NAME in header.names else None
+    return Cell(text) if inside is None else Cell(inside, is_quoted=True)
+
+
+def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
+    """The values under the dashes; None where there is none but something stands between them."""
+    standing = []
+    for text in _laid(line):
+        if not _stands(text, spans):
+            continue
+        standing.append(text)
+        # sqlcmd fills up the last column too, so the right one has the length of the dashes.
+        if len(text) == spans[-1][1]:
+            standing = [text]
+            break
+    if not standing:
+        return None
+    return [standing[0][start:end].replace(_FILLER, "").strip() for start, end in spans]
+
+
+def _laid(line: str) -> Iterator[str]:
+    """The line in each way in which it may fill columns: fillers follow what takes more room than one."""
+    yield line
+    for room in () if line.isascii() else _ROOMS:
+        yield _with_fillers(line, room)
+
+
+def _with_fillers(line: str, room: Callable[[str], int]) -> str:
+    def fill(match: re.Match[str]) -> str:
+        return match[0] + _FILLER * (room(match[0]) - 1)
+
+    return _BEYOND_ASCII.sub(fill, line)
+
+
+def _stands(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether there is nothing between the columns, nor after the last."""
+    return not text[spans[-1][1] :].strip() and all(text[end : end + 1] in ("", " ") for _, end in spans)
+
+
+def _cut_off(header: _Header, texts: Sequence[str]) -> str | None:
+    """Why a row cannot be trusted: a text fills a column that is narrower than the view's."""
+    for name, text, (start, end) in zip(header.names, texts, header.spans, strict=True):
+        if end - start < LONGEST.get(name, 0) and len(text) >= end - start:
+            return f"{name} fills its {end - start} characters: sqlcmd may have cut it off (-y, -Y)"
+    return None

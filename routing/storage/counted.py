@@ -1,0 +1,77 @@
+"""The last run that counts, and the outputs as it left them, for whoever reads them: with a JVM or without."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from routing import schemas
+from routing.config import Config, Location
+from routing.errors import InputError, OutputError
+from routing.schemas import Schema
+from routing.storage import commits, protocol
+from routing.storage.columns import Table
+from routing.storage.opening import Opener
+from routing.storage.protocol import Commit, LastRun
+from routing.storage.releases import refuse_newer
+from routing.storage.shapes import check_shape, types_of
+from routing.storage.stored import read_rows
+
+# What is read of all runs, and of the last one.
+_LISTED = Schema(tuple(field for field in schemas.RUNS if field.name in ("run_id", "finished_at", "release")))
+_OF_LAST = ("run_id", "mode", "finished_at", "input_versions", "output_versions", "outcome_counts", "settings")
+_LAST = Schema(tuple(f for f in schemas.RUNS if f.name in (*_OF_LAST, "table_ids", "commit_identities")))
+
+
+def last_run(opener: Opener, runs: Location, run_id: str | None = None) -> LastRun | None:
+    """The last run that counts; None where there is none yet.
+
+    Raises OutputError where a newer release has written these tables, or ``runs`` is another kind of table,
+    InputError where ``run_id``, which is to be the next, counts already.
+    """
+    opened = opener.find("output.runs", runs)
+    if opened is None:
+        return None
+    is_a_table_of_runs = set(_LISTED.names) <= set(types_of(opened.rows))
+    listed = read_rows(opened.rows, _LISTED, last_by=("finished_at", "run_id")) if is_a_table_of_runs else []
+    # A newer release may have other columns.
+    refuse_newer((str(row["release"]) for row in listed), str(runs))
+    check_shape(opened.rows, "runs", str(runs), schemas.RUNS)
+    if any(row["run_id"] == run_id for row in listed):
+        raise InputError(f"run {run_id!r} is recorded already in {runs}", "give the next run an id of its own")
+    if not listed:
+        return None
+    found = {"run_id": [listed[0]["run_id"]]}
+    [row] = read_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=found)
+    settings = json.loads(row.pop("settings"))
+    return LastRun(
+        runs=settings["output"]["runs"], messages=settings["tables"]["messages"], read_at=opened.version, **row
+    )
+
+
+@dataclass(frozen=True)
+class _Histories:
+    """What was committed to the outputs; Spark is asked only for a table whose log is not at hand."""
+
+    opener: Opener
+    config: Config
+
+    def commits(self, key: str, after: int) -> list[Commit]:
+        """Every commit after a version. Raises HistoryGap."""
+        location = self.config.output[key]
+        here = commits.local_commits_after(location, after)
+        return commits.commits_after(self.opener.spark, location, after) if here is None else here
+
+
+def open_left(opener: Opener, config: Config, last: LastRun, key: str) -> Table:
+    """An output as the last run that counts left it, or maintenance right after it: no row of another run.
+
+    Raises OutputError where that version is not there, or is a table of another schema.
+    """
+    location, recorded = config.output[key], last.output_versions[key]
+    found = opener.find(f"output.{key}", location)
+    if found is None or found.version < recorded:
+        raise OutputError.left_nothing(key, str(location), last.run_id)
+    check_shape(found.rows, key, str(location), schemas.OUTPUTS[key])
+    version = protocol.settle(_Histories(opener, config), key, recorded)
+    return found.rows if version == found.version else opener.open_at(f"output.{key}", location, version)

@@ -1,0 +1,160 @@
+"""check decides as import and ``resolve --as-of`` do with the same files, instance by instance."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from tests.exported_estates import FULL, SCRIPT, Exported, script_of, write_estates
+from tests.frames import rows_of
+from tests.imports import NOW, config_in, import_views, no_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing import Config
+    from routing.analysis.check.checking import Check
+
+ESTATES, SCRIPTED = 16, 3
+SEED = 20260302
+COLUMNS = (
+    *("outcome", "reason", "matching_step", "route_name", "address", "mirror_address"),
+    *("destination_database", "broker_instance", "rerouted_from"),
+)
+Told = tuple[str, str]
+End = tuple[Any, ...]
+
+
+class Both(NamedTuple):
+    """What check says of instances, and what resolve says: by instance and message, and which it rejected."""
+
+    done: Check
+    instances: Mapping[str, Exported]
+    resolved: Mapping[Told, End]
+    rejected: frozenset[Told]
+
+
+def import_all(folder: Path, config: Config, instances: list[Exported]) -> None:
+    """Import the exports, then the scripts, without Spark."""
+    from routing.importing.from_tsql import import_scripts
+    from routing.importing.scripts import read_scripts
+
+    import_views(no_spark(), config, [str(folder)])
+    for each in instances:
+        if each.variant == SCRIPT:
+            scripts = read_scripts([str(script_of(folder, each))], instance=each.name)
+            import_scripts(no_spark(), config, scripts, instance=each.name, now=NOW)
+
+
+def resolve_at(
+    spark: SparkSession, config: Config, names: list[str], at: datetime
+) -> tuple[dict[Told, End], set[Told]]:
+    """What resolve says of the messages of some instances at one time."""
+    from pyspark.sql import functions as F
+
+    import routing
+
+    keys = ("routes", "databases", "services", "instances", "messages", "dialogs")
+    tables = {key: spark.read.format("delta").load(config.tables[key].text) for key in keys}
+    tables["messages"] = tables["messages"].where(F.col("instance_name").isin(names))
+    done = routing.resolve(spark, tables, as_of=at, run_id="check")
+    try:
+        resolved = {
+            (row["instance_name"], row["message_id"]): tuple(row[name] for name in COLUMNS)
+            for row in rows_of(done.resolved_routes)
+        }
+        rejected = {(row["instance_name"], row["message_id"]) for row in rows_of(done.rejected_messages)}
+        return resolved, rejected
+    finally:
+        done.unpersist()
+
+
+@pytest.fixture(scope="module")
+def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    from routing.analysis.check.checking import check
+
+    folder = tmp_path_factory.mktemp("exports")
+    instances = write_estates(random.Random(SEED), folder, range(ESTATES), less=2, scripted=SCRIPTED)
+    config = config_in(tmp_path_factory.mktemp("tables"))
+    with pytest.MonkeyPatch.context() as patch:
+        # This process has a session, which may name another disk; the tables are to be deltalake's all the same.
+        patch.setattr("routing.sessions.session.is_given", lambda: False)
+        import_all(folder, config, instances)
+    resolved: dict[Told, End] = {}
+    rejected: set[Told] = set()
+    for at in sorted({each.at for each in instances}):
+        # Each instance is judged as of its newest export.
+        there = resolve_at(spark, config, [each.name for each in instances if each.at == at], at)
+        resolved |= there[0]
+        rejected |= there[1]
+    return Both(check([str(folder)]), {each.name: each for each in instances}, resolved, frozenset(rejected))
+
+
+def test_every_verdict_is_that_of_resolve(both: Both) -> None:
+    seen: Counter[str] = Counter()
+    differing = []
+    for fate in both.done.fates:
+        if fate.verdict is None:
+            continue
+        key = (fate.row["instance_name"], fate.row["message_id"])
+        mine = tuple(getattr(fate.verdict, name) for name in COLUMNS)
+        seen[str(fate.verdict.reason)] += 1
+        if mine != both.resolved.get(key):
+            differing.append((key, mine, both.resolved.get(key)))
+    assert differing == []
+    assert len(seen) >= 12, seen
+    assert sum(seen.values()) > len(both.done.fates) / 2
+
+
+def test_what_resolve_sets_aside_is_not_known(both: Both) -> None:
+    """A message of a database that is not listed is rejected; so is, by import, one without its endpoint."""
+    not_known = [fate for fate in both.done.fates if fate.verdict is None]
+    by_id = {
+        (fate.row["instance_name"], fate.row["message_id"]): {gap.what.name for gap in fate.gaps}
+        for fate in not_known
+        if "message_id" in fate.row
+    }
+    assert both.rejected
+    assert {key for key, gaps in by_id.items() if gaps & {"NOT_LISTED", "DATABASES"}} == both.rejected
+    without_id = [fate for fate in not_known if "message_id" not in fate.row]
+    told = len(both.resolved) + len(both.rejected) + len(without_id)
+    assert told == len(both.done.fates)
+    # Every message that import knows has one fate.
+    keys = [
+        (fate.row["instance_name"], fate.row["message_id"]) for fate in both.done.fates if "message_id" in fate.row
+    ]
+    assert Counter(keys) == Counter([*both.resolved, *both.rejected])
+
+
+def test_the_whole_estates_are_decided_by_resolve_alone(both: Both) -> None:
+    """Where nothing is left out, check leaves out no message that resolve decides."""
+    whole = {name for name, each in both.instances.items() if each.variant == FULL}
+    undecided = {
+        (fate.row["instance_name"], fate.row.get("message_id"))
+        for fate in both.done.fates
+        if fate.verdict is None and fate.row["instance_name"] in whole
+    }
+    assert undecided & set(both.resolved) == set()
+
+
+def test_a_message_without_a_verdict_may_well_have_another(both: Both) -> None:
+    """What resolve says where something was not read is often not what it says of the whole estate."""
+    ends = {
+        (both.instances[name].estate, message): end
+        for (name, message), end in both.resolved.items()
+        if both.instances[name].variant == FULL
+    }
+    wrong: Counter[str] = Counter()
+    for fate in both.done.fates:
+        key = (fate.row["instance_name"], fate.row.get("message_id", ""))
+        if fate.verdict is None and key in both.resolved:
+            right = ends[both.instances[key[0]].estate, key[1]]
+            if both.resolved[key] != right:
+                wrong.update(gap.what.name for gap in fate.gaps)
+    assert set(wrong) >= {"ROUTES", "SERVICES", "ADDRESSES"}, wrong

@@ -1,0 +1,73 @@
+"""Messages listed by Spark and by Arrow: equal rows, counts and sentences about them."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing.analysis.messages import by_arrow, by_spark
+from routing.analysis.messages.asked import ask
+from routing.analysis.messages.listing import list_messages
+from routing.config import Location
+from routing.schemas import IMPORTS as IMPORTS_SCHEMA
+from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES
+from routing.storage.local import Unfit, dataset_of, open_local
+from tests.frames import arrow_of, frame_of
+from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, list_plainly, random_rows
+from tests.stored import store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+QUESTIONS: list[dict[str, Any]] = [
+    {},
+    {"limit": 3},
+    {"oldest": True, "limit": 2},
+    {"waiting": True},
+    {"waiting": True, "oldest": True, "outcomes": ["DELAYED"], "limit": 2},
+    {"services": ["//nowhere"]},
+]
+
+
+def test_both_ways_give_equal_rows(spark: SparkSession) -> None:
+    rows = {"resolved_routes": RESOLVED, "observed_routing": OBSERVED, "imports": IMPORTS}
+    schemas = {"resolved_routes": RESOLVED_ROUTES, "observed_routing": OBSERVED_ROUTING, "imports": IMPORTS_SCHEMA}
+    here = {key: arrow_of(found, schemas[key]) for key, found in rows.items()}
+    there = {key: frame_of(spark, found, schemas[key]) for key, found in rows.items()}
+    for question in QUESTIONS:
+        asked = ask(**question)
+        wanted = list_messages(here, asked, now=NOW)
+        assert list_messages(there, asked, now=NOW) == wanted, question
+    # What waits is known by one, and the messages by the other.
+    waiting = ask(waiting=True)
+    wanted = list_messages(here, waiting, now=NOW)
+    assert [row["message_id"] for row in wanted.messages] == ["a4", "a2", "a3", "a7"]
+    for mixed in ({**here, "observed_routing": there["observed_routing"]}, {**there, "imports": here["imports"]}):
+        assert list_messages(mixed, waiting, now=NOW) == wanted
+    of_arrow = {**there, "observed_routing": here["observed_routing"]}
+    assert list_messages(of_arrow, waiting, now=NOW) == wanted
+    assert wanted.messages.to_spark(spark).count() == 4
+
+
+@pytest.mark.classic
+def test_what_spark_writes_is_read_by_arrow(spark: SparkSession, tmp_path: Path) -> None:
+    """Times are those of Spark's files, which are no plain ones; some files hold only second attempts."""
+    rows = random_rows(random.Random(7), 150)
+    folder = tmp_path / "resolved"
+    store(frame_of(spark, rows, RESOLVED_ROUTES).repartition(3), folder)
+    opened = open_local(Location(str(folder)))
+    assert not isinstance(opened, Unfit)
+    files, frame = dataset_of(str(folder), opened), spark.read.format("delta").load(str(folder))
+    for only, oldest, limit in (({}, False, 10), ({}, True, 10), ({"outcome": ["DELAYED"]}, False, 25)):
+        asked = ask(oldest=oldest, limit=limit, outcomes=only.get("outcome", ()))
+        wanted = list_plainly(rows, only, oldest=oldest, limit=limit)
+        for found in (by_arrow.select(files, asked, None), by_spark.select(frame, asked, None)):
+            names = ("instance_name", "message_id", "reason", "database_name")
+            assert [tuple(row[name] for name in names) for row in found.rows] == wanted["ids"]
+            assert {(row["outcome"], row["reason"]): row["messages"] for row in found.counts} == wanted["counts"]
+            assert [tuple(row.values()) for row in found.groups] == wanted["groups"]

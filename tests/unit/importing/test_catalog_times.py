@@ -1,0 +1,214 @@
+"""Times as a culture writes them, and the zone of the clock that an export was made by."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from routing.errors import ContractError
+from routing.importing.catalog import Export, StandIns, Times, read_export
+from routing.importing.catalog.clocks import moment_of, time_zone
+from routing.importing.catalog.date_formats import date_format
+
+BERLIN = ZoneInfo("Europe/Berlin")
+HUB = StandIns("hub", "Shop")
+
+
+def utc(*parts: int) -> datetime:
+    year, month, day, *rest = parts
+    return datetime(year, month, day, *rest, tzinfo=timezone.utc)  # type: ignore[arg-type,misc]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "time"),
+    [
+        ("M/d/yyyy h:mm:ss tt", "1/5/2026 12:00:00 PM", datetime(2026, 1, 5, 12)),
+        ("M/d/yyyy h:mm:ss tt", "12/31/2026 12:30:09 AM", datetime(2026, 12, 31, 0, 30, 9)),
+        # PowerShell 7.3 writes a narrow blank that does not break.
+        ("M/d/yyyy h:mm:ss tt", "1/5/2026 1:00:00\u202fpm", datetime(2026, 1, 5, 13)),
+        ("M/d/yyyy h:mm:ss tt", "1/5/2026 13:00:00 PM", ValueError),
+        ("M/d/yyyy h:mm:ss tt", "13/5/2026 1:00:00 PM", ValueError),
+        ("M/d/yyyy h:mm:ss tt", "5.1.2026 13:00:00", None),
+        ("dd.MM.yyyy HH:mm:ss", "05.01.2026 12:34:56", datetime(2026, 1, 5, 12, 34, 56)),
+        ("dd.MM.yyyy HH:mm:ss", "5.1.2026 2:34:56", datetime(2026, 1, 5, 2, 34, 56)),
+        ("dd.MM.yyyy HH:mm:ss", "05.01.2026 12:34", None),
+        ("dd.MM.yyyy HH:mm:ss", "05.01.2026 12:34:56 ?", None),
+        ("dd.MM.yyyy HH:mm:ss", "30.02.2026 12:34:56", ValueError),
+        ("dd/MM/yyyy", "05/01/2026", datetime(2026, 1, 5)),
+        # Two readings, of which the form says the one: never the other.
+        ("yyyy-dd-MM HH:mm", "2026-05-01 00:00", datetime(2026, 1, 5)),
+        ("yyyy-dd-MM", "2026-01-13", ValueError),
+        # CONVERT(varchar, …) without a style.
+        ("MMM d yyyy h:mmtt", "Jan  5 2026 12:00PM", datetime(2026, 1, 5, 12)),
+        ("yyyy-MM-ddTHH:mm:ss.fff", "2026-01-05T12:00:00.1234567", datetime(2026, 1, 5, 12, 0, 0, 123456)),
+        ("d 'd' M yyyy", "5 d 1 2026", datetime(2026, 1, 5)),
+    ],
+)
+def test_a_time_by_a_form(form: str, text: str, time: datetime | type | None) -> None:
+    if time is ValueError:
+        with pytest.raises(ValueError, match=f"is no time by {form}"):
+            date_format(form).read(text)
+    else:
+        assert date_format(form).read(text) == time
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ("%d.%m.%Y", "'%d.%m.%Y' has 'Y', which stands for nothing (the letters are yyyy M MMM d H h m s f tt,"),
+        ("dd/MM/yy", "has 'yy', which stands for nothing"),
+        ("dd.MM.yyyy hh:mm", "needs h with tt, or H alone"),
+        ("dd.MM.yyyy HH:mm tt", "needs h with tt, or H alone"),
+        ("HH:mm", "needs yyyy, M and d"),
+        ("", "needs yyyy, M and d"),
+        ("d.M.yyyy d", "says the same twice"),
+    ],
+)
+def test_a_form_that_is_none(form: str, why: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        date_format(form)
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [("UTC", 0), ("z", 0), ("+02:00", 120), ("-0530", -330), ("+14:00", 840)],
+)
+def test_an_offset(text: str, offset: int) -> None:
+    assert time_zone(text).utcoffset(None) == timedelta(minutes=offset)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "Europe/Berln",
+            "'Europe/Berln' is no time zone, did you mean Europe/Berlin? (name one as Europe/Berlin,",
+        ),
+        ("europe/berlin", "did you mean Europe/Berlin?"),
+        ("+15:00", "is no offset (from -14:00 to +14:00)"),
+        ("+02:60", "is no offset"),
+        ("Europe", "is no time zone"),
+        ("../../etc/passwd", "is no time zone"),
+        ("x" * 100_000, "is no time zone"),
+    ],
+)
+def test_a_zone_that_is_none(text: str, why: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        time_zone(text)
+    assert why in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_machine_without_zones_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoneinfo.available_timezones", set)
+    with pytest.raises(
+        ContractError, match="this machine has no time zones: pip install tzdata, or give an offset"
+    ):
+        time_zone("Europe/Berlin")
+    assert time_zone("+01:00") == timezone(timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("local", "moment", "is_twofold"),
+    [
+        (datetime(2026, 1, 5, 12), utc(2026, 1, 5, 11), False),
+        (datetime(2026, 7, 5, 12), utc(2026, 7, 5, 10), False),
+        (datetime(2026, 3, 29, 1, 59, 59), utc(2026, 3, 29, 0, 59, 59), False),
+        (datetime(2026, 3, 29, 3), utc(2026, 3, 29, 1), False),
+        (datetime(2026, 10, 25, 1, 59), utc(2026, 10, 24, 23, 59), False),
+        (datetime(2026, 10, 25, 2, 30), utc(2026, 10, 25, 0, 30), True),
+        (datetime(2026, 10, 25, 3), utc(2026, 10, 25, 2), False),
+    ],
+)
+def test_the_moment_of_a_clock(local: datetime, moment: datetime, is_twofold: bool) -> None:
+    assert moment_of(local, BERLIN) == (moment, is_twofold)
+
+
+@pytest.mark.parametrize("local", [datetime(2026, 3, 29, 2), datetime(2026, 3, 29, 2, 59, 59)])
+def test_a_time_that_no_clock_showed(local: datetime) -> None:
+    with pytest.raises(ValueError, match=f"no clock in Europe/Berlin showed {local}: it was put forward there"):
+        moment_of(local, BERLIN)
+
+
+def test_a_moment_beyond_the_years() -> None:
+    with pytest.raises(ValueError, match="is no time between the years 1 and 9999"):
+        moment_of(datetime(1, 1, 1), timezone(timedelta(hours=2)))
+
+
+def read(tmp_path: Path, text: str, stand_ins: StandIns = HUB, name: str = "routes.csv", **times: Any) -> Export:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    return read_export([str(tmp_path / name)], stand_ins, times=Times(**times))
+
+
+# Export-Csv of Windows PowerShell 5.1, by the culture en-US: GETDATE() and the view's own time, which is UTC.
+LOCAL = """#TYPE System.Data.DataRow
+"exported_at","name","lifetime","address"
+"7/5/2026 2:00:00 PM","a","1/5/2030 12:00:00 PM","LOCAL"
+"7/5/2026 2:00:00 PM","b","","LOCAL"
+"""
+FORM = date_format("M/d/yyyy h:mm:ss tt")
+
+
+def test_only_the_time_of_the_export_is_on_the_clock(tmp_path: Path) -> None:
+    export = read(tmp_path, LOCAL, form=FORM, zone=BERLIN)
+    assert [(row["exported_at"], row["lifetime"]) for row in export.rows["routes"]] == [
+        (utc(2026, 7, 5, 12), utc(2030, 1, 5, 12)),
+        (utc(2026, 7, 5, 12), None),
+    ]
+    assert [note for note in export.notes if "missing" not in note] == []
+
+
+def test_a_time_that_is_taken_as_utc_is_said_once_a_view(tmp_path: Path) -> None:
+    (tmp_path / "services.csv").write_text("name,exported_at\n//a,2026-01-05 12:00:00\n", encoding="utf-8")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "services.csv").write_text("name,exported_at\n//a,2026-01-04 12:00:00\n", encoding="utf-8")
+    (tmp_path / "databases.csv").write_text(
+        "name,service_broker_guid,exported_at\na,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88,2026-01-05T12:00Z\n",
+        encoding="utf-8",
+    )
+    export = read_export([str(tmp_path)], HUB)
+    assert [note for note in export.notes if "zone" in note] == [
+        "sys.services: exported_at names no zone and is taken as UTC (--time-zone)"
+    ]
+    assert {row["exported_at"] for row in export.rows["services"]} == {utc(2026, 1, 5, 12), utc(2026, 1, 4, 12)}
+
+
+def test_of_the_times_of_sql_server_nothing_is_said(tmp_path: Path) -> None:
+    text = "name,lifetime,address,exported_at\na,2030-01-01 08:30:00.123,LOCAL,2026-01-05T12:00:00Z\n"
+    export = read(tmp_path, text)
+    assert [note for note in export.notes if "zone" in note] == []
+
+
+def test_a_clock_that_was_put_back_is_said(tmp_path: Path) -> None:
+    export = read(
+        tmp_path, "name,address,exported_at\na,LOCAL,2026-10-25 02:30\nb,LOCAL,2026-10-25 02:30\n", zone=BERLIN
+    )
+    assert {row["exported_at"] for row in export.rows["routes"]} == {utc(2026, 10, 25, 0, 30)}
+    said = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25 00:30:00 UTC"
+    assert export.notes[1:] == [f"sys.routes: exported_at: {said}"]
+
+
+def test_a_clock_that_was_put_forward_rejects_the_row(tmp_path: Path) -> None:
+    export = read(tmp_path, "name,address,exported_at\na,LOCAL,2026-03-29 02:30\n", zone=BERLIN)
+    why = "no clock in Europe/Berlin showed 2026-03-29 02:30:00: it was put forward there"
+    assert export.rejected == [f"{tmp_path}/routes.csv, row 2: exported_at: {why} (a)"]
+
+
+def test_a_time_in_another_form_names_the_option(tmp_path: Path) -> None:
+    at = StandIns("hub", "Shop", utc(2026, 1, 5))
+    text = "name,lifetime,address\na,1/5/2030 12:00:00 PM,LOCAL\nb,2030-01-05,LOCAL\n"
+    export = read(tmp_path, text, at)
+    fault = f"{tmp_path}/routes.csv, row 2: lifetime: '1/5/2030 12:00:00 PM' is no time of the form"
+    assert export.rejected == [f"{fault} 2026-01-05 12:00:00 (--date-format names another) (a)"]
+    export = read(tmp_path, text, at, form=date_format("dd.MM.yyyy"))
+    assert export.rejected == [f"{fault} 2026-01-05 12:00:00 nor of dd.MM.yyyy (a)"]
+    # What is written by ISO 8601 is read beside the form.
+    assert [row["lifetime"] for row in read(tmp_path, text, at, form=FORM).rows["routes"]] == [
+        utc(2030, 1, 5, 12),
+        utc(2030, 1, 5),
+    ]

@@ -1,0 +1,124 @@
+"""What an import tells: rejected rows in their order, new names that are nearly known, what its counts count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from routing.importing.covered import line_order
+from routing.importing.result import Imported, show_result
+from routing.importing.spelling import say_near_names
+from tests.imports import FIRST_VIEWS, MONDAY, TUESDAY, config_in, exports, import_script, import_views, no_spark
+
+
+def test_rejected_rows_come_in_the_order_of_their_files_and_lines(tmp_path: Path) -> None:
+    routes = """name,lifetime,address
+a,NULL,nowhere
+b,soon,LOCAL
+c,NULL,LOCAL,x
+d,NULL,nowhere
+""" + "".join(f"e{number},NULL,LOCAL\n" for number in range(6, 11))
+    views = {**FIRST_VIEWS, "routes": routes + "f,never,LOCAL\n", "services": "name\n//s\n//s\n"}
+    folder = exports(tmp_path / "exports", MONDAY, **views)
+    done = import_views(no_spark(), config_in(tmp_path), folder, dry_run=True)
+    assert [tuple(text.removeprefix(f"{folder[0]}/").split(":")[0].split(", row ")) for text in done.rejected] == [
+        ("routes.csv", "2"),
+        ("routes.csv", "3"),
+        ("routes.csv", "4"),
+        ("routes.csv", "5"),
+        ("routes.csv", "11"),
+        ("services.csv", "3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "place"),
+    [
+        ("a.csv, row 12: why", ("a.csv", 12)),
+        ("a.csv, row 12: no, row 7: x", ("a.csv", 12)),
+        ("a.csv: why", ("a.csv: why", 0)),
+        ("a.csv, row ²: why", ("a.csv", 0)),
+    ],
+)
+def test_the_place_of_a_sentence(sentence: str, place: tuple[str, int]) -> None:
+    assert line_order(sentence) == place
+
+
+def rows(*names: str) -> list[dict[str, str]]:
+    return [{"instance_name": name} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "near"),
+    [
+        ("SQLPROD0l", ("SQLPROD01", "OTHER"), "SQLPROD01"),
+        ("hub-eu.example", ("HUB_EU.example",), "HUB_EU.example"),
+        ("sqlprod01", ("SQLPROD01",), None),
+        ("Archive", ("SQLPROD01",), None),
+        ("HUB", (), None),
+    ],
+)
+def test_a_new_name_that_is_nearly_a_known_one(name: str, known: tuple[str, ...], near: str | None) -> None:
+    said = f"the instance '{name}' is new to the tables, which know '{near}': is it another?"
+    assert say_near_names([name], rows(*known)) == ([] if near is None else [said])
+
+
+def test_names_are_compared_in_bounds() -> None:
+    many = [f"{number:06}" + "x" * 1_000_000 for number in range(50)]
+    known = rows(*(f"SQL{number:05}" for number in range(5_000)))
+    assert len(say_near_names(many, rows("000001x"))) <= 20
+    assert say_near_names(["SQL00001x"], known) == [
+        "the instance 'SQL00001x' is new to the tables, which know 'SQL00001': is it another?"
+    ]
+
+
+def test_an_import_says_it_once(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    first = import_views(no_spark(), config, exports(tmp_path / "first", MONDAY, **FIRST_VIEWS))
+    assert [note for note in first.notes if "is it another" in note] == []
+    (folder,) = exports(tmp_path / "second", MONDAY, services="name\n//a\n")
+    file = Path(folder, "services.csv")
+    file.write_text(file.read_text(encoding="utf-8").replace("HUB", "HUB1"), encoding="utf-8")
+    second = import_views(no_spark(), config, [folder])
+    note = "the instance 'HUB1' is new to the tables, which know 'HUB': is it another?"
+    assert [note for note in second.notes if "is it another" in note] == [note]
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(MONDAY.isoformat(), TUESDAY.isoformat()), encoding="utf-8"
+    )
+    assert [note for note in import_views(no_spark(), config, [folder]).notes if "is it another" in note] == []
+
+
+def test_a_script_for_an_instance_with_nearly_a_known_name(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    (folder,) = exports(tmp_path / "exports", MONDAY, services="name\n//a\n")
+    file = Path(folder, "services.csv")
+    file.write_text(file.read_text(encoding="utf-8").replace("HUB", "HUB2"), encoding="utf-8")
+    import_views(no_spark(), config, [folder])
+    done = import_script(
+        no_spark(), config, tmp_path / "s.sql", "USE shop\nGO\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'"
+    )
+    assert "the instance 'HUB' is new to the tables, which know 'HUB2': is it another?" in done.notes
+
+
+def shown(done: Imported) -> list[str]:
+    console = Console(width=100, color_system=None)
+    with console.capture() as capture:
+        console.print(show_result(done))
+    return [" ".join(line.split()) for line in capture.get().splitlines()]
+
+
+def test_counts_say_what_they_count() -> None:
+    views = Imported(is_dry_run=False, rows_read={"routes": (5, 2, 1)})
+    scripts = Imported(is_dry_run=True, counted="statements", rows_read={"a.sql": (4, 1, 0)})
+    assert shown(views)[:3] == ["Rows read", "view rows of them rejected of them left out", "routes 5 2 1"]
+    assert shown(scripts)[:3] == [
+        "Statements read",
+        "script statements of them rejected of them left out",
+        "a.sql 4 1 0",
+    ]
+    assert "Rows written" in shown(views)
+    assert "Rows to be written (this was a dry run)" in shown(scripts)
+    assert views.as_json()["read"] == {"routes": {"rows": 5, "rejected": 2, "left_out": 1}}
+    assert scripts.as_json()["read"] == {"a.sql": {"statements": 4, "rejected": 1, "left_out": 0}}

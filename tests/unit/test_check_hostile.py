@@ -1,0 +1,409 @@
+"""A hostile estate passes through check, as text and as JSON, and comes out harmless."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing import cli
+from tests.hostile import NAMES
+from tests.unit.test_hostile_names import bracketed, texted
+
+if TYPE_CHECKING:
+    from routing.analysis.check.grouping import Group
+
+AT = "2026-01-05T18:00:00Z"
+LONGEST_LINE = 2_000
+ENDLESS = "endless \x1b[2J" * 1_000
+# What would be a statement of its own if a bracket, a quote, a comment or a line ended early.
+STATEMENTS = [
+    "a]; DROP DATABASE [b",
+    "a'; SHUTDOWN; --",
+    "a]]'' ; GRANT CONTROL TO public --",
+    "a\nGO\nDROP DATABASE b\nGO\n",
+    "a */ DROP DATABASE b /*",
+    "$(b) :!!shutdown",
+    "<a,sysname,b>",
+    "-- a",
+]
+EVERY = [f"{number} {name}" for number, name in enumerate([*NAMES, ENDLESS, *STATEMENTS], start=10)]
+# No address holds a slash, a colon, a bracket or a blank.
+ADDRESS = "tcp://h';--\x1b\u202e&<b>*:4022"
+
+
+def guid(number: int) -> str:
+    return f"{number:08d}-aaaa-4000-8000-000000000000"
+
+
+def write(file: Path, at: str, **rows: list[dict[str, Any]]) -> None:
+    """JSON lines by view, in a folder of their own."""
+    file.mkdir(parents=True, exist_ok=True)
+    for view, found in rows.items():
+        lines = (json.dumps({**row, "exported_at": at}) for row in found)
+        (file / f"{view}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+
+def views_of(number: int, name: str) -> dict[str, list[dict[str, Any]]]:
+    """An instance, its databases, routes and services of one name; messages that fail in every way.
+
+    `On` sends, `Off` is disabled, `name` holds the service with its broker off, `Bare` has no routes at all,
+    `Unread` none that were exported.
+    """
+    here = {"instance_name": name}
+    senders = [f"On {name}", f"Off {name}", f"Bare {name}", f"Unread {name}", f"Gone {name}"]
+    ids = {database: guid(number * 100 + place) for place, database in enumerate([name, *senders])}
+    listed = [name, *senders[:4], "msdb"]
+    services = [name, f"{name}/", f"Nobody {name}", f"Back {name}", f"Far {name}", f"tcp://{name}", f"Old {name}"]
+    routes = [
+        (senders[0], name, name, None, "LOCAL", None),
+        (senders[0], f"Slash {name}", f"Nobody {name}/", None, ADDRESS, None),
+        (senders[0], f"Back {name}", f"Back {name}", None, f"tcp://own{number}:4022", None),
+        (senders[0], f"Far {name}", f"Far {name}", None, ADDRESS, None),
+        (senders[0], f"Expired {name}", f"tcp://{name}", None, "tcp://h';--:4022", "2026-01-01T00:00:00Z"),
+        (senders[0], f"Old {name}", f"Old {name}", f"id {name}", ADDRESS, None),
+        (senders[0], f"Any {name}", None, None, "TRANSPORT", None),
+        ("msdb", name, None, None, ADDRESS, None),
+    ]
+    empty = [{**here, "database_name": database} for database in senders[:4]]
+    nowhere = [{**here, "database_name": database, "name": None, "address": None} for database in senders[1:3]]
+    queue = [
+        {
+            **here,
+            "database_name": sender,
+            "conversation_handle": guid(number * 100_000 + place * 1_000 + turn),
+            "to_service_name": service,
+            "to_broker_instance": f"other {name}" if turn % 3 == 1 else None,
+            "from_service_name": name,
+            "enqueue_time": "2026-01-05T17:00:00Z",
+            "message_sequence_number": turn,
+            "transmission_status": name if turn % 2 else ENDLESS,
+        }
+        for place, sender in enumerate(senders)
+        for turn, service in enumerate([*services, name])
+    ]
+    return {
+        "databases": [
+            {
+                **here,
+                "name": each,
+                "database_id": 5,
+                "service_broker_guid": ids.get(each, guid(1)),
+                "is_broker_enabled": on,
+            }
+            for each in listed
+            for on in [int(each not in (name, senders[1]))]
+        ],
+        "services": [{**here, "database_name": name, "name": name}, *({**row, "name": None} for row in empty)],
+        "routes": [
+            *(
+                {
+                    **here,
+                    "database_name": database,
+                    "name": route,
+                    "remote_service_name": service,
+                    "broker_instance": broker,
+                    "lifetime": lifetime,
+                    "address": address,
+                    "mirror_address": None,
+                }
+                for database, route, service, broker, address, lifetime in routes
+            ),
+            *nowhere,
+        ],
+        "service_broker_endpoints": [
+            {
+                **here,
+                "endpoint_id": 5,
+                "is_message_forwarding_enabled": 0,
+                "machine_name": f"own{number}",
+                "full_name": None,
+                "listener_names": name,
+                "port": 4022,
+            }
+        ],
+        "conversation_endpoints": [
+            {
+                **here,
+                "database_name": row["database_name"],
+                "conversation_handle": row["conversation_handle"],
+                "conversation_id": row["conversation_handle"],
+                "is_initiator": 1,
+                "conversation_group_id": None,
+                "lifetime": None,
+                "far_service": name,
+                "far_broker_instance": f"far {name}" if row["message_sequence_number"] == 4 else None,
+            }
+            for row in queue
+        ],
+        "transmission_queue": queue,
+    }
+
+
+HOSTILE_FOLDER = 'it\'s \x1b[31m `a` "b" [c] $x ;-- *\n\u202e\u00df\u0130 <a,b,c>'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile") / HOSTILE_FOLDER
+    for number, name in enumerate(EVERY):
+        views = views_of(number, name)
+        if number % 3 == 2:
+            views["routes"] = [row for row in views["routes"] if row["database_name"] != "msdb"]
+        write(folder / f"{number} {HOSTILE_FOLDER}", AT, **views)
+    # An instance of which only the queue is known, for which a script speaks.
+    lone = views_of(len(EVERY), "lone \x1b[31m")
+    write(folder / "lone", AT, transmission_queue=lone["transmission_queue"])
+    script = folder / "lone \x1b[31m" / f"{HOSTILE_FOLDER}.sql"
+    script.parent.mkdir()
+    script.write_text(script_of(EVERY), encoding="utf-8")
+    return folder
+
+
+def script_of(names: list[str]) -> str:
+    """Statements with these names, each that T-SQL could hold; many of them cannot be applied."""
+    lines = []
+    for name in names:
+        usable = bracketed(re.sub("[\r\n]|[$][(]", "", name)[:128])
+        lines += [f"USE {usable};", f"DROP ROUTE {usable};", f"DROP SERVICE {usable};"]
+        lines += [
+            f"CREATE ROUTE {usable} WITH SERVICE_NAME = {texted(name[:200])}, ADDRESS = {texted(name[:50])};"
+        ]
+        lines += [f"ALTER DATABASE {usable} SET DISABLE_BROKER;"]
+    return "\nGO\n".join(lines)
+
+
+@pytest.fixture
+def then(tmp_path: Path) -> list[str]:
+    """Options that try a script for each instance whose name a folder may have: its broker is on again."""
+    options = []
+    for name in EVERY:
+        if not re.search("[/\x00]", name) and len(name) < 100:
+            file = tmp_path / name / f"{HOSTILE_FOLDER}.sql"
+            file.parent.mkdir()
+            usable = bracketed(name)
+            file.write_text(
+                f"ALTER DATABASE {usable} SET ENABLE_BROKER;\nDROP SERVICE {usable};", encoding="utf-8"
+            )
+            options += ["--then", str(file)]
+    return options
+
+
+@pytest.fixture
+def _all_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have lists printed to their ends, which are cut else: so every name is."""
+    monkeypatch.setattr("routing.analysis.check.printing.MOST", 1_000_000)
+    monkeypatch.setattr("routing.analysis.check.phrases.SHOWN", 1_000_000)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    got = cli.main(["check", *arguments])
+    out, err = capsys.readouterr()
+    assert got == status, err[:2_000]
+    assert (out if status == 2 else err) == ""
+    return err if status == 2 else out
+
+
+def assert_harmless(text: str) -> None:
+    """Nothing moves the cursor, colours, hides or turns the text; no line is endless."""
+    assert text.endswith("\n")
+    for line in text.split("\n"):
+        assert line.isprintable(), line[:300]
+        assert len(line) <= LONGEST_LINE, (len(line), line[:300])
+
+
+@pytest.mark.usefixtures("_all_is_printed")
+def test_the_text_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    for options in (["--at", "2025-12-31T12:00:00Z"], ["--all"]):
+        out = run(capsys, str(folder), *options)
+        assert_harmless(out)
+    for outcome in ("DELAYED", "DROPPED", "SENT", "NOT_KNOWN"):
+        assert re.search(rf"^\d+\. {outcome}", out, re.MULTILINE)
+    assert "near: " in out
+    assert "What lint says of this" in out
+    assert "rejected: " in out
+    # Markup is text.
+    assert "[red]a[/red] [link=x] <b>b</b>" in out
+
+
+@pytest.mark.usefixtures("_all_is_printed")
+def test_what_changes_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path, then: list[str]) -> None:
+    out = run(capsys, str(folder), *then)
+    assert_harmless(out)
+    changes = out[out.index("\nWhat changes\n") :]
+    assert re.search("BROKER_DISABLED, by route '.*' → DELIVERED, LOCAL_SERVICE, by route '.*', to '", changes)
+
+
+def test_json_is_one_line_with_names_as_they_are(
+    capsys: pytest.CaptureFixture[str], folder: Path, then: list[str]
+) -> None:
+    out = run(capsys, str(folder), *then, "--format", "json")
+    assert out.count("\n") == 1
+    assert out[:-1].isascii()
+    assert out[:-1].replace("\x7f", "").isprintable()
+    told = json.loads(out)
+    assert {group["instance_name"] for group in told["groups"]} == {*EVERY, "lone \x1b[31m"}
+    assert told["messages"] == sum(group["count"] for group in told["groups"]) == 40 * (len(EVERY) + 1)
+    said = {one["transmission_status"] for group in told["groups"] for one in group["said"]}
+    assert said == {text.strip() for text in [*EVERY, ENDLESS]} | {"lone \x1b[31m"}
+    reasons = {group["reason"] for group in told["groups"]}
+    assert reasons >= {
+        *("NO_ROUTE", "BROKER_DISABLED", "SCOPE_BROKER_DISABLED", "TRANSPORT_ADDRESS_INVALID"),
+        *("FORWARDING_DISABLED", "NETWORK_ADDRESS", "BROKER_INSTANCE_NOT_FOUND", None),
+    }
+
+
+def statements_in(told: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    for group in told["groups"]:
+        if group["statement"] is not None:
+            yield group["statement"], group["statement_is_complete"]
+
+
+def test_nothing_of_a_name_becomes_a_statement(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """What is to be pasted holds the statements that are meant, with the names that the estate has."""
+    from routing.importing.tsql import read_script
+
+    told = json.loads(run(capsys, str(folder), "--format", "json"))
+    known = set(_all_texts(told))
+    complete = [statement for statement, is_complete in statements_in(told) if is_complete]
+    assert len(complete) > 20
+    noon = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+    kinds = set()
+    for statement in complete:
+        assert all(line.isprintable() for line in statement.split("\n"))
+        assert re.search(r"\*/|\$\(|<[^>]*,[^>]*>|\ufffd|NEW_BROKER", statement) is None
+        script = read_script(statement, file="x", scripted_at=noon)
+        assert script.problems == ()
+        # A line each, but for USE.
+        assert len(script.statements) == statement.count("\n")
+        for one in script.statements:
+            kinds.add(type(one).__name__)
+            assert one.database is None or one.database in known | {"master", "msdb"}
+    assert kinds == {"CreateRoute", "AlterRoute", "DropRoute", "AlterDatabase"}
+    for statement, is_complete in statements_in(told):
+        lines = statement.split("\n")
+        assert is_complete or all(line.startswith("-- ") and line.isprintable() for line in lines)
+
+
+def _all_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _all_texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _all_texts(each)
+
+
+@pytest.mark.usefixtures("_all_is_printed")
+def test_the_text_prints_the_same_statements(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """Nothing but statements stands where statements stand."""
+    told = json.loads(run(capsys, str(folder), "--format", "json"))
+    printed = [line[6:] for line in run(capsys, str(folder), "--all").split("\n") if line.startswith("      ")]
+    wanted = [line for statement, _ in statements_in(told) for line in statement.split("\n")]
+    assert printed == wanted
+
+
+def test_thousands_of_groups_are_bounded(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of lists as long as the estate is large the first are printed and the others counted, in linear time."""
+    from routing.analysis.check import linting
+
+    many = 1_500
+    place = {"instance_name": "SHOP", "database_name": "Orders"}
+    views = views_of(0, "SHOP")
+    views["databases"].append({**views["databases"][0], "name": "Orders", "is_broker_enabled": 1})
+    views["services"].append({**place, "name": None})
+    route = {**views["routes"][0], **place, "broker_instance": None}
+    views["routes"] = [
+        # Without a port, which lint warns of; each just misses a message.
+        {**route, "name": f"r{number}", "remote_service_name": f"s{number}/", "address": "tcp://x"}
+        for number in range(many)
+    ]
+    end, waits = views["conversation_endpoints"][0], views["transmission_queue"][0]
+    views["conversation_endpoints"] = [
+        {**end, **place, "conversation_handle": guid(number), "conversation_id": guid(number)}
+        for number in range(many)
+    ]
+    views["transmission_queue"] = [
+        {
+            **waits,
+            **place,
+            "conversation_handle": guid(number),
+            "to_service_name": f"s{number}",
+            "transmission_status": f"status {number}",
+        }
+        for number in range(many)
+    ]
+    bare = dict.fromkeys(("name", "database_id", "service_broker_guid", "is_broker_enabled"))
+    write(tmp_path / "bare", AT, databases=[{"instance_name": f"i{each}", **bare} for each in range(many)])
+    write(tmp_path, AT, **views)
+    script = tmp_path / "SHOP" / "all.sql"
+    script.parent.mkdir()
+    script.write_text(
+        "\nGO\n".join(
+            f"CREATE ROUTE n{each} WITH SERVICE_NAME = 's{each}', ADDRESS = 'LOCAL';" for each in range(many)
+        )
+    )
+    asked = []
+    names_of = linting._names
+
+    def looked_at(group: Group) -> set[str | None]:
+        asked.append(group)
+        return names_of(group)
+
+    monkeypatch.setattr(linting, "_names", looked_at)
+    out = run(capsys, str(tmp_path), "--all", "--database", "Orders", "--then", str(script))
+    assert_harmless(out)
+    assert out.count("\n") < 700
+    assert "\nand 1,460 more groups with 1,460 messages (--format json has all)\n" in out
+    # Each group is looked at once, however many findings there are.
+    assert len(asked) == many
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_one_message_is_explained(capsys: pytest.CaptureFixture[str], folder: Path, name: str) -> None:
+    number = EVERY.index(name)
+    handle = guid(number * 100_000)
+    own = next(folder.glob(f"{number} *"))
+    for asked in (f"{handle}:I:0", handle, "{" + handle.upper() + "}"):
+        assert_harmless(run(capsys, str(own), "--message", asked))
+    out = run(capsys, str(own), "--message", handle, "--format", "json")
+    assert out.count("\n") == 1
+    assert len(json.loads(out)["explained"]) == 1
+    # One of a database that is not listed has no verdict.
+    assert_harmless(run(capsys, str(own), "--message", guid(number * 100_000 + 4_000)))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_errors_are_one_harmless_line(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path, name: str
+) -> None:
+    usable = re.sub("[\x00/]", "_", name)[:60]
+    script = tmp_path / f"{usable}.sql"
+    script.write_text("DROP ROUTE r;", encoding="utf-8")
+    nothing = tmp_path / usable
+    nothing.mkdir()
+    queue = folder / "lone"
+    wrong = tmp_path / f"{usable}.json"
+    wrong.write_text(json.dumps({name: name}), encoding="utf-8")
+    for arguments in (
+        [str(queue), "--message", name],
+        [str(nothing)],
+        [str(tmp_path / f"{usable} missing")],
+        [str(queue), str(script)],
+        [str(queue), str(wrong)],
+        [str(queue), "--at", name],
+        [str(queue), "-v", f"={name}"],
+        [str(queue), "--instance", "a", "--address", name, "--then", str(script)],
+    ):
+        err = run(capsys, *arguments, status=2)
+        assert err.count("\n") == 1
+        assert_harmless(err)

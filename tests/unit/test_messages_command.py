@@ -1,0 +1,243 @@
+"""``sbroute messages`` as a user runs it, over tables that are written by hand; without Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from routing import cli
+from routing.analysis.messages.printing import age
+from routing.schemas import IMPORTS as IMPORTS_SCHEMA
+from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES, RUNS
+from tests.frames import arrow_of
+from tests.golden_texts import GOLDEN, assert_golden
+from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, resolved
+from tests.stored import config_text, store_local
+from tests.unit.test_runs_command import recorded
+
+NOW = ("--now", "2026-01-05T12:00:00Z")
+KEYS = ("routes", "databases", "services", "instances", "messages")
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration over the outputs of one run, and what an unfinished one left after it."""
+    folder = tmp_path_factory.mktemp("listed")
+    made(folder)
+    return folder / "job.yaml"
+
+
+def made(folder: Path) -> None:
+    from deltalake import write_deltalake
+
+    configured(folder)
+    out, settings = folder / "out", {"output": {"runs": "out/runs"}, "tables": {"messages": "messages"}}
+    store_local(arrow_of(RESOLVED, RESOLVED_ROUTES), out / "resolved_routes")
+    left_over = arrow_of([resolved("x1", "//stock", "01:00:00", "DELAYED NO_ROUTE")], RESOLVED_ROUTES)
+    write_deltalake(str(out / "resolved_routes"), left_over, mode="append")
+    run = recorded("run-1", "2026-01-05T11:00:00Z", "2026-01-05T11:00:01Z", settings=json.dumps(settings))
+    store_local(arrow_of([{**run, "output_versions": {"resolved_routes": 0}}], RUNS), out / "runs")
+    store_local(arrow_of(OBSERVED, OBSERVED_ROUTING), folder / "observed_routing")
+    store_local(arrow_of(IMPORTS, IMPORTS_SCHEMA), folder / "imports")
+
+
+def configured(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
+    kept = {key: folder / key for key in ("observed_routing", "imports") if key not in without}
+    inputs = {key: folder / "none" / key for key in KEYS}
+    file = folder / "job.yaml"
+    file.write_text(config_text(folder / "none", folder / "out", **inputs, **kept), encoding="utf-8")
+    return file
+
+
+def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:
+    """What one command prints, the folder's name left out."""
+    assert cli.main(["messages", "--config", str(job), *NOW, *line]) == status
+    out, err = capsys.readouterr()
+    assert (err if status == 0 else out) == ""
+    shown = "\n".join(text.rstrip() for text in (out + err).splitlines())
+    return re.sub(re.escape(str(job.parent)), "FOLDER", shown)
+
+
+def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ("", "--oldest --limit 2", "--waiting", "--waiting --reason no_route --reason BROKER_DISABLED")
+    told = [f"sbroute messages {line}\n\n{phrase(capsys, job, *line.split())}" for line in lines]
+    assert_golden("messages_table.txt", "\n\n".join(told))
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    golden = (GOLDEN / "messages_table.txt").read_text(encoding="utf-8")
+    shown = golden.rpartition("\n\nMessages\n")[2]
+    page = Path(__file__).parents[2] / "docs" / "operation.md"
+    assert f"```text\nMessages\n{shown}```" in page.read_text(encoding="utf-8")
+
+
+def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = phrase(capsys, job, "--format", "json", "--reason", "NO_ROUTE", "--waiting", "--limit", "1")
+    assert json.loads(found) == {
+        "now": "2026-01-05T12:00:00+00:00",
+        "total": 2,
+        "more": 1,
+        "held": 5,
+        "counts": [{"outcome": "DELAYED", "reason": "NO_ROUTE", "messages": 2}],
+        "groups": [
+            {
+                "instance_name": "HUB",
+                "to_service_name": "//stock",
+                "reason": "NO_ROUTE",
+                "outcome": "DELAYED",
+                "messages": 2,
+            }
+        ],
+        "messages": [
+            {
+                "instance_name": "HUB",
+                "database_name": "Shop",
+                "to_service_name": "//stock",
+                "outcome": "DELAYED",
+                "reason": "NO_ROUTE",
+                "enqueue_time": "2026-01-05T08:00:00+00:00",
+                "age_seconds": 14400,
+                "message_id": "a3",
+                "conversation_id": "c0024883-1111-2222-3333-444444444444",
+                "is_initiator": True,
+                "message_sequence_number": None,
+                "route_name": None,
+                "is_waiting": True,
+                "status_observed_at": "2026-01-06T12:00:00.654321+00:00",
+                "status_number": 9793,
+                "status_text": "The target service name could not be found. Ensure that the service name is"
+                " specified correctly.",
+                "agreement": "AGREES",
+                "agreement_why": None,
+                "conversation_handle": None,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--service //nowhere", "no message of the outputs is one that is asked for"),
+        (
+            "--waiting --instance SPOKE",
+            (
+                "none of the 5 messages that the newest exports hold is one that is asked for; what was imported"
+                " since the last run is not in the outputs yet"
+            ),
+        ),
+    ],
+)
+def test_nothing_is_found(line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert phrase(capsys, job, *line.split()) == told
+    assert json.loads(phrase(capsys, job, *line.split(), "--format", "json"))["messages"] == []
+
+
+def test_there_is_nothing_to_find(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = configured(tmp_path)
+    assert phrase(capsys, file, status=2) == (
+        "sbroute: no run is recorded in 'FOLDER/out/runs' (run sbroute resolve first)"
+    )
+    made(tmp_path)
+    store_local(arrow_of([], IMPORTS_SCHEMA), tmp_path / "none" / "imports")
+    never = ("--set", "tables.imports=none/imports", "--waiting")
+    assert phrase(capsys, file, *never) == (
+        "no export of a transmission queue was imported, so no message is known to wait"
+    )
+    store_local(arrow_of([], OBSERVED_ROUTING), tmp_path / "none" / "observed_routing")
+    empty = ("--set", "tables.observed_routing=none/observed_routing", "--waiting")
+    assert phrase(capsys, file, *empty) == (
+        "no message waits: the newest exports of the transmission queues are empty"
+    )
+
+
+def test_without_what_import_keeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path)
+    file = configured(tmp_path, without=("observed_routing", "imports"))
+    assert phrase(capsys, file, "--waiting", status=2) == (
+        "sbroute: --waiting needs tables.observed_routing and tables.imports (name the tables that sbroute import"
+        " keeps)"
+    )
+    [first] = json.loads(phrase(capsys, file, "--format", "json", "--limit", "1"))["messages"]
+    assert (first["is_waiting"], first["agreement"]) == (None, None)
+
+
+def test_what_a_run_left_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import shutil
+
+    made(tmp_path)
+    shutil.rmtree(tmp_path / "out" / "resolved_routes")
+    gone = (
+        "sbroute: output.resolved_routes: what run 'run-1' wrote is not at 'FOLDER/out/resolved_routes' (correct"
+        " the location, or run sbroute resolve once with --set resolve.mode=full)"
+    )
+    assert phrase(capsys, tmp_path / "job.yaml", status=2) == gone
+
+
+def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store_local(arrow_of(OBSERVED, OBSERVED_ROUTING), job.parent / "other")
+    told = phrase(capsys, job, "--set", "output.resolved_routes=other", status=2)
+    assert told.startswith("sbroute: output.resolved_routes: 'FOLDER/other' holds a table of another schema")
+    rows = arrow_of(OBSERVED, OBSERVED_ROUTING)
+    place = rows.schema.get_field_index("observed_at")
+    wrong = rows.set_column(place, "observed_at", [[1] * len(OBSERVED)])
+    store_local(wrong, job.parent / "wrong")
+    assert phrase(capsys, job, "--set", "tables.observed_routing=wrong", status=2) == (
+        "sbroute: table observed_routing has 1 column fault: column observed_at is bigint, not timestamp"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (["--outcome", "DELAID"], "sbroute: there is no outcome 'DELAID' (did you mean DELAYED?)"),
+        (["--reason", "NO_RUTE"], "sbroute: there is no reason 'NO_RUTE' (did you mean NO_ROUTE?)"),
+    ],
+)
+def test_an_unknown_word(line: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Told before the configuration is read."""
+    assert phrase(capsys, Path("/no/such.yaml"), *line, status=2) == told
+
+
+def test_a_limit_is_one_at_least(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["messages", "--config", "a.yaml", "--limit", "0"])
+    assert end.value.code == 2
+    assert "argument --limit: '0' is not a whole number of at least 1" in capsys.readouterr().err
+
+
+def test_hostile_names_are_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path)
+    name = "[red]\x1b[31m\n\u202e//\r'`"
+    hostile = {**RESOLVED[6], "to_service_name": name, "instance_name": name, "message_id": name}
+    store_local(arrow_of([hostile], RESOLVED_ROUTES), tmp_path / "hostile")
+    text = {"instance_name": name, "message_id": name, "status_text": name * 1_000}
+    store_local(arrow_of([{**OBSERVED[0], **text}], OBSERVED_ROUTING), tmp_path / "said")
+    where = ("--set", "output.resolved_routes=hostile", "--set", "tables.observed_routing=said")
+    shown = phrase(capsys, tmp_path / "job.yaml", *where)
+    assert not re.search(r"[\x1b\r\u202e]", shown)
+    assert "[red]" in shown
+    assert len(shown) < 5_000
+    document = json.loads(phrase(capsys, tmp_path / "job.yaml", *where, "--format", "json"))
+    assert document["messages"][0]["message_id"] == name
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (3_599, "59 min 59 s"),
+        (3_600, "1 h"),
+        (3_659, "1 h"),
+        (90_061, "1 d 1 h"),
+        (86_400 * 400 + 59, "400 d"),
+        (-61, "-1 min 1 s"),
+    ],
+)
+def test_ages(seconds: int, told: str) -> None:
+    assert age(seconds) == told

@@ -1,0 +1,232 @@
+"""Messages listed from local tables, without Spark: which are found, in which order, and how many there are."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.explain.asked import QuestionError
+from routing.analysis.messages import by_arrow
+from routing.analysis.messages.asked import Asked, ask
+from routing.analysis.messages.listing import Messages, list_messages
+from routing.config import Location
+from routing.schemas import IMPORTS as IMPORTS_SCHEMA
+from routing.schemas import LISTED_MESSAGES, OBSERVED_ROUTING, RESOLVED_ROUTES
+from routing.storage.local import Unfit, dataset_of, open_local
+from tests.frames import arrow_of
+from tests.listed_messages import (
+    IMPORTS,
+    MONDAY,
+    OBSERVED,
+    RESOLVED,
+    TUESDAY,
+    Row,
+    exported,
+    list_plainly,
+    random_rows,
+)
+
+pytest.importorskip("deltalake")
+NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+
+
+def tables(**rows: Sequence[Row]) -> dict[str, Any]:
+    schemas = {
+        "resolved_routes": RESOLVED_ROUTES,
+        "observed_routing": OBSERVED_ROUTING,
+        "imports": IMPORTS_SCHEMA,
+    }
+    return {key: arrow_of(list(found), schemas[key]) for key, found in rows.items()}
+
+
+def listed(asked: Asked | None = None, **rows: Sequence[Row]) -> Messages:
+    given = {"resolved_routes": RESOLVED, "observed_routing": OBSERVED, "imports": IMPORTS, **rows}
+    return list_messages(tables(**given), asked or ask(), now=NOW)
+
+
+def ids(done: Messages) -> list[str]:
+    return [str(row["message_id"]) for row in done.messages]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        # HUB before SPOKE, //billing before //stock, then by reason, then the oldest first.
+        ({}, ["a4", "a2", "a1", "o1", "a3", "a7", "a5", "a2"]),
+        ({"oldest": True}, ["o1", "a4", "a3", "a7", "a5", "a1", "a2", "a2"]),
+        ({"oldest": True, "limit": 3}, ["o1", "a4", "a3"]),
+        ({"limit": 5}, ["a4", "a2", "a1", "o1", "a3"]),
+        ({"limit": 1}, ["a4"]),
+        ({"outcomes": ["delayed"]}, ["a2", "o1", "a3", "a7", "a5"]),
+        ({"outcomes": ["DELAYED", "SENT"], "limit": 2}, ["a4", "a2"]),
+        ({"reasons": ["NO_ROUTE"]}, ["o1", "a3", "a7", "a5"]),
+        ({"instances": ["SPOKE"]}, ["a2"]),
+        ({"services": ["//billing"]}, ["a4"]),
+        ({"services": ["//BILLING"]}, []),
+        ({"waiting": True}, ["a4", "a2", "a3", "a7"]),
+        ({"waiting": True, "reasons": ["NO_ROUTE"]}, ["a3", "a7"]),
+        ({"waiting": True, "oldest": True, "limit": 2}, ["a4", "a3"]),
+        ({"waiting": True, "instances": ["SPOKE"]}, []),
+    ],
+)
+def test_what_is_asked_for(asked: dict[str, Any], found: list[str]) -> None:
+    assert ids(listed(ask(**asked))) == found
+
+
+def test_counts_are_of_all_that_match() -> None:
+    done = listed(ask(limit=2))
+    assert done.total == 8
+    assert [tuple(row.values()) for row in done.counts] == [
+        ("DELAYED", "NO_ROUTE", 4),
+        ("DELIVERED", "LOCAL_SERVICE", 2),
+        ("DELAYED", "BROKER_DISABLED", 1),
+        ("SENT", "NETWORK_ADDRESS", 1),
+    ]
+    assert [tuple(row.values()) for row in done.groups] == [
+        ("HUB", "//billing", "NETWORK_ADDRESS", "SENT", 1),
+        ("HUB", "//stock", "BROKER_DISABLED", "DELAYED", 1),
+    ]
+    first = listed(ask(oldest=True, limit=1))
+    assert [tuple(row.values()) for row in first.groups] == [("HUB", "//stock", "NO_ROUTE", "DELAYED", 4)]
+
+
+def test_a_message_with_what_sql_server_said() -> None:
+    done = {(row["instance_name"], row["message_id"]): dict(row) for row in listed().messages}
+    assert list(done["HUB", "a3"]) == LISTED_MESSAGES.names
+    said = {key: [row[name] for name in ("status_number", "agreement", "is_waiting")] for key, row in done.items()}
+    assert said == {
+        ("HUB", "a1"): [None, None, False],
+        ("HUB", "a2"): [9791, "CONTRADICTS", True],
+        ("HUB", "a3"): [9793, "AGREES", True],
+        ("HUB", "a4"): [None, "SAYS_NOTHING", True],
+        ("HUB", "a5"): [9793, "AGREES", False],
+        ("HUB", "a7"): [None, "SAYS_NOTHING", True],
+        ("HUB", "o1"): [9793, "AGREES", False],
+        ("SPOKE", "a2"): [None, None, False],
+    }
+    assert done["HUB", "a4"]["agreement_why"] == "Not tried yet, or sent and not acknowledged."
+    assert done["HUB", "a7"]["agreement_why"] == "A text that this project does not know."
+    assert done["HUB", "a7"]["status_text"] == "Etwas ging schief."
+    assert done["HUB", "a3"]["status_observed_at"] == datetime(2026, 1, 6, 12, 0, 0, 654321, timezone.utc)
+    assert [done["HUB", name]["age_seconds"] for name in ("a3", "a5")] == [14_400, 14_399]
+    assert done["HUB", "a4"]["route_name"] == "ToBilling"
+
+
+def test_what_arrived_is_judged_by_the_routes_of_msdb() -> None:
+    arrived = {**RESOLVED[0], "database_name": None, "reason": "SCOPE_BROKER_DISABLED"}
+    sent = {**arrived, "database_name": "Shop"}
+    said = [{**OBSERVED[0], "message_id": "a1", "error_number": 9789, "status_text": "off"}]
+    compared = [
+        [row["agreement"] for row in listed(resolved_routes=[one], observed_routing=said).messages]
+        for one in (sent, {**sent, "rerouted_from": "Own"})
+    ]
+    assert compared == [["CONTRADICTS"], ["AGREES"]]
+    of_network = [{**said[0], "database_name": None}]
+    [row] = listed(resolved_routes=[arrived], observed_routing=of_network).messages
+    assert row["agreement"] == "AGREES"
+
+
+def test_the_handle_is_told_where_the_table_has_it() -> None:
+    handles = [{**row, "conversation_handle": f"h{place}"} for place, row in enumerate(OBSERVED)]
+    given = tables(resolved_routes=RESOLVED, observed_routing=handles)
+    done = list_messages(given, ask(reasons=["NO_ROUTE"]), now=NOW)
+    assert [row["conversation_handle"] for row in done.messages] == ["h7", "h1", "h5", "h3"]
+    given["observed_routing"] = given["observed_routing"].drop_columns(["conversation_handle"])
+    of_older_tables = list_messages(given, ask(reasons=["NO_ROUTE"]), now=NOW)
+    assert [row["conversation_handle"] for row in of_older_tables.messages] == [None] * 4
+    # Without imports nobody knows what waits.
+    assert {row["is_waiting"] for row in done.messages} == {None}
+
+
+def test_what_waits_by_the_newest_export() -> None:
+    waiting = ask(waiting=True)
+    done = listed(waiting)
+    # a2, a3, a4, a7 and n1, which no run has decided.
+    assert (done.held, done.exported, done.total) == (5, True, 4)
+    twice = [exported("Shop", at) for at in (MONDAY, TUESDAY, MONDAY)]
+    assert ids(listed(waiting, imports=twice)) == ["a4", "a2", "a3", "a7"]
+    # A microsecond later there was an export that held nothing.
+    later = listed(waiting, imports=[exported("Shop", "2026-01-06T12:00:00.654322Z")])
+    assert (later.held, later.exported, later.total) == (0, True, 0)
+    never = listed(waiting, imports=[exported("Shop", "2026-01-06T12:00:00.654321Z", "routes")])
+    assert (never.held, never.exported, never.total) == (0, False, 0)
+    assert listed(waiting, observed_routing=[]).held == 0
+    assert listed().held is None
+
+
+def test_no_table_but_the_messages() -> None:
+    done = list_messages(tables(resolved_routes=RESOLVED), ask(), now=NOW)
+    assert len(done.messages) == 8
+    assert {row["agreement"] for row in done.messages} == {None}
+    assert done.messages.to_arrow().column_names == LISTED_MESSAGES.names
+    empty = list_messages(tables(resolved_routes=[]), ask(), now=NOW)
+    assert (empty.total, len(empty.messages), len(empty.groups)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"outcomes": ["DELAID"]}, "there is no outcome 'DELAID' (did you mean DELAYED?)"),
+        ({"reasons": ["no route"]}, "there is no reason 'no route' (did you mean NO_ROUTE?)"),
+        ({"outcomes": ["x"]}, "there is no outcome 'x' (known are DELIVERED, SENT, FORWARDED, DELAYED, DROPPED)"),
+        (
+            {"services": ["\udcff"]},
+            "--service holds bytes that are no text in this terminal's encoding (write it in UTF-8)",
+        ),
+    ],
+)
+def test_what_cannot_be_asked(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(QuestionError) as fault:
+        ask(**given)
+    assert str(fault.value) == told
+
+
+def in_files(rows: list[Row], folder: Path, parts: int) -> Any:
+    """A dataset of several files, as a table has that grew."""
+    from deltalake import write_deltalake
+
+    for part in range(parts):
+        write_deltalake(str(folder), arrow_of(rows[part::parts], RESOLVED_ROUTES), mode="append")
+    opened = open_local(Location(str(folder)))
+    assert not isinstance(opened, Unfit)
+    return dataset_of(str(folder), opened)
+
+
+_CHOICES: list[dict[str, list[str]]] = [
+    {},
+    {"outcome": ["DELAYED"]},
+    {"reason": ["NETWORK_ADDRESS", "BROKER_DISABLED"]},
+    {"instance_name": ["hub"], "outcome": ["SENT", "DELAYED"]},
+    {"to_service_name": ["//é", "//a"], "instance_name": ["HUB", "SPOKE"]},
+]
+_OPTIONS = {
+    "outcome": "outcomes",
+    "reason": "reasons",
+    "instance_name": "instances",
+    "to_service_name": "services",
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    rows = random_rows(chance, chance.choice((3, 40, 200)))
+    for given in (arrow_of(rows, RESOLVED_ROUTES), in_files(rows, tmp_path / "resolved", chance.randrange(1, 4))):
+        for only in _CHOICES:
+            for limit in (1, 7, 30, 1_000):
+                oldest = chance.random() < 0.5
+                options: dict[str, Any] = {_OPTIONS[name]: values for name, values in only.items()}
+                asked = ask(oldest=oldest, limit=limit, **options)
+                found = by_arrow.select(given, asked, None)
+                wanted = list_plainly(rows, only, oldest=oldest, limit=limit)
+                names = ("instance_name", "message_id", "reason", "database_name")
+                assert [tuple(row[name] for name in names) for row in found.rows] == wanted["ids"]
+                counts = {(row["outcome"], row["reason"]): row["messages"] for row in found.counts}
+                assert Counter(counts) == wanted["counts"]
+                assert [tuple(row.values()) for row in found.groups] == wanted["groups"]
