@@ -138,7 +138,7 @@ class InputError(ContractError):
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
         """Something else than an append happened to the messages since the last run."""
-        return cls.full_run_needed(f"version {version} of {quote(location)} is no append ({operation})")
+        return cls.full_run_needed(f"version {version} of {quote(location)} is not an append ({operation})")
 
     @classmethod
     def full_run_needed(cls, why: str) -> InputError:
@@ -270,8 +270,8 @@ class OutputError(ContractError):
     def runs_changed(cls, location: str, version: int, operation: str) -> OutputError:
         """The account of runs was put back or changed, by anybody but a run."""
         return cls(
-            f"output.runs: version {version} of {quote(location)} is no run's ({operation}): runs go on from its"
-            " newest row",
+            f"output.runs: version {version} of {quote(location)} was not written by a run ({operation}): runs go"
+            " on from its newest row",
             f"RESTORE it to version {version - 1}, or name other outputs",
         )
 
@@ -321,7 +321,7 @@ class StorageError(RoutingError):
     def damaged_log(cls, location: str, version: int) -> StorageError:
         """A line of a commit in Delta's log is no JSON."""
         return cls(
-            f"the run failed while reading the log of {quote(location)}: a line of version {version} is no JSON",
+            f"the run failed while reading the log of {quote(location)}: a line of version {version} is not JSON",
             "put the log back from a backup, or write the table anew",
         )
 

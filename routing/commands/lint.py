@@ -48,7 +48,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         help="resolve tables.messages as well: routes that no message used, dialogs whose pick changed",
     )
     command.add_argument(
-        "--all", action="store_true", help="list what every instance has by default as well, which is else counted"
+        "--all",
+        action="store_true",
+        help="list what every instance has by default one by one, instead of counting it",
     )
     command.add_argument(
         "--fail-under",

@@ -117,7 +117,7 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
                 if key_node.value in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {quote(key_node.value)} stands twice", key_node.start_mark
+                        None, None, f"the key {quote(key_node.value)} appears twice", key_node.start_mark
                     )
                 seen.add(key_node.value)
         return super().construct_mapping(node, deep=deep)

@@ -89,7 +89,7 @@ def check_writable(key: str, location: Location) -> None:
     folder = Path(location.text)
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
+        raise OutputError.not_writable(key, str(location), f"{nearest} is not a folder that can be written to")
 
 
 @dataclass(frozen=True)

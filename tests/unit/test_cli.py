@@ -101,8 +101,7 @@ def test_a_wrong_command_line_is_one_sentence(line: str, capsys: pytest.CaptureF
         ("chekc", "sbroute: unknown command 'chekc', did you mean check?"),
         (
             "nonsense",
-            "sbroute: unknown command 'nonsense', known are"
-            " demo, check, import, resolve, runs, messages, explain, lint",
+            f"sbroute: unknown command 'nonsense', known are {', '.join(COMMANDS)}",
         ),
         ("import catlog", "sbroute import: unknown kind 'catlog', did you mean catalog?"),
         ("demo --format xml", "sbroute demo: unknown --format 'xml', known are table, json"),
@@ -182,7 +181,7 @@ def test_a_time_to_try_again_is_for_incremental_mode(tmp_path: Path, capsys: pyt
     assert cli.main(["resolve", "--config", file, "--now", "2026-01-05"]) == 2
     assert "--now is for resolve.mode: incremental" in capsys.readouterr().err
     assert cli.main(["resolve", "--config", file, "--now", "noon"]) == 2
-    assert "--now: 'noon' is no ISO 8601 time" in capsys.readouterr().err
+    assert "--now: 'noon' is not an ISO 8601 time" in capsys.readouterr().err
 
 
 def test_a_missing_configuration(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,8 +81,8 @@ def test_every_fault_is_told_at_once() -> None:
         "tables.services is missing",
         "output.runs is missing",
         "resolve.mode must be full or incremental, not 'fast'",
-        "resolve.as_of: 'yesterday' is no ISO 8601 time",
-        "resolve.broadcast_limit: 'much' is no size",
+        "resolve.as_of: 'yesterday' is not an ISO 8601 time",
+        "resolve.broadcast_limit: 'much' is not a size",
         "resolve.dialog_hash must be text, not '7'",
         "dynamic_routing must be a mapping",
         "spark.spark.a must be one value",
@@ -241,7 +241,7 @@ def test_times(value: object, expected: datetime) -> None:
     "value", ["", "noon", "2026-13-01", "2026-01-05T25:00:00", 5, True, 1.5, "0001-01-01T00:00:00+10:00"]
 )
 def test_what_is_no_time(value: object) -> None:
-    with pytest.raises(ValueError, match=r"is no (ISO 8601 )?time"):
+    with pytest.raises(ValueError, match=r"is not an? (ISO 8601 )?time"):
         parse_time(value)
 
 
@@ -271,7 +271,7 @@ def test_sizes(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "1.5GB", "1XB", "one"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no size, such as 512MB"):
+    with pytest.raises(ValueError, match=r"is not a size such as 512MB"):
         size_in_bytes(text)
 
 

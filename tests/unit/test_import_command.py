@@ -123,12 +123,15 @@ def test_what_is_refused_before_a_table_is_opened(
     whose = ("--config", config, "--instance", "hub", "--database", "db")
     for arguments, why in (
         (("catalog", str(routes), *whose), "has no column exported_at (give --exported-at)"),
-        (("catalog", str(routes), *whose, "--exported-at", "noon"), "--exported-at: 'noon' is no ISO 8601 time"),
+        (
+            ("catalog", str(routes), *whose, "--exported-at", "noon"),
+            "--exported-at: 'noon' is not an ISO 8601 time",
+        ),
         (("catalog", str(routes), *whose, "--address", "hub"), "--address 'hub' is not tcp://HOST[:PORT]"),
         (("catalog", str(routes), *whose, "--date-format", "%d.%m.%Y"), "has 'Y', which stands for nothing"),
         (
             ("catalog", str(routes), *whose, "--time-zone", "Berlin"),
-            "'Berlin' is no time zone, did you mean Europe/",
+            "'Berlin' is not a time zone, did you mean Europe/",
         ),
         (
             ("catalog", str(routes), *whose, *SPRING),

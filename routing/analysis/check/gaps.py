@@ -26,19 +26,19 @@ class What(Enum):
     DATABASES = ("databases", "its databases are not known")
     ENDPOINT = (
         "service_broker_endpoints",
-        "message forwarding is not known, taken as off; nor are its own addresses",
+        "whether it forwards messages is not known (taken as off), nor are its own addresses",
     )
-    FORWARDING = ("service_broker_endpoints", "message forwarding is not known, taken as off")
+    FORWARDING = ("service_broker_endpoints", "whether it forwards messages is not known (taken as off)")
     ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
     ROUTES = ("routes", "its routes are not known")
-    ALL_ROUTES = ("routes", "only those of its routes are known that scripts speak of")
+    ALL_ROUTES = ("routes", "of its routes only those that scripts mention are known")
     SERVICES = ("services", "its services are not known")
-    ALL_SERVICES = ("services", "only those of its services are known that scripts speak of")
-    ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages of its queue are not known")
+    ALL_SERVICES = ("services", "of its services only those that scripts mention are known")
+    ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages in its queue are not known")
     NOT_LISTED = ("databases", "sys.databases does not list it")
     ENDPOINT_OF_DIALOG = (
         "conversation_endpoints",
-        "the export has no conversation endpoint of the message's handle",
+        "the export has no conversation endpoint with the message's handle",
     )
 
     @property
