@@ -1,8 +1,8 @@
 """Random instances as exports of views: whole, in part, and with a script in place of the routes.
 
-The names of an instance are of a machine with several: ``HUB7\\FULL`` holds the exports of estate 7 with nothing left
-out, ``HUB7\\LESS1`` the same without some views of some databases, ``HUB7\\SCRIPT`` a script that makes its routes.
-All randomness comes from the generator that is given.
+The names of an instance are of a machine with several: ``HUB7\\FULL`` holds the exports of estate 7 with nothing
+left out, ``HUB7\\LESS1`` the same without some views of some databases, ``HUB7\\SCRIPT`` a script that makes its
+routes. All randomness comes from the generator that is given.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ STATUSES = (
     "The target service name could not be found. Ensure that the service name is specified correctly.",
     "An error that nobody knows.",
 )
-# How often a view of a database is left out; the queue never is. No view of SQL Server's own tells the addresses of
-# an endpoint: of these the queries' columns are.
-ADDRESSES = ("addresses", None)
+# No view of SQL Server's own has the addresses of an endpoint: columns that the project's queries add tell them.
+ADDRESSES: Place = ("addresses", None)
+# How often a view of a database is left out; the queue never is.
 LEFT_OUT = {
     "routes": 0.2,
     "services": 0.25,
@@ -197,7 +197,7 @@ def _queue(rng: random.Random, ends: list[Row], services: list[str], at: datetim
 
 
 def write_estates(rng: random.Random, folder: Path, numbers: range, less: int, scripted: int) -> list[Exported]:
-    """Write estates in a folder, an instance a folder; of each ``less`` in part, of the first ``scripted`` a script."""
+    """Write estates, an instance a folder: each whole and ``less`` times in part, the first ones with a script."""
     written = []
     for estate in numbers:
         at = NOON + HOUR * (estate % 2)

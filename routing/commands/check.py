@@ -92,16 +92,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
         from routing.analysis.check.printing import as_text
 
         console.result(as_text(done, with_all=options.all))
-    return EXIT_FOUND if any(_is_found(done, what) for what in options.fail_on) else EXIT_DONE
+    # Scripts to try are judged as they are in force.
+    judged = done.tried or done
+    return EXIT_FOUND if any(_is_found(judged, what) for what in options.fail_on) else EXIT_DONE
 
 
 def _is_found(done: Check, what: str) -> bool:
-    """Whether there is any of what the command is told to fail on; with scripts to try, once they are in force."""
+    """Whether there is any of what the command is told to fail on."""
     from routing.analysis.check.linting import count_severities
 
     if what in ("error", "warning"):
         found = count_severities(done.findings)
         return found["error"] > 0 or (what == "warning" and found["warning"] > 0)
-    outcome = what.upper().replace("-", "_")
-    fates = done.fates if done.tried is None else done.tried.fates
-    return any(fate.outcome == outcome for fate in fates)
+    return any(fate.outcome == what.upper().replace("-", "_") for fate in done.fates)

@@ -18,7 +18,7 @@ def tell_result(text: str) -> None:
     if sys.stdout is None:
         raise OutputError.not_printable("it is closed")
     try:
-        _write(text, sys.stdout)
+        print(text, end="", flush=True)
     except BrokenPipeError:
         _drop_the_rest(sys.stdout)
     except OSError as error:
@@ -31,14 +31,9 @@ def tell_besides(text: str) -> None:
     if sys.stderr is None:
         return
     try:
-        _write(text, sys.stderr)
+        print(text, end="", file=sys.stderr, flush=True)
     except OSError:
         _drop_the_rest(sys.stderr)
-
-
-def _write(text: str, stream: TextIO) -> None:
-    stream.write(text)
-    stream.flush()
 
 
 def _drop_the_rest(stream: TextIO) -> None:

@@ -21,6 +21,11 @@ class NoTextError(InputError):
         return cls(f"{quote(file)} cannot be read: it is no text", "nothing was written")
 
 
+def no_statement(file: str, why: str | None) -> InputError:
+    """A script that is none: ``why`` is the first thing that is wrong with it."""
+    return InputError(f"no T-SQL statement is found in {quote(file)}", why or "nothing was written")
+
+
 def stand_in_missing(file: str, column: str, option: str) -> InputError:
     """Neither a column nor an option says where or when the rows are from."""
     return InputError(f"{quote(file)} has no column {column}", f"give {option}")

@@ -21,7 +21,14 @@ from routing.importing.tsql import (
     Service,
     apply_script,
 )
-from routing.importing.tsql.statements import AlterRoute, CreateRoute, CreateService, DropRoute, DropService
+from routing.importing.tsql.statements import (
+    AlterRoute,
+    CreateRoute,
+    CreateService,
+    DropRoute,
+    DropService,
+    in_order,
+)
 from routing.terms import ZERO_GUID
 
 Own = Mapping[str, Sequence[Row]]
@@ -61,7 +68,9 @@ def _route(row: Row) -> Route:
 
 
 def _database(row: Row) -> Database:
-    return Database(row["name"], row["service_broker_guid"], row["is_broker_enabled"] is not False)
+    return Database(
+        row["name"], row["service_broker_guid"], row["is_broker_enabled"] is not False, row["database_id"]
+    )
 
 
 def apply_all(
@@ -89,9 +98,11 @@ def apply_all(
         result = apply_script(state, script)
         state = result.state
         refused = [problem for problem in result.problems if not (snapshot and _is_no_route(problem))]
-        problems = [*script.problems, *refused]
+        problems = in_order((*script.problems, *refused), script.file)
         done.rejected += [_phrase(problem) for problem in problems if not problem.counted]
         done.notes += [_phrase(problem) for problem in problems if problem.counted]
+        if not script.statements and not problems:
+            done.notes.append(f"{script.file}: none of its {script.found} statements is about routing")
         unread = sum(not problem.counted for problem in script.problems)
         done.rows_read[Path(script.file).name] = (
             len(script.statements) + unread,
@@ -154,7 +165,7 @@ def _databases(own: Own, after: InstanceState, instance: str) -> list[Row]:
             {
                 "instance_name": instance,
                 "name": database.name,
-                "database_id": row["database_id"] if row else None,
+                "database_id": database.database_id,
                 # A new id that only the server knows is like none: it is nobody's.
                 "service_broker_guid": database.service_broker_guid or ZERO_GUID,
                 "is_broker_enabled": database.is_broker_enabled,

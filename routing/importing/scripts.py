@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from routing.errors import InputError
-from routing.importing.faults import unreadable_file
+from routing.importing.faults import no_statement, unreadable_file
 from routing.importing.tsql import Script, read_file
 
 
@@ -19,7 +19,11 @@ def read_scripts(
     scripted_at: datetime | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> list[Script]:
-    """The scripts in their order. Raises InputError for a file that cannot be read."""
+    """The scripts in their order. Raises InputError for a file that cannot be read, or is no script."""
+    names = [Path(file).name for file in files]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise InputError(f"two scripts are called {doubled[0]!r}", "import them one after the other")
     scripts = []
     for file in files:
         try:
@@ -34,8 +38,9 @@ def read_scripts(
             )
         except OSError as error:
             raise unreadable_file(file, error.strerror or str(error)) from error
-    names = [Path(file).name for file in files]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise InputError(f"two scripts are called {doubled[0]!r}", "import them one after the other")
+        except ValueError as error:
+            raise unreadable_file(file, str(error)) from error
+        if scripts[-1].found == 0:
+            wrong = [f"line {problem.line}: {problem.why}" for problem in scripts[-1].problems]
+            raise no_statement(file, wrong[0] if wrong else None)
     return scripts

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from tests.exported_estates import FULL, SCRIPT, Exported, script_of, write_estates
-from tests.frames import rows_of
-from tests.imports import NOW, config_in, import_views, no_spark
+from tests.frames import frames, rows_of
+from tests.imports import NOW, config_in, import_views, no_spark, rows_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,17 +53,15 @@ def import_all(folder: Path, config: Config, instances: list[Exported]) -> None:
 
 
 def resolve_at(
-    spark: SparkSession, config: Config, names: list[str], at: datetime
+    spark: SparkSession, config: Config, names: set[str], at: datetime
 ) -> tuple[dict[Told, End], set[Told]]:
     """What resolve says of the messages of some instances at one time."""
-    from pyspark.sql import functions as F
-
     import routing
 
     keys = ("routes", "databases", "services", "instances", "messages", "dialogs")
-    tables = {key: spark.read.format("delta").load(config.tables[key].text) for key in keys}
-    tables["messages"] = tables["messages"].where(F.col("instance_name").isin(names))
-    done = routing.resolve(spark, tables, as_of=at, run_id="check")
+    tables = {key: rows_at(config.tables[key]) for key in keys}
+    tables["messages"] = [row for row in tables["messages"] if row["instance_name"] in names]
+    done = routing.resolve(spark, frames(spark, tables), as_of=at, run_id="check")
     try:
         resolved = {
             (row["instance_name"], row["message_id"]): tuple(row[name] for name in COLUMNS)
@@ -90,7 +88,7 @@ def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Both:
     rejected: set[Told] = set()
     for at in sorted({each.at for each in instances}):
         # Each instance is judged as of its newest export.
-        there = resolve_at(spark, config, [each.name for each in instances if each.at == at], at)
+        there = resolve_at(spark, config, {each.name for each in instances if each.at == at}, at)
         resolved |= there[0]
         rejected |= there[1]
     return Both(check([str(folder)]), {each.name: each for each in instances}, resolved, frozenset(rejected))

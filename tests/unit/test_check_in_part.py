@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.exported import database, endpoint, route, waiting, whole_shop
 from tests.exported_estates import ADDRESSES, FULL, SCRIPT, Exported, Place, write_estates
 
 if TYPE_CHECKING:
@@ -128,3 +130,106 @@ def test_every_row_of_the_queues_has_a_fate(done: Check) -> None:
     read, rejected = done.evidence.rows_read, done.evidence.rows_rejected
     assert len(done.fates) == read["transmission_queue"] - rejected["transmission_queue"]
     assert rejected["transmission_queue"] > 0
+
+
+def decided(folder: Path, **views: Any) -> tuple[str, str | None, str | None] | list[tuple[str | None, str]]:
+    """Outcome, reason and destination of the one message of Orders, or what it would need."""
+    from routing.analysis.check.checking import check
+
+    done = check([str(whole_shop(folder, [waiting(1, "//s")], **views))])
+    [fate] = [each for each in done.fates if each.row["database_name"] == "Orders"]
+    if fate.verdict is None:
+        return [(gap.database, gap.what.name) for gap in fate.gaps]
+    return str(fate.verdict.outcome), str(fate.verdict.reason), fate.verdict.destination_database
+
+
+HELD = [{"name": "//s"}]
+BOUND = [endpoint(1, far_broker_instance="0e0e0e0e-0000-4000-8000-000000000000")]
+# The services of three databases of which Beta or nobody is known to hold the service (None: not exported), the
+# dialogs, the routes of Orders, and what becomes of the message.
+UNREAD: list[tuple[dict[str, Any], Any, Any, Any]] = [
+    ({"Beta": HELD, "Alpha": [], "Orders": []}, None, [route("R")], ("DELIVERED", "LOCAL_SERVICE", "Beta")),
+    ({"Beta": HELD, "Alpha": HELD, "Orders": []}, None, [route("R")], ("DELIVERED", "LOCAL_SERVICE", "Alpha")),
+    # The first by name is taken, and the sender before all others.
+    ({"Beta": HELD, "Orders": []}, None, [route("R")], [("Alpha", "SERVICES")]),
+    ({"Beta": HELD, "Alpha": []}, None, [route("R")], [("Orders", "SERVICES")]),
+    # One that comes later changes nothing, nor does one of another id.
+    ({"Alpha": HELD, "Orders": []}, None, [route("R")], ("DELIVERED", "LOCAL_SERVICE", "Alpha")),
+    ({"Alpha": HELD, "Beta": []}, BOUND, [route("R")], ("DELAYED", "BROKER_INSTANCE_NOT_FOUND", None)),
+    # Without a route, any holder implies one for a message that is bound (step 6), whatever its id.
+    ({"Alpha": [], "Beta": [], "Orders": []}, BOUND, [], ("DELAYED", "NO_ROUTE", None)),
+    ({"Alpha": HELD, "Beta": [], "Orders": []}, BOUND, [], ("DELAYED", "BROKER_INSTANCE_NOT_FOUND", None)),
+    ({"Beta": [], "Orders": []}, BOUND, [], [("Alpha", "SERVICES")]),
+    ({"Beta": [], "Orders": []}, None, [], ("DELAYED", "NO_ROUTE", None)),
+    # A mirror comes before all that is local.
+    (
+        {"Orders": []},
+        None,
+        [route("R"), route("M", "//s", "TCP://a:1", mirror_address="TCP://b:1", broker_instance="x")],
+        ("SENT", "MIRROR_ADDRESS", None),
+    ),
+]
+
+
+@pytest.mark.parametrize(("services", "dialogs", "routes", "expected"), UNREAD)
+def test_who_may_hold_the_service(tmp_path: Path, services: Any, dialogs: Any, routes: Any, expected: Any) -> None:
+    ids = {"Alpha": "0a0a0a0a", "Beta": "0b0b0b0b", "Orders": "0d0d0d0d", "msdb": "d4d4d4d4"}
+    found = decided(
+        tmp_path,
+        databases=[database(name, broker) for name, broker in ids.items()],
+        services=services,
+        routes={"Orders": routes, "msdb": []},
+        **({} if dialogs is None else {"dialogs": dialogs}),
+    )
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"machine_name": "SHOP", "port": 4022}, ("DELAYED", "NO_ROUTE", None)),
+        # As the view itself has it: without a name and a port.
+        ({}, [(None, "ADDRESSES")]),
+        # The queries export the names of an instance without an endpoint, which has no address.
+        (
+            {"endpoint_id": None, "is_message_forwarding_enabled": None, "machine_name": "SHOP"},
+            ("SENT", "NETWORK_ADDRESS", None),
+        ),
+    ],
+)
+def test_an_endpoint_without_a_name_has_an_address(tmp_path: Path, columns: Any, expected: Any) -> None:
+    empty = {"machine_name": None, "full_name": None, "listener_names": None, "port": None}
+    known = {"endpoint_id": 1, "is_message_forwarding_enabled": 0, **empty, **columns}
+    routes = {"Orders": [route("R", "//s", "TCP://SHOP:4022")], "msdb": []}
+    assert decided(tmp_path, service_broker_endpoints=[known], routes=routes) == expected
+
+
+ASK = route("Ask", "SQL/ServiceBroker/BrokerConfiguration")
+HOME = [route("Home", "//s", "TCP://SHOP:4022")]
+
+
+@pytest.mark.parametrize(
+    ("left_out", "service", "expected"),
+    [
+        (set(), "//s", ("DELAYED", "NO_ROUTE", None)),
+        (set(), "//t", ("DELAYED", "ROUTE_REQUESTED", None)),
+        # Beta's message may have asked msdb for the route first.
+        ({"routes"}, "//s", [("Beta", "ROUTES")]),
+        ({"conversation_endpoints"}, "//s", [("Beta", "ENDPOINTS_OF_DIALOGS")]),
+        # It has not where it is for another service.
+        ({"routes", "conversation_endpoints"}, "//t", ("DELAYED", "ROUTE_REQUESTED", None)),
+    ],
+)
+def test_who_may_have_asked_before(tmp_path: Path, left_out: set[str], service: str, expected: Any) -> None:
+    """Messages of Beta and Orders come back to msdb, where the first one by id asks for a route."""
+    first = {**waiting(0, service), "enqueue_time": "2026-01-05T12:30:00"}
+    views: dict[str, dict[str, Any]] = {
+        "routes": {"Orders": HOME, "Beta": HOME, "msdb": [ASK]},
+        "services": {"Orders": [], "Beta": []},
+        "conversation_endpoints": {"Orders": [endpoint(1)], "Beta": [endpoint(0)]},
+        "transmission_queue": {"Orders": [waiting(1, "//s")], "Beta": [first]},
+    }
+    for view in left_out:
+        del views[view]["Beta"]
+    databases = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d"), database("Beta", "0b0b0b0b")]
+    assert decided(tmp_path, databases=databases, **views) == expected

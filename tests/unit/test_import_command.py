@@ -120,6 +120,13 @@ def test_what_is_refused_before_a_table_is_opened(
     routes.write_text("name,address\nr,LOCAL\n", encoding="utf-8")
     script = tmp_path / "s.sql"
     script.write_text("", encoding="utf-8")
+    for name, data in (
+        ("comment.sql", b"-- DROP ROUTE r\n/* nothing */\nGO\n"),
+        ("prose.txt", b"We don't need\nthat route."),
+        ("routes.tsv", b"name\taddress\nr\tLOCAL\n"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
+    ):
+        (tmp_path / name).write_bytes(data)
     whose = ("--config", config, "--instance", "hub", "--database", "db")
     for arguments, why in (
         (("catalog", str(routes), *whose), "has no column exported_at (give --exported-at)"),
@@ -140,6 +147,11 @@ def test_what_is_refused_before_a_table_is_opened(
         (("catalog", str(tmp_path / "no"), *whose), "there is no such file"),
         (("tsql", str(tmp_path / "no.sql"), *whose), "No such file"),
         (("tsql", str(script), str(script), *whose), "two scripts are called 's.sql'"),
+        (("tsql", str(script), *whose), "no T-SQL statement is found in"),
+        (("tsql", str(tmp_path / "comment.sql"), *whose), "no T-SQL statement is found in"),
+        (("tsql", str(tmp_path / "prose.txt"), *whose), "(line 1: the text ends inside a string"),
+        (("tsql", str(tmp_path / "routes.tsv"), *whose), "no T-SQL statement is found in"),
+        (("tsql", str(tmp_path / "picture.png"), *whose), "cannot be read: it is no text"),
         (("tsql", str(script), *whose, "-v", "x"), "-v takes NAME=VALUE, not 'x'"),
         (("tsql", str(script), *whose, "--scripted-at", "noon"), "--scripted-at: 'noon'"),
     ):

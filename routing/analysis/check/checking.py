@@ -20,30 +20,18 @@ from routing.storage.times import micros_of, moment_of
 
 
 @dataclass(frozen=True)
-class Tried:
-    """The same messages decided with scripts in force: what these are, and the fates then, in the same order."""
-
-    evidence: Evidence
-    fates: Sequence[Fate]
-
-    @property
-    def refused(self) -> Sequence[str]:
-        """What of the scripts does not count, and why."""
-        return self.evidence.rejected
-
-
-@dataclass(frozen=True)
 class Check:
     """What files say of the messages that wait.
 
     ``at``: the one time that was asked for. ``estate``: what was read, and each instance's time. ``fates``: one
-    for each message. ``tried``: the same with scripts in force, None where none was to be tried.
+    for each message. ``tried``: the same messages in the same order with scripts in force; None where none was to
+    be tried.
     """
 
     at: datetime | None
     estate: Estate
     fates: Sequence[Fate]
-    tried: Tried | None
+    tried: Check | None = None
 
     @property
     def evidence(self) -> Evidence:
@@ -104,7 +92,7 @@ def check(
     evidence = gather(paths, given)
     estate = Estate.of(evidence, _times(evidence, at))
     fates = decide_all(estate)
-    return Check(at, estate, fates, _try(estate, then, given) if then else None)
+    return Check(at, estate, fates, _try(estate, then, given, at) if then else None)
 
 
 def _times(evidence: Evidence, at: datetime | None) -> dict[str, int]:
@@ -114,7 +102,9 @@ def _times(evidence: Evidence, at: datetime | None) -> dict[str, int]:
     return {name: micros_of(time or last) for name, time in newest.items()}
 
 
-def _try(estate: Estate, then: Sequence[str], given: Given) -> Tried:
-    evidence = try_scripts(estate.evidence, then, given, moment_of(max(estate.times.values())))
-    times = {**dict.fromkeys(evidence.instances, max(estate.times.values())), **estate.times}
-    return Tried(evidence, decide_all(Estate.of(evidence, times)))
+def _try(estate: Estate, then: Sequence[str], given: Given, at: datetime | None) -> Check:
+    """The same messages once more, with scripts in force as of the newest time of all."""
+    last = max(estate.times.values())
+    evidence = try_scripts(estate.evidence, then, given, moment_of(last))
+    changed = Estate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
+    return Check(at, changed, decide_all(changed))

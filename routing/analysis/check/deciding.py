@@ -111,7 +111,19 @@ def decide_all(estate: Estate) -> list[Fate]:
     return _hold_back(fates)
 
 
-_MAY_COME = frozenset([What.ENDPOINTS_OF_DIALOGS, What.ROUTES, What.ALL_ROUTES, What.SERVICES, What.ALL_SERVICES])
+_MAY_COME = frozenset(
+    [
+        *(
+            What.ENDPOINTS_OF_DIALOGS,
+            What.ENDPOINT_OF_DIALOG,
+            What.ROUTES,
+            What.SOME_ROUTES,
+            What.ALL_ROUTES,
+            What.UNREADABLE_ROUTE,
+        ),
+        *(What.SERVICES, What.ALL_SERVICES, What.UNREADABLE_SERVICE),
+    ]
+)
 
 
 def _hold_back(fates: Sequence[Fate]) -> list[Fate]:

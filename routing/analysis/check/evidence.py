@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from routing.analysis.check.faults import no_queue
-from routing.analysis.check.sources import Given, find_files, read_exports, read_scripts
+from routing.analysis.check.faults import no_queue, no_row
+from routing.analysis.check.sources import Given, Scripts, find_files, read_exports, read_scripts
 from routing.importing.catalog import Export, cover
-from routing.importing.covered import Covered, Row, Unit
+from routing.importing.covered import Covered, Doubt, Row, Unit
 from routing.importing.result import Imported
 from routing.importing.scripted import ROUTES, apply_all, rows_of, state_of
 from routing.importing.spelling import Spelling
@@ -19,13 +19,16 @@ from routing.importing.tsql import Script, Statement
 from routing.importing.tsql.statements import (
     AlterDatabase,
     AlterEndpoint,
+    AlterRoute,
     CreateDatabase,
     CreateEndpoint,
+    CreateRoute,
     CreateService,
     DropDatabase,
     DropEndpoint,
     DropService,
 )
+from routing.rules.text import collated
 
 CONFIGURATION = ("instances", "databases", "services", "routes")
 # Which view says all of what statements speak of; the last two are the instance's own.
@@ -55,15 +58,19 @@ class Evidence:
 
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
     endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
-    these exports, ``scripted`` those of which only scripts speak, ``endpoints`` the instances that have one. ``rows_of`` counts the rows of a view and an
-    instance; of each view ``rows_read`` counts all, ``rows_rejected`` and ``rows_left_out`` those that do not
-    count. ``left_out`` (statements about what was exported), ``rejected`` and ``notes`` are sentences.
+    these exports, ``scripted`` those of which only scripts speak. Of instances ``in_part`` scripts may make routes
+    that are not known, ``endpoints`` are those that have one; ``doubts`` are what rows of a view that cannot be
+    read may have been. ``rows_of`` counts the rows of a view and an instance; of each view ``rows_read`` counts
+    all, ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
+    exported), ``rejected`` and ``notes`` are sentences.
     """
 
     rows: Mapping[str, Sequence[Row]]
     without_endpoint: Sequence[Row]
     units: Mapping[str, Mapping[Unit, datetime]]
     scripted: Mapping[str, Collection[Unit]]
+    in_part: Collection[str]
+    doubts: Mapping[str, Collection[Doubt]]
     endpoints: Collection[str]
     rows_of: Mapping[tuple[str, str], int]
     rows_read: Mapping[str, int]
@@ -83,6 +90,12 @@ class Evidence:
         """Whether a view of a database, or one of an instance, was exported."""
         return (instance, database) in self.units.get(view, {})
 
+    def is_doubtful(self, view: str, instance: str, database: str | None = None) -> bool:
+        """Whether a row of a view that cannot be read may be one of a database, or of an instance."""
+        doubts = {doubt[:2] for doubt in self.doubts.get(view, ())}
+        names = (None if database is None else database.casefold(), None)
+        return any((each, name) in doubts for each in (instance.casefold(), None) for name in names)
+
     def newest(self, instance: str, *views: str) -> datetime | None:
         """The time of an instance's newest export, of some views or any; None where nothing of it was exported."""
         of_views = (units for view, units in self.units.items() if not views or view in views)
@@ -91,22 +104,27 @@ class Evidence:
 
 def gather(paths: Sequence[str], given: Given) -> Evidence:
     """What files and folders say. Raises InputError where no queue is among them, or one cannot be read."""
-    named, files = find_files(paths)
-    export = read_exports(named, given)
+    exports, scripts = find_files(paths)
+    export = read_exports(exports, given)
     if "transmission_queue" not in export.rows:
         raise no_queue(paths)
+    # Of a row that stands there twice all is known: what covers the rows adds doubts that are none here.
+    doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
     covered = cover(export, Spelling(), given.addresses)
-    evidence = _of_exports(export, covered)
-    for instance, script in read_scripts(files, known_names(evidence, given), given):
+    if not covered.instances:
+        raise no_row(covered.rejected)
+    evidence = _of_exports(export, covered, doubts)
+    notes: list[str] = []
+    for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes):
         evidence = _with_script(evidence, script, instance)
-    return evidence
+    return replace(evidence, notes=(*evidence.notes, *notes))
 
 
 def try_scripts(evidence: Evidence, paths: Sequence[str], given: Given, scripted_at: datetime) -> Evidence:
     """The same with scripts in force that may change what was exported, as of a time. Raises InputError."""
-    files = [Path(path) for path in paths]
+    scripts = Scripts(named=[Path(path) for path in paths])
     tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
-    for instance, script in read_scripts(files, known_names(evidence, given), given, scripted_at):
+    for instance, script in read_scripts(scripts, known_names(evidence, given), given, [], scripted_at):
         tried = _apply(tried, script, instance, [])
     return tried
 
@@ -116,13 +134,15 @@ def known_names(evidence: Evidence, given: Given) -> list[str]:
     return [*evidence.instances, *([] if given.instance is None else [given.instance])]
 
 
-def _of_exports(export: Export, covered: Covered) -> Evidence:
+def _of_exports(export: Export, covered: Covered, doubts: Mapping[str, Collection[Doubt]]) -> Evidence:
     rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages", "observed_routing")}
     return Evidence(
         rows=rows,
         without_endpoint=tuple(covered.without_endpoint),
         units=covered.units,
         scripted={},
+        in_part=frozenset(),
+        doubts=doubts,
         endpoints={
             row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)
         },
@@ -152,6 +172,9 @@ def _with_script(evidence: Evidence, script: Script, instance: str) -> Evidence:
 def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence[Statement]) -> Evidence:
     spelling, done = _spelling(evidence), Imported(is_dry_run=True)
     counting = tuple(one for one in script.statements if one not in left_out)
+    is_open = any(not one.counted for one in script.problems) or _alters_unknown(
+        evidence.rows["routes"], counting, instance, spelling
+    )
     rows = _apply_to_rows(evidence.rows, replace(script, statements=counting), instance, spelling, done)
     scripted = {view: set(units) for view, units in evidence.scripted.items()}
     for one in counting:
@@ -163,11 +186,26 @@ def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence
         evidence,
         rows=rows,
         scripted=scripted,
+        in_part={*evidence.in_part, *([instance] if is_open else [])},
         scripts=(*evidence.scripts, told),
         left_out=(*evidence.left_out, *map(_phrase, left_out)),
         rejected=(*evidence.rejected, *done.rejected),
         notes=(*evidence.notes, *done.notes),
     )
+
+
+def _alters_unknown(
+    routes: Sequence[Row], statements: Sequence[Statement], instance: str, spelling: Spelling
+) -> bool:
+    """Whether a script alters a route that nothing tells of: there is one then, and it may be for any service."""
+    known = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
+    for one in statements:
+        place = (_subject(one, instance, spelling)[1], collated(one.name))
+        if isinstance(one, AlterRoute) and place not in known:
+            return True
+        if isinstance(one, CreateRoute):
+            known.add(place)
+    return False
 
 
 def _spelling(evidence: Evidence) -> Spelling:
@@ -180,7 +218,7 @@ def _is_exported(evidence: Evidence, view: str, unit: Unit) -> bool:
 
 def _phrase(left_out: Statement) -> str:
     view = _VIEW_OF[type(left_out)]
-    return f"{left_out.file}, line {left_out.line}: {left_out.title}: sys.{view} was exported, which tells"
+    return f"{left_out.file}, line {left_out.line}: {left_out.title} (sys.{view} was exported; --then tries it)"
 
 
 def _subject(statement: Statement, instance: str, spelling: Spelling) -> tuple[str, Unit]:

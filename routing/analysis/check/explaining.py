@@ -10,6 +10,8 @@ from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.faults import unknown_message
 from routing.analysis.check.json_form import gap_object
+from routing.analysis.check.notes import notes_on_times
+from routing.analysis.check.phrases import cut
 from routing.analysis.check.printing import not_known
 from routing.analysis.explain import printing
 from routing.analysis.explain.background import Background, find_gap
@@ -17,7 +19,7 @@ from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, narrow_to
 from routing.importing.covered import Row
-from routing.rules.text import printed_guid
+from routing.rules.text import fold, printed_guid
 from routing.schemas import INPUTS
 from routing.storage.columns import Columns
 
@@ -27,7 +29,8 @@ _End = tuple[str, str, object, object]
 
 def find_messages(done: Check, asked: str) -> list[Fate]:
     """The message of an id, or the oldest of each end of a conversation (id or handle). Raises InputError."""
-    ids = [fate for fate in done.fates if fate.row.get("message_id") == asked]
+    wanted = fold(asked.strip())
+    ids = [fate for fate in done.fates if fold(fate.row.get("message_id") or "") == wanted]
     ends: dict[_End, list[Fate]] = defaultdict(list)
     for fate in ids or _of_conversation(done.fates, asked):
         row = fate.row
@@ -48,9 +51,11 @@ def _of_conversation(fates: Sequence[Fate], asked: str) -> Iterator[Fate]:
 def explain_messages(done: Check, asked: str, *, as_json: bool) -> str:
     """What `explain` says of the messages; of one without a verdict what would be needed for one."""
     found = find_messages(done, asked)
+    notes = notes_on_times(done, sorted({fate.row["instance_name"] for fate in found}))
     if as_json:
-        return json.dumps({"explained": [_as_object(done, fate) for fate in found]})
-    return "\n\n".join(not_known(fate) if fate.verdict is None else _as_text(done, fate) for fate in found)
+        return json.dumps({"explained": [_as_object(done, fate) for fate in found], "notes": notes})
+    told = (not_known(fate) if fate.verdict is None else _as_text(done, fate) for fate in found)
+    return "\n\n".join([*(f"note: {cut(note)}" for note in notes), *told])
 
 
 def _as_text(done: Check, fate: Fate) -> str:

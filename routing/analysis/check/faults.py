@@ -16,12 +16,31 @@ def no_queue(paths: Sequence[str]) -> InputError:
     )
 
 
+def no_row(rejected: Sequence[str]) -> InputError:
+    """Every row of the exports was rejected."""
+    return InputError(f"no row of the exports can be read, {join_bounded(rejected[:3], 'row', len(rejected))}")
+
+
 def no_instance(file: str) -> InputError:
     """Nothing tells which instance a script is for."""
     return InputError(
         f"{quote(file)}: which instance the script is for is not known",
-        "give --instance, put it into a folder named like the instance, or have it begin with :CONNECT NAME",
+        "give --instance, put it into a folder named like an instance of the exports, or have it begin with"
+        " :CONNECT NAME",
     )
+
+
+class NoScriptError(InputError):
+    """A file that holds something else than T-SQL; ``why`` is what is wrong with it."""
+
+    why: str
+
+    @classmethod
+    def of_file(cls, file: str, why: str) -> NoScriptError:
+        """What it is instead cannot be told."""
+        error = cls(f"{quote(file)} is no script: {why}", "leave it out")
+        error.why = why
+        return error
 
 
 def unreadable_script(file: str, error: OSError) -> InputError:
@@ -33,5 +52,5 @@ def unknown_message(asked: str) -> InputError:
     """No message waits that has this id, or belongs to this conversation."""
     return InputError(
         f"no message of the transmission queues has the id {quote(asked)}, nor its conversation this id or handle",
-        "--all --format json lists the ids of all",
+        "--format json lists the ids of all",
     )

@@ -17,6 +17,11 @@ from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
 
 # Nobody routes to what these hold.
 _SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
+# Where no route names the service: one that nobody spoke of might.
+_NAMES_NO_SERVICE = (
+    *(MatchingStep.ROUTE_REQUEST, MatchingStep.ANY_SERVICE),
+    *(MatchingStep.SERVICE_OF_THIS_INSTANCE, MatchingStep.NO_MATCH),
+)
 
 
 class What(Enum):
@@ -24,6 +29,7 @@ class What(Enum):
 
     NAME_ONLY = ("databases", "only the name of the instance is known")
     DATABASES = ("databases", "its databases are not known")
+    UNREADABLE_DATABASE = ("databases", "not all of its databases are known: a row of them cannot be read")
     ENDPOINT = (
         "service_broker_endpoints",
         "whether it forwards messages is not known (taken as off), nor are its own addresses",
@@ -32,8 +38,14 @@ class What(Enum):
     ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
     ROUTES = ("routes", "its routes are not known")
     ALL_ROUTES = ("routes", "of its routes only those that scripts mention are known")
+    SOME_ROUTES = (
+        "routes",
+        "its routes are not known: not every statement of a script that mentions routes could be taken",
+    )
+    UNREADABLE_ROUTE = ("routes", "not all of its routes are known: a row of them cannot be read")
     SERVICES = ("services", "its services are not known")
     ALL_SERVICES = ("services", "of its services only those that scripts mention are known")
+    UNREADABLE_SERVICE = ("services", "not all of its services are known: a row of them cannot be read")
     ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages in its queue are not known")
     NOT_LISTED = ("databases", "sys.databases does not list it")
     ENDPOINT_OF_DIALOG = (
@@ -83,8 +95,9 @@ class Knowledge:
         if self._is_name_alone(name):
             yield Gap(name, None, What.NAME_ONLY)
             return
-        if not self._was_exported("databases", name, None):
-            yield Gap(name, None, What.DATABASES)
+        databases = self.databases(name)
+        if databases is not None:
+            yield databases
         endpoint = self._endpoint(name)
         if endpoint is not None:
             yield Gap(name, None, endpoint)
@@ -109,15 +122,27 @@ class Knowledge:
 
     def routes(self, instance: str, database: str) -> Gap | None:
         """What is not known of a database's routes."""
-        return self._of_view("routes", instance, database, What.ROUTES, What.ALL_ROUTES)
+        some = What.SOME_ROUTES if instance in self.evidence.in_part else What.ALL_ROUTES
+        return self._of_view("routes", instance, database, (What.ROUTES, some, What.UNREADABLE_ROUTE))
 
     def services(self, instance: str, database: str) -> Gap | None:
         """What is not known of a database's services."""
-        return self._of_view("services", instance, database, What.SERVICES, What.ALL_SERVICES)
+        whats = (What.SERVICES, What.ALL_SERVICES, What.UNREADABLE_SERVICE)
+        return self._of_view("services", instance, database, whats)
 
-    def _of_view(self, view: str, instance: str, database: str, nothing: What, some: What) -> Gap | None:
+    def databases(self, instance: str) -> Gap | None:
+        """What is not known of an instance's databases."""
+        whats = (What.DATABASES, What.DATABASES, What.UNREADABLE_DATABASE)
+        return self._of_view("databases", instance, None, whats)
+
+    def _of_view(
+        self, view: str, instance: str, database: str | None, whats: tuple[What, What, What]
+    ) -> Gap | None:
+        """What is not known where there is no export, one has rows that cannot be read, or only scripts tell."""
+        nothing, some, in_part = whats
         if self._was_exported(view, instance, database):
-            return None
+            is_doubtful = self.evidence.is_doubtful(view, instance, database)
+            return Gap(instance, database, in_part) if is_doubtful else None
         is_scripted = (instance, database) in self.evidence.scripted.get(view, ())
         return Gap(instance, database, some if is_scripted else nothing)
 
@@ -175,7 +200,9 @@ class Knowledge:
             return
         if not leg.is_reply:
             routes = self.routes(name, leg.scope)
-            if routes is not None and (routes.what is What.ROUTES or leg.step is MatchingStep.NO_MATCH):
+            if routes is not None and (
+                routes.what is not What.ALL_ROUTES or (has_asked or leg.step in _NAMES_NO_SERVICE)
+            ):
                 yield routes
         if has_asked:
             # Who asks for a route waits for the answer, whatever else there is.
@@ -194,10 +221,11 @@ class Knowledge:
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
     def _unread_holders(self, name: str, leg: Leg) -> Iterator[Gap]:
-        """Databases that may hold the service, for all that is known of them, where that would make a difference."""
+        """Databases that may hold the service, for all that is known, where that would make a difference."""
         is_located = leg.location.destination is not None
-        if _hangs_on_services(leg) and not is_located and not self._was_exported("databases", name, None):
-            yield Gap(name, None, What.DATABASES)
+        databases = self.databases(name)
+        if databases is not None and _hangs_on_services(leg) and not is_located:
+            yield databases
         for database in self.instances[name].databases.values():
             gap = self.services(name, database.name)
             if gap is None or database.name in _SYSTEM_DATABASES or (is_located and gap.what is What.ALL_SERVICES):

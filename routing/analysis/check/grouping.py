@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.gaps import Gap
@@ -20,6 +21,8 @@ from routing.terms import Outcome
 
 _ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
 """None stands for NOT_KNOWN."""
+_LOOKED_AT = 20
+"""So many broker instances of a group are asked for what helps their messages."""
 _Key = tuple[str, str | None, str, str, str, str | None]
 
 
@@ -85,11 +88,19 @@ class Group:
 
     @property
     def trouble(self) -> Status | None:
-        """What SQL Server tells most of messages whose routing is right; None where it tells nothing."""
+        """What SQL Server tells most of messages whose routing is right; None where it tells nothing.
+
+        What contradicts the routing counts only where nothing else is told.
+        """
         if not self.first.is_on_its_way:
             return None
-        told = Counter(said for said in (fate.said for fate in self.fates) if said.text is not None)
-        return told.most_common(1)[0][0] if told else None
+        told = [(said, count) for said, count in self.said.most_common() if said.text is not None]
+        told.sort(key=lambda pair: self._contradicts(pair[0]))
+        return told[0][0] if told else None
+
+    def _contradicts(self, said: Status) -> bool:
+        compared = self.compared(said)
+        return compared is not None and compared.agreement is Agreement.CONTRADICTS
 
     @property
     def needs_somebody(self) -> bool:
@@ -100,7 +111,9 @@ class Group:
     def place(self) -> tuple[int, int, datetime]:
         """Its place in a list: first where transport or target are the trouble; by outcome, most and oldest."""
         outcome = None if self.verdict is None else self.verdict.outcome
-        rank = -1 if self.trouble is not None else _ORDER.index(outcome)
+        trouble = self.trouble
+        is_right = trouble is not None and not self._contradicts(trouble)
+        rank = -1 if is_right else 0 if trouble is not None else _ORDER.index(outcome)
         return (rank, -len(self.fates), self.oldest)
 
 
@@ -143,8 +156,29 @@ class _Adviser:
         stuck = self._stuck(first, first.verdict)
         remedy = remedy_of(stuck)
         if bare.trouble is None:
-            return Group(ordered, stuck.near, remedy)
+            return Group(ordered, stuck.near, self._for_whom(remedy, ordered))
         return Group(ordered, (), _after(bare.trouble, remedy))
+
+    def _for_whom(self, remedy: Remedy, fates: Sequence[Fate]) -> Remedy:
+        """The remedy of the oldest message, which says so where others are bound to ids that it does not help."""
+        bound: dict[str | None, list[Fate]] = defaultdict(list)
+        for fate in fates:
+            bound[None if fate.verdict is None else fate.verdict.broker_instance].append(fate)
+        if len(bound) == 1:
+            return remedy
+        looked_at = islice(bound.values(), _LOOKED_AT)
+        helped = [theirs for theirs in looked_at if self._remedy(theirs[0]) == remedy]
+        if len(helped) == len(bound):
+            return remedy
+        whose = f"{sum(map(len, helped)):,} of these {len(fates):,} messages"
+        words = (
+            f"{remedy.words} (This is for {whose}; the others are bound to another broker instance, or to none,"
+            " and --then shows what becomes of them.)"
+        )
+        return replace(remedy, words=words)
+
+    def _remedy(self, fate: Fate) -> Remedy | None:
+        return None if fate.verdict is None else remedy_of(self._stuck(fate, fate.verdict))
 
     def _stuck(self, fate: Fate, verdict: Verdict) -> Stuck:
         name, service, broker = fate.row["instance_name"], fate.row["to_service_name"], verdict.broker_instance

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from routing.analysis.check.changes import Change, End, find_changes
-from routing.analysis.check.checking import Check, Tried
+from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Fate
 from routing.analysis.check.evidence import Evidence, ScriptRead
 from routing.analysis.check.gaps import Gap
@@ -136,21 +136,16 @@ def _said(one: Group, said: Status, count: int) -> Object:
 
 def _message(fate: Fate) -> Object:
     row: Mapping[str, Any] = fate.row
-    names = (
-        "message_id",
-        "conversation_id",
-        "conversation_handle",
-        "from_service_name",
-        "message_sequence_number",
-    )
-    return {**{name: row.get(name) for name in names}, "enqueue_time": moment(row["enqueue_time"])}
+    names = ("message_id", "conversation_id", "from_service_name", "message_sequence_number")
+    known = {name: row.get(name) for name in names}
+    return {**known, "conversation_handle": fate.handle, "enqueue_time": moment(row["enqueue_time"])}
 
 
 def _finding(one: Found) -> Object:
     return {**one._asdict(), "severity": str(severity_of(one))}
 
 
-def _then(done: Check, tried: Tried) -> Object:
+def _then(done: Check, tried: Check) -> Object:
     changes, unchanged = find_changes(done.fates, tried.fates)
     return {
         "scripts": [_script(one) for one in tried.evidence.scripts],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from routing.analysis.check.checking import Check
 from routing.analysis.explain.wording import moment, quote_name
 from routing.storage.times import micros_of
@@ -11,8 +13,13 @@ _PRESENT = ("routes", "databases", "services", "service_broker_endpoints", "tcp_
 
 def find_notes(done: Check) -> list[str]:
     """Notes on what was read, and on times: of an export only what it holds itself is known of an earlier time."""
-    notes = list(done.evidence.notes)
-    for name in done.evidence.instances:
+    return [*done.evidence.notes, *notes_on_times(done, done.evidence.instances)]
+
+
+def notes_on_times(done: Check, instances: Iterable[str]) -> list[str]:
+    """Where the time of the decision lies before what it is made by was exported."""
+    notes = []
+    for name in instances:
         newest = done.evidence.newest(name, *_PRESENT)
         if done.at is not None and newest is not None and done.estate.times[name] < micros_of(newest):
             notes.append(

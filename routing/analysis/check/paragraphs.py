@@ -30,7 +30,8 @@ def paragraph(number: int, group: Group) -> str:
     """All that is told of a group."""
     lines = [_age(group), *_decided(group), *_near(group.near), *_said(group)]
     lines += [f"what would be needed: {gap_sentence(gap)}" for gap in group.gaps[:SHOWN]]
-    lines += [] if group.remedy is None else [f"what to do: {group.remedy.words}"]
+    if group.remedy is not None:
+        lines.append(f"what to do on {named(group.first.row['instance_name'])}: {group.remedy.words}")
     text = "\n".join([f"{number}. {_head(group)}", *(f"   {line}" for line in lines)])
     if group.remedy is None or group.remedy.statement is None:
         return text

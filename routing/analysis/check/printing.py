@@ -9,7 +9,7 @@ from itertools import starmap
 from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import NOT_KNOWN, Fate
-from routing.analysis.check.evidence import ScriptRead
+from routing.analysis.check.evidence import Evidence, ScriptRead
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.linting import severity_of
 from routing.analysis.check.notes import find_notes
@@ -55,6 +55,7 @@ def _read(done: Check) -> Iterator[str]:
         by_instance[one.instance].append(one)
     yield from bounded(map(_instance, by_instance.values()), len(by_instance))
     yield from bounded(map(_script, done.evidence.scripts), len(done.evidence.scripts))
+    yield from _uncounted(done.evidence)
     lists = {"left out": done.evidence.left_out, "rejected": done.evidence.rejected, "note": find_notes(done)}
     for what, sentences in lists.items():
         yield from (f"{what}: {cut(sentence)}" for sentence in bounded(sentences, len(sentences)))
@@ -69,6 +70,15 @@ def _script(one: ScriptRead) -> str:
     rest = f", {one.left_out} left out" if one.left_out else ""
     rest += f", {one.rejected} rejected" if one.rejected else ""
     return f"{cut(one.file)} for {named(one.instance)}: {count(one.statements, 'statement')} in force{rest}"
+
+
+def _uncounted(evidence: Evidence) -> Iterator[str]:
+    """Of each view the rows that do not count."""
+    for view, rows in evidence.rows_read.items():
+        whats = {"rejected": evidence.rows_rejected, "left out, for a newer export tells": evidence.rows_left_out}
+        told = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
+        if told:
+            yield f"of {count(rows, 'row')} of {view}: {', '.join(told)}"
 
 
 def _view(one: ViewRead) -> str:

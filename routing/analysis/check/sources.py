@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from routing.analysis.check.faults import no_instance, unreadable_script
+from routing.analysis.check.faults import NoScriptError, no_instance, unreadable_script
 from routing.importing.catalog import StandIns, Times
 from routing.importing.catalog.files import find_result_sets
 from routing.importing.catalog.reading import Export, export_of
@@ -40,16 +40,20 @@ class Given:
         return self.stand_ins.instance_name
 
 
-def find_files(paths: Sequence[str]) -> tuple[list[str], list[Path]]:
+@dataclass(frozen=True)
+class Scripts:
+    """Script files: those that were named, and those that lie in folders, which may turn out to be none."""
+
+    named: Sequence[Path] = ()
+    lying: Sequence[Path] = ()
+
+
+def find_files(paths: Sequence[str]) -> tuple[list[str], Scripts]:
     """What may be exports, and the scripts (``.sql``): files as they are named, folders at any depth."""
     exports = [path for path in paths if Path(path).suffix.lower() != _SCRIPT or Path(path).is_dir()]
-    scripts: list[Path] = []
-    for path in map(Path, paths):
-        if path.is_dir():
-            scripts += _scripts_in(path)
-        elif path.suffix.lower() == _SCRIPT:
-            scripts.append(path)
-    return exports, scripts
+    folders = [Path(path) for path in exports if Path(path).is_dir()]
+    named = [Path(path) for path in paths if path not in exports]
+    return exports, Scripts(named, [file for folder in folders for file in _scripts_in(folder)])
 
 
 def _scripts_in(folder: Path) -> Iterator[Path]:
@@ -69,16 +73,22 @@ def read_exports(paths: Sequence[str], given: Given) -> Export:
 
 
 def read_scripts(
-    files: Sequence[Path], known: Sequence[str], given: Given, scripted_at: datetime | None = None
+    scripts: Scripts, known: Sequence[str], given: Given, notes: list[str], scripted_at: datetime | None = None
 ) -> Iterator[tuple[str, Script]]:
     """Scripts with their instances, in the order of the files; one that speaks of several comes with each.
 
     A batch belongs to the instance that its ``:connect`` names, else to that of ``known`` that a folder of the
-    file is named like, else to ``--instance``. Times as in `read_file`. Raises InputError where none tells.
+    file is named like, else to ``--instance``. Times as in `read_file`. ``notes`` learns of files in folders that
+    are no scripts. Raises InputError where none tells whose a script is, and for a named file that is none.
     """
     spelling = Spelling(known)
-    for file in files:
+    for file in scripts.named:
         yield from _read_by_instance(file, known, spelling, given, scripted_at)
+    for file in scripts.lying:
+        try:
+            yield from _read_by_instance(file, known, spelling, given, scripted_at)
+        except NoScriptError as none:
+            notes.append(f"{file}: not read, {none.why}")
 
 
 def _read_by_instance(
@@ -86,24 +96,30 @@ def _read_by_instance(
 ) -> Iterator[tuple[str, Script]]:
     own = find_in_folders(file, known) or given.instance
     servers: dict[str | None, set[str | None]] = {}
+    read: dict[str | None, Script] = {}
     try:
         for server in servers_in(file, given.variables):
             name = own if server is None else instance_of_server(server)
             servers.setdefault(None if name is None else spelling.instance(name), set()).add(server)
         for instance, theirs in servers.items():
-            script = read_file(
+            read[instance] = read_file(
                 file,
                 scripted_at=scripted_at,
                 database=given.stand_ins.database_name,
                 variables=given.variables,
                 servers=theirs,
             )
-            if instance is not None:
-                yield instance, script
-            elif script.statements:
-                raise no_instance(str(file))
     except OSError as error:
         raise unreadable_script(str(file), error) from error
+    except ValueError as error:
+        raise NoScriptError.of_file(str(file), str(error)) from error
+    if not any(script.found for script in read.values()):
+        raise NoScriptError.of_file(str(file), "no T-SQL statement is found in it")
+    for instance, script in read.items():
+        if instance is not None:
+            yield instance, script
+        elif script.statements:
+            raise no_instance(str(file))
 
 
 def instance_of_server(server: str) -> str:
@@ -115,7 +131,7 @@ def instance_of_server(server: str) -> str:
 def find_in_folders(file: Path, known: Sequence[str]) -> str | None:
     """The instance that the nearest folder of a file is named like; None where none is."""
     names = {spelt.casefold(): name for name in known for spelt in _as_folders(name)}
-    folders = (folder.name.casefold() for folder in file.resolve().parents)
+    folders = (folder.name.casefold() for folder in file.absolute().parents)
     return next((names[folder] for folder in folders if folder in names), None)
 
 

@@ -10,6 +10,8 @@ from routing.show import printable
 from routing.terms import ERROR_NUMBERS, MSDB, MSDB_BROKER_DISABLED, MatchingStep, Outcome, Reason
 
 Line = Mapping[str, Any]
+_LONGEST = 1_000
+"""So much of a name or a text is shown; those of SQL Server's own are shorter."""
 
 STEP_TITLES = {
     MatchingStep.REPLY: "a reply from outside",
@@ -83,8 +85,9 @@ def sentence(line: Line) -> str:
 
 
 def quote_name(value: object) -> str:
-    """A name from the data: in quotes, so that blanks show, and printable."""
-    return f"'{printable(str(value))}'"
+    """A name or a text from the data: in quotes, so that blanks show, printable, and not endless."""
+    text = str(value)
+    return f"'{printable(text[:_LONGEST])}{'…' if len(text) > _LONGEST else ''}'"
 
 
 def _message(line: Line) -> str:

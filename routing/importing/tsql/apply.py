@@ -13,7 +13,7 @@ from routing.importing.tsql.changes import change
 from routing.importing.tsql.holdings import Holdings
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.state import InstanceState
-from routing.importing.tsql.statements import Guard, Problem, Script, Statement, Subject
+from routing.importing.tsql.statements import Guard, Problem, Script, Statement, Subject, quote
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,13 @@ class Applied:
 def apply_script(state: InstanceState, script: Script) -> Applied:
     """What a script's statements make of this state; the problems are those of applying it."""
     holdings = Holdings(state)
-    answers: dict[int, bool | None] = {}
+    answers: dict[int, _Answer] = {}
     problems: list[Problem] = []
     passed_over: list[Statement] = []
     applied = refused = 0
     for statement in script.statements:
-        if not all(_holds(holdings, guard, answers) for guard in statement.guards):
+        found = [_ask(holdings, guard, answers) for guard in statement.guards]
+        if any(answer.holds != guard.holds for answer, guard in zip(found, statement.guards, strict=True)):
             passed_over.append(statement)
             continue
         try:
@@ -50,18 +51,39 @@ def apply_script(state: InstanceState, script: Script) -> Applied:
             problems.append(Problem(statement.file, statement.line, why, refusal.number))
             continue
         applied += 1
-        if remark is not None:
-            why = f"{statement.title}: {remark}"
-            problems.append(Problem(statement.file, statement.line, why, counted=True))
+        remarks = [remark, statement.doubt, *(answer.doubt for answer in found)]
+        problems += [
+            Problem(statement.file, statement.line, f"{statement.title}: {text}", counted=True)
+            for text in dict.fromkeys(remarks)
+            if text is not None
+        ]
     return Applied(holdings.state(), tuple(problems), applied, tuple(passed_over), refused)
 
 
-def _holds(holdings: Holdings, guard: Guard, answers: dict[int, bool | None]) -> bool:
-    """Whether a condition is met, as it was when asked; one that has no answer counts as met."""
+@dataclass(frozen=True)
+class _Answer:
+    """What the state says to a condition; ``doubt`` where it cannot tell, and the first branch is taken to run."""
+
+    holds: bool
+    doubt: str | None = None
+
+
+def _ask(holdings: Holdings, guard: Guard, answers: dict[int, _Answer]) -> _Answer:
+    """The answer to a condition, as it was when it was asked first."""
     if guard.asked not in answers:
-        answers[guard.asked] = _answer(holdings, guard)
-    answer = answers[guard.asked]
-    return answer is None or answer == guard.holds
+        known = _answer(holdings, guard)
+        doubt = f"it runs only if {_phrase(guard)}, which is not known"
+        found = _Answer(guard.holds, doubt) if known is None else _Answer(known)
+        answers[guard.asked] = found
+    return answers[guard.asked]
+
+
+def _phrase(guard: Guard) -> str:
+    if guard.subject is Subject.BROKER:
+        return f"the broker of {quote(guard.name)} is {'' if guard.holds else 'not '}enabled"
+    if guard.name == "":
+        return f"there is {'a' if guard.holds else 'no'} {guard.subject.value}"
+    return f"the {guard.subject.value} {quote(guard.name)} {'exists' if guard.holds else 'does not exist'}"
 
 
 def _answer(holdings: Holdings, guard: Guard) -> bool | None:
@@ -74,6 +96,8 @@ def _answer(holdings: Holdings, guard: Guard) -> bool | None:
         return row.is_broker_enabled if row else None
     if guard.subject is Subject.ENDPOINT:
         return _has_endpoint(holdings, guard.name)
+    if guard.subject is Subject.BROKER_ENDPOINT:
+        return _has_broker_endpoint(holdings, guard.name)
     if database is None:
         return None
     if guard.subject is Subject.ROUTE:
@@ -88,3 +112,13 @@ def _has_endpoint(holdings: Holdings, name: str) -> bool | None:
     if endpoint is not None and endpoint.name is None:
         return None
     return endpoint is not None and endpoint.name is not None and endpoint.name.casefold() == name.casefold()
+
+
+def _has_broker_endpoint(holdings: Holdings, name: str) -> bool | None:
+    """One of this name, or of any; an endpoint that forwards is one, whatever its name."""
+    endpoint = holdings.endpoint
+    if endpoint is None or (name and holdings.is_other_endpoint(name)):
+        return False
+    if endpoint.name is None:
+        return None if name or not endpoint.is_message_forwarding_enabled else True
+    return not name or endpoint.name.casefold() == name.casefold()

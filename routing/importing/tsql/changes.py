@@ -7,52 +7,38 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from routing.importing.tsql.database_changes import OF_DATABASES, change_database
+from routing.importing.tsql.endpoint_changes import OF_ENDPOINTS, change_endpoint
 from routing.importing.tsql.holdings import Holdings
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.route_rules import check_route
-from routing.importing.tsql.state import Database, Endpoint, Route, Service
+from routing.importing.tsql.state import Route, Service
 from routing.importing.tsql.statements import (
-    AlterDatabase,
-    AlterEndpoint,
     AlterRoute,
-    BrokerSetting,
-    CreateDatabase,
-    CreateEndpoint,
     CreateRoute,
     CreateService,
-    DropDatabase,
-    DropEndpoint,
     DropRoute,
     DropService,
     Statement,
     quote,
 )
 
-DEFAULT_ROUTE = "AutoCreatedLocal"
-"""The route to LOCAL that the server puts into each new database."""
-
 _EXISTS, _MISSING = 15530, 15151
-_DATABASE_EXISTS, _NONE_TO_DROP, _NONE_TO_ALTER = 1801, 3701, 5011
-_NEW_ID = "the server draws its service_broker_guid, which only an export of sys.databases tells"
 
 
 def change(holdings: Holdings, statement: Statement) -> str | None:
     """Apply one statement; gives a remark on it, or None."""
     if isinstance(statement, (CreateRoute, AlterRoute, DropRoute)):
         _change_route(holdings, statement)
-    elif isinstance(statement, (CreateService, DropService)):
+        return None
+    if isinstance(statement, (CreateService, DropService)):
         _change_service(holdings, statement)
-    elif isinstance(statement, CreateEndpoint):
-        _create_endpoint(holdings, statement)
-    elif isinstance(statement, AlterEndpoint):
-        _alter_endpoint(holdings, statement)
-    elif isinstance(statement, DropEndpoint):
-        _drop_endpoint(holdings, statement)
-    elif isinstance(statement, (CreateDatabase, AlterDatabase, DropDatabase)):
-        return _change_database(holdings, statement)
-    else:
-        raise TypeError(f"no change is known for {type(statement).__name__}")
-    return None
+        return None
+    if isinstance(statement, OF_DATABASES):
+        return change_database(holdings, statement)
+    if isinstance(statement, OF_ENDPOINTS):
+        return change_endpoint(holdings, statement)
+    raise TypeError(f"no change is known for {type(statement).__name__}")
 
 
 def _database_of(holdings: Holdings, statement: Statement) -> str:
@@ -109,80 +95,3 @@ def _change_service(holdings: Holdings, statement: CreateService | DropService) 
         raise RefusalError("the service exists already", _EXISTS)
     else:
         holdings.put_service(Service(database, statement.name))
-
-
-def _create_endpoint(holdings: Holdings, statement: CreateEndpoint) -> None:
-    standing = holdings.endpoint
-    if holdings.is_other_endpoint(statement.name) or _is_called(standing, statement.name):
-        raise RefusalError("the endpoint exists already")
-    if not statement.for_service_broker:
-        holdings.other_endpoints.add(statement.name)
-        return
-    if standing is not None and standing.name is not None:
-        raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {quote(standing.name)}")
-    holdings.endpoint = Endpoint(
-        statement.name, statement.listener_port, bool(statement.is_message_forwarding_enabled)
-    )
-
-
-def _alter_endpoint(holdings: Holdings, statement: AlterEndpoint) -> None:
-    standing = holdings.endpoint
-    is_named = _is_called(standing, statement.name)
-    if statement.for_service_broker is False or holdings.is_other_endpoint(statement.name):
-        return
-    if standing is not None and standing.name is not None and not is_named:
-        raise RefusalError("the instance has no such endpoint", _MISSING)
-    if statement.for_service_broker is None and not is_named:
-        if statement.listener_port is None:
-            return
-        raise RefusalError("whether it is the SERVICE_BROKER endpoint is not known")
-    endpoint = standing or Endpoint()
-    port, forwarding = statement.listener_port, statement.is_message_forwarding_enabled
-    holdings.endpoint = Endpoint(
-        endpoint.name or statement.name,
-        endpoint.listener_port if port is None else port,
-        endpoint.is_message_forwarding_enabled if forwarding is None else forwarding,
-    )
-
-
-def _drop_endpoint(holdings: Holdings, statement: DropEndpoint) -> None:
-    standing = holdings.endpoint
-    if holdings.is_other_endpoint(statement.name):
-        folded = statement.name.casefold()
-        others = holdings.other_endpoints
-        holdings.other_endpoints = {name for name in others if name.casefold() != folded}
-    elif _is_called(standing, statement.name):
-        holdings.endpoint = None
-    elif standing is not None and standing.name is None:
-        raise RefusalError("whether it is the SERVICE_BROKER endpoint is not known")
-    else:
-        raise RefusalError("the instance has no such endpoint", _MISSING)
-
-
-def _is_called(endpoint: Endpoint | None, name: str) -> bool:
-    called = endpoint.name if endpoint else None
-    return called is not None and called.casefold() == name.casefold()
-
-
-def _change_database(holdings: Holdings, statement: CreateDatabase | AlterDatabase | DropDatabase) -> str | None:
-    name = statement.name
-    if isinstance(statement, CreateDatabase):
-        if holdings.holds_database(name):
-            raise RefusalError("the database exists already", _DATABASE_EXISTS)
-        holdings.put_database(Database(name, None))
-        holdings.put_route(Route(name, DEFAULT_ROUTE, "LOCAL"))
-        return _NEW_ID
-    if isinstance(statement, DropDatabase):
-        if not holdings.holds_database(name) and not statement.if_exists:
-            raise RefusalError("the instance has no such database", _NONE_TO_DROP)
-        holdings.remove_database(name)
-        return None
-    database = holdings.database(name)
-    if database is None:
-        raise RefusalError("no such database is known: an export of sys.databases tells", _NONE_TO_ALTER)
-    is_enabled = statement.setting is not BrokerSetting.DISABLE
-    changed = replace(database, is_broker_enabled=is_enabled)
-    if statement.setting is BrokerSetting.NEW:
-        changed = replace(changed, service_broker_guid=None)
-    holdings.put_database(changed, instead_of=database)
-    return _NEW_ID if statement.setting is BrokerSetting.NEW else None

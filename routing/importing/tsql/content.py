@@ -1,7 +1,8 @@
-"""The statements that say something about routing: definitions, USE, and EXEC of more text."""
+"""CREATE, ALTER and DROP: of what belongs to routing, of modules, and of anything else."""
 
 from __future__ import annotations
 
+from routing.importing.tsql.database_definitions import alter_database, create_database, drop_database
 from routing.importing.tsql.definitions import (
     Definition,
     Place,
@@ -10,16 +11,11 @@ from routing.importing.tsql.definitions import (
     create_service,
     drop,
 )
-from routing.importing.tsql.dynamic import read_execution
+from routing.importing.tsql.endpoint_definitions import alter_endpoint, create_endpoint
 from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.refusal import RefusalError
-from routing.importing.tsql.server_definitions import (
-    alter_database,
-    alter_endpoint,
-    create_database,
-    create_endpoint,
-    drop_database,
-)
+from routing.importing.tsql.parsing import find_misspelt_noun
+from routing.importing.tsql.passing import pass_over
+from routing.importing.tsql.refusal import RefusalError, UnparsedError
 from routing.importing.tsql.statements import (
     DropEndpoint,
     DropRoute,
@@ -27,9 +23,9 @@ from routing.importing.tsql.statements import (
     Statement,
     quote,
 )
-from routing.importing.tsql.tokens import Kind
-from routing.importing.tsql.vocabulary import as_written, speaks_of_routing
-from routing.importing.tsql.walker import Walker, pass_over
+from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.vocabulary import RESERVED, as_written
+from routing.importing.tsql.walker import Walker
 
 _DEFINITIONS: dict[tuple[str, str], Definition] = {
     ("CREATE", "ROUTE"): create_route,
@@ -55,13 +51,27 @@ def definition(walker: Walker, fate: Fate) -> None:
     name_at = 3 if cursor.at_words("CREATE", "OR", "ALTER") else 1
     if verb != "DROP" and cursor.peek(name_at).upper in _MODULES:
         _module(walker, fate, name_at)
-    elif read is None:
-        pass_over(walker, fate)
+    elif read is None or name_at == 3:
+        _pass_definition(walker, fate, cursor.peek(name_at), name_at == 3)
     else:
         name = cursor.peek(2)
-        is_name = name.kind in (Kind.WORD, Kind.NAME)
+        is_name = name.kind in (Kind.WORD, Kind.NAME) and name.upper not in RESERVED
         title = f"{verb} {noun} {quote(as_written(name.text))}" if is_name else f"{verb} {noun}"
         _read_definition(walker, fate, read, title)
+
+
+def _pass_definition(walker: Walker, fate: Fate, noun: Lexeme, has_or_alter: bool) -> None:
+    """A definition of something else, unless it is misspelt."""
+    verb, why = walker.cursor.peek().upper, None
+    if has_or_alter and (verb, noun.upper) in _DEFINITIONS:
+        why = UnparsedError("it has no clause OR ALTER")
+    else:
+        meant = find_misspelt_noun(noun.upper)
+        if meant is not None:
+            why = UnparsedError(f"{meant} was meant by {quote(noun.text)}")
+    if why is not None:
+        walker.refuse(walker.here(), f"{verb} {noun.upper}", why, fate)
+    pass_over(walker, fate)
 
 
 def _read_definition(walker: Walker, fate: Fate, read: Definition, title: str) -> None:
@@ -72,13 +82,13 @@ def _read_definition(walker: Walker, fate: Fate, read: Definition, title: str) -
     try:
         statements = read(cursor, Place(*place, session.database, session.scripted_at))
     except RefusalError as refusal:
-        session.report(place, f"{title}: {refusal.why}", refusal.number)
+        walker.refuse(place, title, refusal, fate)
         cursor.position = max(cursor.position, position + 2)
     else:
         for note in walker.take_notes():
             session.report(place, f"{title}: {note}", counted=True)
     walker.skip()
-    session.add(statements, walker.settle(fate))
+    walker.add(statements, fate)
 
 
 def _module(walker: Walker, fate: Fate, name_at: int) -> None:
@@ -92,46 +102,3 @@ def _module(walker: Walker, fate: Fate, name_at: int) -> None:
     cursor.next()
     while not cursor.at_end:
         walker.statement(fate.not_run(why))
-
-
-def use(walker: Walker, fate: Fate) -> None:
-    """USE sets the database of what follows."""
-    place, effective = walker.here(), walker.settle(fate)
-    walker.cursor.next()
-    walker.take_notes()
-    try:
-        walker.session.use(walker.cursor.name("database name"), place, effective)
-    except RefusalError as refusal:
-        if not effective.never:
-            walker.session.forget_database(place, f"USE: {refusal.why}")
-    else:
-        for note in walker.take_notes():
-            walker.session.report(place, f"USE: {note}", counted=True)
-    walker.skip()
-
-
-def execute(walker: Walker, fate: Fate) -> None:
-    """EXEC: a literal's text is read, any other reported; a procedure's body is not followed."""
-    place, effective = walker.here(), walker.settle(fate)
-    start = walker.cursor.position
-    run = read_execution(walker.cursor)
-    walker.skip()
-    if run.is_procedure_call:
-        walker.report_hidden(start, place)
-    elif run.server is not None:
-        if run.text is None or speaks_of_routing(run.text):
-            why = f"EXEC: it runs on the linked server {quote(run.server)}"
-            walker.session.report(place, why)
-    elif run.text is not None:
-        walker.run_text(run.text, place, effective, run.database)
-    elif not effective.never:
-        walker.session.report(place, f"EXEC {run.why}")
-
-
-def restore(walker: Walker, fate: Fate) -> None:
-    """RESTORE DATABASE brings routes and services that the script does not name."""
-    if walker.cursor.peek(1).upper == "DATABASE" and not walker.settle(fate).never:
-        name = quote(as_written(walker.cursor.peek(2).text))
-        why = f"RESTORE DATABASE {name}: what the restored database holds is not in the script"
-        walker.session.report(walker.here(), why)
-    pass_over(walker, fate)

@@ -1,4 +1,4 @@
-"""The statements that decide which others run: conditions, loops, blocks, RETURN, transactions.
+"""The statements that decide which others run: conditions, loops, blocks, transactions.
 
 A condition that is not understood makes its branch unknown: what stands there is reported, not
 read.
@@ -6,10 +6,12 @@ read.
 
 from __future__ import annotations
 
-from routing.importing.tsql.conditions import guard_of
+from routing.importing.tsql.conditions import answer_of, asks_for_an_error, guard_of
 from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.statements import Guard
-from routing.importing.tsql.walker import Walker, pass_over
+from routing.importing.tsql.parsing import NOT_BLOCKS
+from routing.importing.tsql.passing import pass_over
+from routing.importing.tsql.tokens import Lexeme
+from routing.importing.tsql.walker import Walker
 
 _TRANSACTION = frozenset(["TRAN", "TRANSACTION", "WORK"])
 
@@ -17,15 +19,47 @@ _TRANSACTION = frozenset(["TRAN", "TRANSACTION", "WORK"])
 def branch(walker: Walker, fate: Fate) -> None:
     """IF condition statement [ELSE statement]."""
     line = walker.here()[1]
-    guard = _condition(walker)
-    walker.statement(fate.under(guard, line))
+    condition = walker.variables.resolve(_condition(walker), fate)
+    known = answer_of(condition, walker.session.database)
+    if known is not None:
+        _known_branch(walker, fate, line, known)
+        return
+    guard = guard_of(condition, walker.session.database, walker.session.next_question())
+    error = asks_for_an_error(condition)
+    if error is not None:
+        why = f"it runs only after an error: see the IF in line {line}"
+        _both_branches(
+            walker, fate.after_an_error(why) if error else fate, fate if error else fate.after_an_error(why)
+        )
+    else:
+        inverse = guard.inverse() if guard else None
+        _both_branches(walker, fate.under(guard, line), fate.under(inverse, line))
+
+
+def _both_branches(walker: Walker, then: Fate, otherwise: Fate) -> None:
+    walker.statement(then)
+    if _at_else(walker):
+        walker.statement(otherwise)
+
+
+def _known_branch(walker: Walker, fate: Fate, line: int, holds: bool) -> None:
+    """An IF whose condition is of constants: one of its branches never runs."""
+    holding, failing = f"the condition of the IF in line {line} holds", "does not hold"
+    if holds:
+        _both_branches(walker, fate, fate.not_run(holding))
+    else:
+        _both_branches(walker, fate.not_run(holding.replace("holds", failing)), fate)
+
+
+def _at_else(walker: Walker) -> bool:
+    """Move past an ELSE, if one stands here, behind semicolons or not."""
     cursor, position = walker.cursor, walker.cursor.position
     while cursor.take_sign(";"):
         pass
     if cursor.take_words("ELSE"):
-        walker.statement(fate.under(guard.inverse() if guard else None, line))
-    else:
-        cursor.position = position
+        return True
+    cursor.position = position
+    return False
 
 
 def loop(walker: Walker, fate: Fate) -> None:
@@ -45,16 +79,23 @@ def lone_else(walker: Walker, fate: Fate) -> None:
 def begin(walker: Walker, fate: Fate) -> None:
     """BEGIN of a block, TRY, CATCH or transaction; BEGIN DIALOG is a statement like others."""
     line, following = walker.here()[1], walker.cursor.peek(1).upper
-    if following in _TRANSACTION and walker.settle(fate).is_certain:
-        walker.session.begin_transaction()
-    if following in _TRANSACTION or following in ("DIALOG", "CONVERSATION", "DISTRIBUTED"):
+    if following in _TRANSACTION:
+        walker.session.begin_transaction(walker.settle(fate))
+    if following in NOT_BLOCKS:
         pass_over(walker, fate)
         return
     walker.cursor.next()
-    if walker.cursor.take_words("CATCH"):
-        fate = fate.perhaps(f"it runs only after an error: it stands in the CATCH in line {line}")
+    if walker.cursor.take_words("TRY"):
+        walker.enter_try()
+        _block(walker, fate)
+        walker.leave_try()
+    elif walker.cursor.take_words("CATCH"):
+        _block(walker, walker.caught(fate, f"it runs only after an error: it stands in the CATCH in line {line}"))
     else:
-        walker.cursor.take_words("TRY")
+        _block(walker, fate)
+
+
+def _block(walker: Walker, fate: Fate) -> None:
     while not walker.cursor.at_end:
         if walker.cursor.at_words("END") and walker.cursor.peek(1).upper != "CONVERSATION":
             end(walker, fate)
@@ -72,54 +113,27 @@ def end(walker: Walker, fate: Fate) -> None:
         walker.cursor.next()
 
 
-def leave(walker: Walker, fate: Fate) -> None:
-    """RETURN ends the batch; after a conditional one, the rest runs where its condition fails.
-
-    A RETURN under a condition that cannot be known is taken for a check that the script passed.
-    """
-    line, effective = walker.here()[1], walker.settle(fate)
-    if effective.is_certain:
-        walker.returned = f"it stands after the RETURN in line {line}"
-    elif effective.why_not is None and len(effective.guards) == 1:
-        walker.not_returned = (effective.guards[0].inverse(),)
-    pass_over(walker, fate)
-
-
-def switch(walker: Walker, fate: Fate) -> None:
-    """SET NOEXEC and SET PARSEONLY: what follows is looked at by the server, not run."""
-    option = walker.cursor.peek(1).upper
-    if option in ("NOEXEC", "PARSEONLY"):
-        if walker.cursor.peek(2).upper == "OFF":
-            walker.session.not_executing = None
-        elif walker.settle(fate).is_certain:
-            line = walker.here()[1]
-            walker.session.not_executing = f"it stands after SET {option} ON in line {line}"
-    pass_over(walker, fate)
-
-
 def commit(walker: Walker, fate: Fate) -> None:
     """COMMIT."""
-    if walker.settle(fate).is_certain:
-        walker.session.commit()
+    walker.session.commit(walker.settle(fate))
     pass_over(walker, fate)
 
 
 def roll_back(walker: Walker, fate: Fate) -> None:
     """ROLLBACK; with a name it may go back to a savepoint alone, which is not followed."""
-    line, certain = walker.here()[1], walker.settle(fate).is_certain
+    line = walker.here()[1]
     walker.cursor.next()
     if walker.cursor.peek().upper in _TRANSACTION:
         walker.cursor.next()
-    if certain and walker.at_boundary():
-        walker.session.roll_back(line)
+    if walker.at_boundary():
+        walker.session.roll_back(line, walker.settle(fate))
     walker.skip()
 
 
-def _condition(walker: Walker) -> Guard | None:
+def _condition(walker: Walker) -> tuple[Lexeme, ...]:
     cursor = walker.cursor
     cursor.next()
     start = cursor.position
     while not walker.at_boundary() or (cursor.at_words("UPDATE") and cursor.peek(1).text == "("):
         walker.step()
-    words = cursor.between(start, cursor.position)
-    return guard_of(words, walker.session.database, walker.session.next_question())
+    return cursor.between(start, cursor.position)

@@ -8,20 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from routing.importing.tsql.refusal import RefusalError, length, no_value
+from routing.importing.tsql.refusal import RefusalError, UnparsedError, length, no_value
 from routing.importing.tsql.statements import quote
 from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
-from routing.importing.tsql.vocabulary import FOLLOWERS, STARTERS, find_unknown_variable
+from routing.importing.tsql.vocabulary import FOLLOWERS, RESERVED, find_unknown_variable
 
 NAME_LENGTH = 128
 """Of a sysname, in UTF-16 units as SQL Server counts."""
 
-_NAME_TOO_LONG, _NAME_EMPTY, _SYNTAX = 103, 1038, 102
+_NAME_TOO_LONG, _NAME_EMPTY = 103, 1038
 _PLAIN_NAME = re.compile(r"[^\W\d][\w@$#]*|[_#][\w@$#]*")
-_RESERVED = STARTERS | {
-    *("AND", "AS", "AUTHORIZATION", "DATABASE", "FOR", "FROM", "IN", "INTO", "IS", "KEY", "NOT"),
-    *("NULL", "ON", "OR", "ORDER", "SCHEMA", "TABLE", "TO", "WHERE"),
-}
 _PLACEHOLDER = re.compile(r"<([^<>,\r\n]+),([^<>,\r\n]*),([^<>\r\n]*)>")
 _PLACEHOLDER_LEXEMES = 60
 _CONTINUED_LINE = re.compile(r"\\\r?\n")
@@ -66,6 +62,11 @@ class Cursor:
         """Whether a parenthesis or CASE that is closed again opens here."""
         return self.position in self._partners
 
+    @property
+    def group_end(self) -> int:
+        """The place behind the parenthesis or CASE that opens here and is closed."""
+        return self._partners[self.position] + 1
+
     def skip_group(self) -> bool:
         """Move past a parenthesis or CASE and all in it; False where none opens or none closes."""
         partner = self._partners.get(self.position)
@@ -88,6 +89,12 @@ class Cursor:
     def at_words(self, *words: str) -> bool:
         """Whether these words, unquoted and in any case, come next."""
         return all(self.peek(index).upper == word for index, word in enumerate(words))
+
+    @property
+    def at_label(self) -> bool:
+        """Whether a label, which GOTO names, comes next."""
+        is_word = self.peek().kind is Kind.WORD and self.peek(1).text == ":"
+        return is_word and self.peek(2).text != ":" and self.peek(1).kind is Kind.SIGN
 
     def take_words(self, *words: str) -> bool:
         """Move past these words if they come next."""
@@ -127,11 +134,11 @@ class Cursor:
         else:
             value = self._plain_name(what)
         if self.at_sign("."):
-            raise RefusalError(f"the {what} {quote(value)} must have one part", _SYNTAX)
+            raise UnparsedError(f"the {what} {quote(value)} must have one part")
         if value == "":
-            raise RefusalError(f"the {what} is empty", _NAME_EMPTY)
+            raise UnparsedError(f"the {what} is empty", _NAME_EMPTY)
         if length(value) > NAME_LENGTH:
-            raise RefusalError(f"the {what} is longer than {NAME_LENGTH} characters", _NAME_TOO_LONG)
+            raise UnparsedError(f"the {what} is longer than {NAME_LENGTH} characters", _NAME_TOO_LONG)
         return value
 
     def string(self, what: str) -> str:
@@ -152,36 +159,36 @@ class Cursor:
                 raise self.unexpected(f"{what}, a whole number,")
             digits = sign + self.next().text
         if re.fullmatch(r"-?[0-9]{1,18}", digits) is None:
-            raise RefusalError(f"the {what} {quote(digits)} is not a whole number", _SYNTAX)
+            raise UnparsedError(f"the {what} {quote(digits)} is not a whole number")
         return int(digits)
 
     def end_of_statement(self) -> None:
         """Nothing may follow but a semicolon, the next statement or the end."""
         lexeme = self.peek()
-        if lexeme.kind is Kind.END or self.at_sign(";") or lexeme.upper in FOLLOWERS:
+        if lexeme.kind is Kind.END or self.at_sign(";") or lexeme.upper in FOLLOWERS or self.at_label:
             return
         raise self.unexpected("the end of the statement")
 
-    def unexpected(self, wanted: str) -> RefusalError:
-        """Why what comes next is not what is wanted here."""
-        lexeme = self.peek()
+    def unexpected(self, wanted: str, at: int = 0) -> RefusalError:
+        """Why what comes next, or so many further on, is not what is wanted there."""
+        lexeme = self.peek(at)
         missing = find_unknown_variable(lexeme.text)
         if missing is not None:
             return no_value(missing)
         if lexeme.kind is Kind.CUT:
-            return RefusalError(f"the text ends inside a {lexeme.text}")
-        if self.at_sign("+"):
-            return RefusalError("it is built by string concatenation, which only the server can do")
+            return UnparsedError(f"the text ends inside a {lexeme.text}", None)
+        if lexeme.kind is Kind.SIGN and lexeme.text == "+":
+            return UnparsedError("it is built by string concatenation, where SQL Server takes a literal alone")
         if lexeme.kind is Kind.WORD and lexeme.text.startswith("@"):
-            return RefusalError(f"the value of the variable {quote(lexeme.text)} is known to the server alone")
+            return UnparsedError(f"{wanted} was expected, not the variable {quote(lexeme.text)}")
         found = lexeme.text if lexeme.kind is Kind.END else quote(lexeme.text)
-        return RefusalError(f"{wanted} was expected, not {found}", _SYNTAX)
+        return UnparsedError(f"{wanted} was expected, not {found}")
 
     def _plain_name(self, what: str) -> str:
         lexeme = self.peek()
         if lexeme.kind is not Kind.WORD or find_unknown_variable(lexeme.text) is not None:
             raise self.unexpected(f"the {what}")
-        if lexeme.upper in _RESERVED or _PLAIN_NAME.fullmatch(lexeme.text) is None:
+        if lexeme.upper in RESERVED or _PLAIN_NAME.fullmatch(lexeme.text) is None:
             raise self.unexpected(f"the {what}")
         return self._refuse_unreadable(self.next().text, what)
 

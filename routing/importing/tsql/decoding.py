@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass
 
 _MARKS = (
@@ -13,6 +14,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE with byte-order mark"),
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE with byte-order mark"),
 )
+_CONTROLS = re.compile(r"[\x01-\x08\x0e-\x19\x1b-\x1f]")
+_MOST_ODD = 0.1
 _SAMPLE = 8192
 _MANY = 0.3
 _FEW = 0.05
@@ -25,6 +28,12 @@ class Decoded:
     text: str
     encoding: str
     unreadable: int = 0
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a script may be so: no text holds zeros, or control characters in great number."""
+        odd = self.unreadable + len(_CONTROLS.findall(self.text))
+        return "\0" not in self.text and odd <= _MOST_ODD * len(self.text)
 
 
 def decode(data: bytes) -> Decoded:

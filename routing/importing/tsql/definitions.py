@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from routing.importing.tsql.cursor import Cursor
-from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.refusal import RefusalError, UnparsedError
 from routing.importing.tsql.route_rules import LONGEST_LIFETIME, check_options, check_route
 from routing.importing.tsql.statements import (
     AlterRoute,
@@ -83,6 +83,8 @@ def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], what: s
 
     def read(cursor: Cursor, place: Place) -> list[Statement]:
         cursor.expect_words("DROP", what)
+        if cursor.at_words("IF", "EXISTS"):
+            raise UnparsedError(f"DROP {what} has no clause IF EXISTS")
         name = cursor.name(f"{what.lower()} name")
         cursor.end_of_statement()
         return [kind(file=place.file, line=place.line, database=place.database, name=name)]
@@ -110,7 +112,7 @@ def _route_options(cursor: Cursor, place: Place) -> RouteOptions:
     while True:
         word = cursor.peek().upper
         if word in texts or (word == "LIFETIME" and seconds is not None):
-            raise RefusalError(f"the option {word} is given twice")
+            raise UnparsedError(f"the option {word} is given twice", None)
         if word in _TEXT_OPTIONS:
             cursor.next()
             cursor.expect_sign("=")
@@ -119,7 +121,7 @@ def _route_options(cursor: Cursor, place: Place) -> RouteOptions:
             cursor.expect_sign("=")
             seconds = cursor.integer("LIFETIME")
         elif word and cursor.peek(1).text == "=":
-            raise RefusalError(f"a route has no option {quote(cursor.peek().text)}")
+            raise UnparsedError(f"a route has no option {quote(cursor.peek().text)}")
         else:
             raise cursor.unexpected("a route option")
         if not cursor.take_sign(","):

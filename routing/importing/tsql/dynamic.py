@@ -2,63 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from routing.importing.tsql.cursor import Cursor, drop_line_breaks
+from routing.importing.tsql.constants import Constant
+from routing.importing.tsql.cursor import Cursor
 from routing.importing.tsql.tokens import Kind, Lexeme
 from routing.importing.tsql.vocabulary import STARTERS, speaks_of_routing
 
 _IS_VARIABLE = "of a variable: its text is known to the server alone"
+_IS_NARROW = "of a text that is no nvarchar, which sp_executesql refuses"
+_STATEMENT_TYPE = 214
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
+NOT_RUN = "a statement in a text that is not run where it stands"
+RUNS_TEXT = "sp_executesql"
 _BUILDERS = frozenset(["CONCAT", "CONCAT_WS", "FORMATMESSAGE", "QUOTENAME", "REPLACE", "STUFF"])
+
+
+Evaluate = Callable[[Sequence[Lexeme]], Constant | None]
+"""What an expression comes to; None where that is not known."""
 
 
 @dataclass(frozen=True)
 class Executed:
-    """What an EXEC runs: ``text`` of a literal, else ``why`` it is not known; neither for a call.
+    """What an EXEC runs: a ``procedure``, or a ``text``, or ``why`` that is not known, or refused by a ``number``.
 
     ``database`` is where it runs if that is not the one in use, ``server`` if that is not this
-    instance.
+    instance. ``has_variables`` tells a text that holds some from one of literals alone.
     """
 
-    text: str | None = None
+    text: Constant | None = None
     why: str | None = None
     database: str | None = None
     server: str | None = None
-
-    @property
-    def is_procedure_call(self) -> bool:
-        """Whether it runs a procedure, whose body is not followed."""
-        return self.text is None and self.why is None
+    procedure: str | None = None
+    number: int | None = None
+    has_variables: bool = False
 
 
-def read_execution(cursor: Cursor) -> Executed:
-    """What the EXEC at the cursor runs; the cursor moves past the text or the procedure's name."""
-    cursor.next()
+def read_execution(cursor: Cursor, evaluate: Evaluate) -> Executed:
+    """What the EXEC at the cursor runs; the cursor moves past the text or the procedure's name.
+
+    The first statement of a batch may call a procedure without EXEC.
+    """
+    if not cursor.take_words("EXEC"):
+        cursor.take_words("EXECUTE")
     if cursor.at_sign("("):
-        return _read_executed_string(cursor)
+        return _read_executed_string(cursor, evaluate)
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
         cursor.next()
         cursor.next()
     parts = _procedure_name(cursor)
-    if not parts or parts[-1].lower() != "sp_executesql":
-        return Executed()
     server = parts[0] if len(parts) > 3 else None
+    if not parts or parts[-1].lower() != RUNS_TEXT:
+        return Executed(procedure=parts[-1] if parts else "", server=server)
     database = parts[-3] or None if len(parts) > 2 else None
     if cursor.peek().text.lower() in ("@stmt", "@statement") and cursor.peek(1).text == "=":
         cursor.next()
         cursor.next()
-    if cursor.peek().kind is not Kind.STRING:
-        return Executed(why=_IS_VARIABLE, server=server)
     if cursor.peek(1).text == "+":
-        return Executed(why=_IS_BUILT, server=server)
-    return Executed(drop_line_breaks(cursor.next().text), database=database, server=server)
+        raise cursor.unexpected("one literal or variable", at=1)
+    word = cursor.next()
+    value = evaluate((word,))
+    if value is None:
+        return Executed(why=_IS_VARIABLE, server=server)
+    if not value.is_national:
+        return Executed(why=_IS_NARROW, number=_STATEMENT_TYPE)
+    return Executed(value, database=database, server=server, has_variables=word.kind is Kind.WORD)
 
 
-def _read_executed_string(cursor: Cursor) -> Executed:
-    """EXEC ('…'): literals joined by plus signs are known; AT names another instance."""
+def _read_executed_string(cursor: Cursor, evaluate: Evaluate) -> Executed:
+    """EXEC ('…'): literals and known variables joined by plus signs are known; AT names another instance."""
     if not cursor.at_group:
         return Executed(why="of a text in a parenthesis that does not end")
     inner = cursor.group()
@@ -67,21 +82,19 @@ def _read_executed_string(cursor: Cursor) -> Executed:
         cursor.take_sign("=")
         cursor.next()
     server = cursor.next().text if cursor.take_words("AT") else None
-    text = _join(inner)
-    if text is not None:
-        return Executed(text, server=server)
+    value = evaluate(inner)
+    if value is not None:
+        return Executed(value, server=server, has_variables=any(word.kind is Kind.WORD for word in inner))
     is_variable = len(inner) == 1 and inner[0].text.startswith("@")
     return Executed(why=_IS_VARIABLE if is_variable else _IS_BUILT, server=server)
 
 
-def _join(parts: Sequence[Lexeme]) -> str | None:
-    """The text of literals with plus signs between them; double quotes hold a string here too."""
-    strings, signs = parts[::2], parts[1::2]
-    if len(strings) != len(signs) + 1 or any(sign.text != "+" for sign in signs):
-        return None
-    if any(part.kind not in (Kind.STRING, Kind.NAME) for part in strings):
-        return None
-    return drop_line_breaks("".join(part.text for part in strings))
+def find_called(cursor: Cursor) -> str:
+    """The procedure, without its schema, whose name begins at the cursor; empty where none does."""
+    position = cursor.position
+    parts = _procedure_name(cursor)
+    cursor.position = position
+    return parts[-1] if parts else ""
 
 
 def _procedure_name(cursor: Cursor) -> list[str]:
@@ -106,4 +119,4 @@ def find_hidden_statement(words: Sequence[Lexeme]) -> str | None:
         return "a statement in a text that is printed, not run"
     if any(lexeme.text == "+" or lexeme.upper in _BUILDERS for lexeme in words):
         return "a statement built by string concatenation, which only the server can do"
-    return "a statement in a text that is not run where it stands"
+    return NOT_RUN

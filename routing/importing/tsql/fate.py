@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from routing.importing.tsql.statements import Guard
 
@@ -11,12 +11,15 @@ from routing.importing.tsql.statements import Guard
 class Fate:
     """The conditions that a statement stands under; ``why_not`` where it is left out.
 
-    ``never`` tells what surely does not run from what may.
+    ``never`` tells what surely does not run from what may, ``after_error`` what runs only after an error, which a
+    script is not supposed to meet. ``doubt`` is what a statement that is applied depends on all the same.
     """
 
     guards: tuple[Guard, ...] = ()
     why_not: str | None = None
     never: bool = False
+    after_error: bool = False
+    doubt: str | None = None
 
     @property
     def is_certain(self) -> bool:
@@ -27,15 +30,23 @@ class Fate:
         """The branch of the IF in this line; no ``guard`` where its condition is not understood."""
         if guard is None:
             return self.perhaps(f"it depends on the IF in line {line}, whose condition only the server knows")
-        return Fate((*self.guards, guard), self.why_not, self.never)
+        return replace(self, guards=(*self.guards, guard))
 
     def perhaps(self, why_not: str) -> Fate:
         """The same, where it cannot be known whether it runs."""
-        return self if self.why_not else Fate(self.guards, why_not)
+        return self if self.why_not else replace(self, why_not=why_not)
+
+    def after_an_error(self, why_not: str) -> Fate:
+        """The same, where it runs only after an error."""
+        return self if self.why_not else replace(self, why_not=why_not, after_error=True)
 
     def not_run(self, why_not: str | None) -> Fate:
         """The same, where it surely does not run; None leaves it as it is."""
-        return self if why_not is None or self.never else Fate(self.guards, why_not, never=True)
+        return self if why_not is None or self.never else replace(self, why_not=why_not, never=True)
+
+    def doubted(self, doubt: str | None) -> Fate:
+        """The same, where what it depends on is taken to be so; the first doubt counts."""
+        return self if doubt is None or self.doubt else replace(self, doubt=doubt)
 
 
 ALWAYS = Fate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 from routing.importing.tsql.state import Database, Endpoint, InstanceState, Route, Service
@@ -106,6 +107,21 @@ class Holdings:
         self._spellings.pop(folded, None)
         self._routes = {key: rows for key, rows in self._routes.items() if key[0] != folded}
         self._services = {key: row for key, row in self._services.items() if key[0] != folded}
+
+    def rename_database(self, name: str, new_name: str) -> None:
+        """Give a database another name; its routes and services go along."""
+        state = self.state()
+        routes = [row for row in state.routes if row.database_name.casefold() == name.casefold()]
+        services = [row for row in state.services if row.database_name.casefold() == name.casefold()]
+        database = self.database(name)
+        self.remove_database(name)
+        self._spellings[new_name.casefold()] = new_name
+        if database is not None:
+            self.put_database(replace(database, name=new_name))
+        for route in routes:
+            self.put_route(replace(route, database_name=new_name))
+        for service in services:
+            self.put_service(replace(service, database_name=new_name))
 
 
 def _find_named(rows: list[_Row], name: str) -> _Row | None:

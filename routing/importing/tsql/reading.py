@@ -7,34 +7,40 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from routing.importing.tsql import content, control, walker
-from routing.importing.tsql.decoding import decode
+from routing.importing.tsql import assigning, content, control, leaving, passing, running, walker
+from routing.importing.tsql.decoding import Decoded, decode
 from routing.importing.tsql.fate import ALWAYS, Fate
 from routing.importing.tsql.session import Session
 from routing.importing.tsql.sqlcmd import Batch, Include, batches
-from routing.importing.tsql.statements import Problem, Script, quote
+from routing.importing.tsql.statements import Problem, Script, in_order, quote
 from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.vocabulary import as_written
 
 _HANDLERS: dict[str, walker.Handler] = {
+    walker.OTHERS: passing.pass_over,
     "ALTER": content.definition,
     "BEGIN": control.begin,
     "COMMIT": control.commit,
     "CREATE": content.definition,
-    "DENY": walker.permission,
+    "DECLARE": assigning.declare,
+    "DBCC": running.check,
+    "DENY": passing.permission,
     "DROP": content.definition,
     "ELSE": control.lone_else,
     "END": control.end,
-    "EXEC": content.execute,
-    "EXECUTE": content.execute,
-    "GRANT": walker.permission,
+    "EXEC": running.execute,
+    "EXECUTE": running.execute,
+    "GOTO": leaving.go_to,
+    "GRANT": passing.permission,
     "IF": control.branch,
-    "RESTORE": content.restore,
-    "RETURN": control.leave,
-    "REVOKE": walker.permission,
+    "RESTORE": running.restore,
+    "RETURN": leaving.leave,
+    "REVOKE": passing.permission,
     "ROLLBACK": control.roll_back,
-    "SET": control.switch,
-    "USE": content.use,
+    "SELECT": assigning.select,
+    "SET": assigning.set_,
+    "THROW": leaving.throw,
+    "USE": running.use,
     "WHILE": control.loop,
 }
 
@@ -65,22 +71,27 @@ def read_script(
     since = scripted_at.astimezone(timezone.utc)
     session = Session(since, database, template_defaults)
     server: str | None = None
+    ended: str | None = None
     for found in batches(text, file, variables or {}, include):
         if isinstance(found, Problem):
             session.problems.append(found)
             continue
         if found.server != server:
             server, session.database = found.server, None
-        if servers is None:
-            _read_batch(session, found, _whose(found, instance))
-        elif found.server in servers:
-            _read_batch(session, found, ALWAYS)
+        is_theirs = servers is not None and found.server not in servers
+        # What others run says nothing here, but an error may end the script.
+        reader = Session(since, None, template_defaults) if is_theirs else session
+        fate = ALWAYS if servers is not None else _whose(found, instance)
+        unparsed = _read_batch(reader, found, fate.not_run(ended))
+        if unparsed is not None and found.exits:
+            ended = ended or f"sqlcmd ends the script after the error in line {unparsed}, as :on error exit says"
     return Script(
         file=file,
         scripted_at=since,
         statements=tuple(session.statements),
-        problems=tuple(session.problems),
+        problems=in_order(session.problems, file),
         database=session.database,
+        found=session.found,
     )
 
 
@@ -96,9 +107,9 @@ def read_file(
 ) -> Script:
     """``read_script`` of a file, in whatever encoding; its time is the file's own by default.
 
-    Files of ``:r`` are looked for beside the file that names them. Raises OSError.
+    Files of ``:r`` are looked for beside the file that names them. Raises OSError, ValueError for what is no text.
     """
-    decoded = decode(path.read_bytes())
+    decoded = _decode(path)
     if scripted_at is None:
         scripted_at = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     script = read_script(
@@ -120,8 +131,8 @@ def read_file(
 
 
 def servers_in(path: Path, variables: Mapping[str, str] | None = None) -> tuple[str | None, ...]:
-    """The servers of a script's batches, each once, in order; None before any ``:connect``. Raises OSError."""
-    found = batches(decode(path.read_bytes()).text, str(path), variables or {}, _include)
+    """The servers of a script's batches in their order, None before any ``:connect``. Raises as `read_file`."""
+    found = batches(_decode(path).text, str(path), variables or {}, _include)
     return tuple(dict.fromkeys(batch.server for batch in found if isinstance(batch, Batch)))
 
 
@@ -129,7 +140,14 @@ def _include(including: str, written: str) -> tuple[str, str]:
     path = Path(including).parent / written.replace("\\", "/")
     if path.exists() and not path.is_file():
         raise ValueError("it is no ordinary file")
-    return str(path), decode(path.read_bytes()).text
+    return str(path), _decode(path).text
+
+
+def _decode(path: Path) -> Decoded:
+    decoded = decode(path.read_bytes())
+    if not decoded.is_text:
+        raise ValueError("it is no text")
+    return decoded
 
 
 def _whose(batch: Batch, instance: str | None) -> Fate:
@@ -139,6 +157,7 @@ def _whose(batch: Batch, instance: str | None) -> Fate:
     return ALWAYS.not_run(f"it runs on the server {quote(as_written(batch.server))} of :connect")
 
 
-def _read_batch(session: Session, batch: Batch, fate: Fate) -> None:
+def _read_batch(session: Session, batch: Batch, fate: Fate) -> int | None:
+    """The line for which the batch cannot be parsed, None where it can be."""
     tokens = tokenize(batch.text)
-    walker.Walker(session, tokens, lambda row: batch.places[row], _HANDLERS).run(fate)
+    return walker.Walker(session, tokens, lambda row: batch.places[row], _HANDLERS).run(fate)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from routing.importing.tsql.statements import quote
 from routing.importing.tsql.vocabulary import as_written
 
+SYNTAX = 102
+
 
 class RefusalError(Exception):
     """A statement that cannot be known or that the engine refuses: why, and the engine's number."""
@@ -13,6 +15,13 @@ class RefusalError(Exception):
         super().__init__(why)
         self.why = why
         self.number = number
+
+
+class UnparsedError(RefusalError):
+    """What SQL Server surely cannot parse: nothing of the batch runs, since it is parsed before."""
+
+    def __init__(self, why: str, number: int | None = SYNTAX) -> None:
+        super().__init__(why, number)
 
 
 def length(text: str) -> int:
@@ -25,3 +34,8 @@ def no_value(variable: str) -> RefusalError:
     return RefusalError(
         f"sqlcmd variable {quote(as_written(variable))} has no value: give it with -v {variable}=VALUE"
     )
+
+
+def known_to_the_server(variable: str) -> RefusalError:
+    """Why what a T-SQL variable holds cannot be read."""
+    return RefusalError(f"the value of the variable {quote(variable)} is known to the server alone")

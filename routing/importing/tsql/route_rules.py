@@ -9,6 +9,7 @@ import re
 
 from routing.importing.tsql.refusal import RefusalError, length
 from routing.importing.tsql.statements import RouteOptions, quote
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 LONGEST_LIFETIME = 2**31 - 1
 _EMPTY, _TOO_LONG, _MIRROR_ALONE, _BROKER_ALONE = 9659, 9660, 9661, 9662
@@ -69,6 +70,8 @@ def check_route(
             raise RefusalError("ADDRESS and MIRROR_ADDRESS are the same", _SAME)
     if broker_instance is not None and service_name is None:
         raise RefusalError("BROKER_INSTANCE without SERVICE_NAME", _BROKER_ALONE)
+    if broker_instance is not None and service_name == BROKER_CONFIGURATION_SERVICE:
+        raise RefusalError(f"a route to the service {BROKER_CONFIGURATION_SERVICE} takes no BROKER_INSTANCE")
     if address is None:
         raise RefusalError("ADDRESS is missing")
     if service_name is not None and _comparable(address) == "transport":

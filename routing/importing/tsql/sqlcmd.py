@@ -40,7 +40,6 @@ _WITHOUT_EFFECT = {
     "help",
     "list",
     "listvar",
-    "on",
     "out",
     "perftrace",
     "serverlist",
@@ -52,12 +51,14 @@ _WITHOUT_EFFECT = {
 class Batch:
     """What goes to the server at once: its text, and the file and line of each of its lines.
 
-    ``server`` is the one that ``:connect`` named, None for the script's own.
+    ``server`` is the one that ``:connect`` named, None for the script's own. With ``exits`` an error in it ends
+    the script, as ``:on error exit`` says.
     """
 
     text: str
     places: tuple[tuple[str, int], ...]
     server: str | None = None
+    exits: bool = False
 
 
 def batches(text: str, file: str, variables: Mapping[str, str], include: Include | None) -> list[Batch | Problem]:
@@ -77,7 +78,7 @@ class _Lines:
         self._places: list[tuple[str, int]] = []
         self._state = CODE
         self._server: str | None = None
-        self._over = False
+        self._over = self._exits = False
         self._includes = 0
         self._filled_in = 0
 
@@ -98,7 +99,7 @@ class _Lines:
         """End the batch."""
         if any(line.strip() for line in self._pending):
             text = "\n".join(self._pending)
-            self.found.append(Batch(text, tuple(self._places), self._server))
+            self.found.append(Batch(text, tuple(self._places), self._server, self._exits))
         self._drop()
 
     def _drop(self) -> None:
@@ -175,6 +176,8 @@ class _Lines:
             self._read_file(rest, file, number, depth)
         elif name == "connect":
             self._server = self._fill(rest, file, number).split(" ")[0].strip()
+        elif name == "on":
+            self._exits = rest.lower().split()[:2] == ["error", "exit"]
         elif name == "reset":
             self._drop()
         elif name not in _WITHOUT_EFFECT:

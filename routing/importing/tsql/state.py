@@ -34,6 +34,7 @@ class Database:
     name: str
     service_broker_guid: str | None
     is_broker_enabled: bool = True
+    database_id: int | None = None
 
 
 @dataclass(frozen=True)

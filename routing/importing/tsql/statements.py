@@ -6,6 +6,7 @@ caller set, None where it cannot be known. Times are aware and UTC, lifetimes se
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -32,6 +33,7 @@ class Subject(Enum):
     ROUTE = "route"
     SERVICE = "service"
     ENDPOINT = "endpoint"
+    BROKER_ENDPOINT = "SERVICE_BROKER endpoint"
     DATABASE = "database"
     BROKER = "enabled broker"
 
@@ -40,9 +42,9 @@ class Subject(Enum):
 class Guard:
     """A condition of an IF: that ``subject`` ``name`` exists, or does not if ``holds`` is false.
 
-    ``database`` is where a route or service is looked for. For BROKER, ``name`` is the database and
-    ``holds`` whether its broker is enabled. ``asked`` numbers the IFs of a script: what stands
-    under one IF, and under its ELSE, goes by one answer, given before any of it runs.
+    ``database`` is where a route or service is looked for. For BROKER_ENDPOINT, an empty ``name`` is any. For
+    BROKER, ``name`` is the database and ``holds`` whether its broker is enabled. ``asked`` numbers the IFs of a
+    script: what stands under one IF, and under its ELSE, goes by one answer, given before any of it runs.
     """
 
     subject: Subject
@@ -77,17 +79,22 @@ class BrokerSetting(Enum):
     ENABLE = "ENABLE_BROKER"
     DISABLE = "DISABLE_BROKER"
     NEW = "NEW_BROKER"
+    ERROR = "ERROR_BROKER_CONVERSATIONS"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One statement, at its place; it runs only where every guard holds."""
+    """One statement, at its place; it runs only where every guard holds.
+
+    ``doubt`` is what only the server knows of whether it runs, where that is taken to be so.
+    """
 
     file: str
     line: int
     database: str | None
     name: str
     guards: tuple[Guard, ...] = ()
+    doubt: str | None = None
 
     words = "statement"
 
@@ -138,9 +145,13 @@ class DropService(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateEndpoint(Statement):
-    """CREATE ENDPOINT; one for something else is kept because a later DROP may name it."""
+    """CREATE ENDPOINT; one for something else is kept because a later DROP may name it.
+
+    ``state`` is that of STATE, in upper case, STOPPED where it is not given.
+    """
 
     for_service_broker: bool
+    state: str = "STOPPED"
     listener_port: int | None = None
     is_message_forwarding_enabled: bool | None = None
     words = "CREATE ENDPOINT"
@@ -151,6 +162,7 @@ class AlterEndpoint(Statement):
     """ALTER ENDPOINT; ``for_service_broker`` None where the statement has no FOR clause."""
 
     for_service_broker: bool | None = None
+    state: str | None = None
     listener_port: int | None = None
     is_message_forwarding_enabled: bool | None = None
     words = "ALTER ENDPOINT"
@@ -172,6 +184,22 @@ class AlterDatabase(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AlterDatabaseState(Statement):
+    """ALTER DATABASE … SET with an option that no table holds, such as OFFLINE or READ_ONLY."""
+
+    state: str
+    words = "ALTER DATABASE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenameDatabase(Statement):
+    """ALTER DATABASE … MODIFY NAME, sp_renamedb, and sp_rename of a database."""
+
+    new_name: str
+    words = "ALTER DATABASE"
+
+
+@dataclass(frozen=True, kw_only=True)
 class CreateDatabase(Statement):
     """CREATE DATABASE of an empty, new database."""
 
@@ -186,11 +214,19 @@ class DropDatabase(Statement):
     words = "DROP DATABASE"
 
 
+@dataclass(frozen=True, kw_only=True)
+class DetachDatabase(Statement):
+    """sp_detach_db: the database leaves the instance, its files stay."""
+
+    words = "sp_detach_db"
+
+
 @dataclass(frozen=True)
 class Script:
-    """One script as it was read: its statements and its problems, each in the script's order.
+    """One script as it was read: its statements in their order and its problems in that of `in_order`.
 
-    ``encoding`` is None where the caller gave text; ``database`` is the context at the end.
+    ``encoding`` is None where the caller gave text; ``database`` is the context at the end; ``found`` is how many
+    statements of T-SQL were recognised, about whatever they are.
     """
 
     file: str
@@ -199,6 +235,14 @@ class Script:
     problems: tuple[Problem, ...]
     encoding: str | None = None
     database: str | None = None
+    found: int = 0
+
+
+def in_order(problems: Iterable[Problem], file: str) -> tuple[Problem, ...]:
+    """The problems by line, those of the script's own file first, then file by file as they come up."""
+    found = tuple(problems)
+    files = {name: rank for rank, name in enumerate(dict.fromkeys([file, *(problem.file for problem in found)]))}
+    return tuple(sorted(found, key=lambda problem: (files[problem.file], problem.line)))
 
 
 def quote(value: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 
 UNKNOWN_OPEN, UNKNOWN_CLOSE = "\ue000", "\ue001"
 """Private characters around the name of a sqlcmd variable that has no value; to the tokenizer they
@@ -16,8 +19,9 @@ STARTERS = frozenset(
         """
         ADD ALTER BACKUP BEGIN BREAK BULK CHECKPOINT CLOSE COMMIT CONTINUE CREATE DBCC DEALLOCATE
         DECLARE DELETE DENY DISABLE DROP ELSE ENABLE END EXEC EXECUTE FETCH GET GOTO GRANT IF INSERT
-        KILL MERGE MOVE OPEN PRINT RAISERROR RECEIVE RECONFIGURE RESTORE RETURN REVERT REVOKE
-        ROLLBACK SAVE SELECT SEND SET SHUTDOWN THROW TRUNCATE UPDATE USE WAITFOR WHILE WITH
+        KILL LINENO MERGE MOVE OPEN PRINT RAISERROR READTEXT RECEIVE RECONFIGURE RESTORE RETURN
+        REVERT REVOKE ROLLBACK SAVE SELECT SEND SET SETUSER SHUTDOWN THROW TRUNCATE UPDATE
+        UPDATETEXT USE WAITFOR WHILE WITH WRITETEXT
         """,
     )
 )
@@ -26,11 +30,26 @@ STARTERS = frozenset(
 FOLLOWERS = STARTERS - {"WITH"}
 """Those that may follow a whole statement; WITH begins one only after a semicolon."""
 
+RESERVED = STARTERS | {
+    *("AND", "AS", "AUTHORIZATION", "DATABASE", "FOR", "FROM", "IN", "INTO", "IS", "KEY", "NOT"),
+    *("NULL", "ON", "OR", "ORDER", "SCHEMA", "TABLE", "TO", "WHERE"),
+}
+"""Words that are no name where they stand without quotes."""
+
 _BROKER_TEXT = re.compile(
     r"\b(?:CREATE|ALTER|DROP)\s+(?:ROUTE|SERVICE|ENDPOINT)\b"
-    r"|\b(?:ENABLE|DISABLE|NEW)_BROKER\b",
+    r"|\b(?:ENABLE|DISABLE|NEW)_BROKER\b|\bERROR_BROKER_CONVERSATIONS\b"
+    r"|\b(?:CREATE|DROP|RESTORE)\s+DATABASE\s+(?!SCOPED\b|AUDIT\b|ENCRYPTION\b)[\w\[\"$@]|\bMODIFY\s+NAME\s*="
+    r"|\bsp_(?:renamedb|detach_db|attach_db|attach_single_file_db|dbremove)\b",
     re.IGNORECASE,
 )
+
+
+_NEARLY = 0.75
+"""How like a misspelt word is to what was meant: one letter of four, or two of eight that changed places."""
+
+_MOST_LETTERS = 2
+"""Too many or too few."""
 
 
 def speaks_of_routing(text: str) -> bool:
@@ -47,3 +66,17 @@ def find_unknown_variable(text: str) -> str | None:
 def as_written(text: str) -> str:
     """The text with such variables as the script writes them."""
     return UNKNOWN_VARIABLE.sub(r"$(\1)", text)
+
+
+def find_misspelt(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was meant by one that is nearly it; None where it is known, or like none."""
+    return _find_misspelt(word, tuple(known))
+
+
+@lru_cache(maxsize=1024)
+def _find_misspelt(word: str, known: tuple[str, ...]) -> str | None:
+    if word in known or not word.isascii():
+        return None
+    similar = sorted(other for other in known if abs(len(other) - len(word)) <= _MOST_LETTERS)
+    nearest = difflib.get_close_matches(word, similar, n=1, cutoff=_NEARLY)
+    return nearest[0] if nearest else None

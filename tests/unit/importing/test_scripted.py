@@ -77,6 +77,16 @@ def test_a_dropped_database_takes_everything_along(change: Change) -> None:
     assert [row["name"] for row in changes["services"].remove] == ["//stock"]
 
 
+def test_a_renamed_database_takes_everything_along(change: Change) -> None:
+    changes = change("ALTER DATABASE Stock MODIFY NAME = Store")
+    assert versions(changes["routes"]) == [("Store", "b", LATER, None), ("Stock", "b", None, LATER)]
+    (row,) = changes["databases"].put
+    assert (row["name"], row["database_id"], row["service_broker_guid"]) == ("Store", 5, GUID)
+    assert [row["name"] for row in changes["databases"].remove] == ["Stock"]
+    assert [row["database_name"] for row in changes["services"].put] == ["Store"]
+    assert [row["database_name"] for row in changes["services"].remove] == ["Stock"]
+
+
 def test_a_new_broker_id_is_known_to_nobody(change: Change) -> None:
     (row,) = change("ALTER DATABASE shop SET NEW_BROKER")["databases"].put
     assert (row["name"], row["database_id"], row["service_broker_guid"]) == ("Shop", 5, ZEROS)
@@ -104,6 +114,28 @@ def test_a_snapshot_says_all_routes_of_the_databases_it_speaks_of(read: ReadText
     # Of what a snapshot replaces nothing has to be there.
     assert done.rows_read == {"f.sql": (3, 0 if snapshot else 1, 0)}
     assert len(done.rejected) == (0 if snapshot else 1)
+
+
+def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
+    """What reading finds and what applying finds, together."""
+    rows, done = own(), Imported(is_dry_run=True)
+    script = read(
+        "DROP ROUTE none\nEXEC(@x)\nALTER DATABASE shop SET OFFLINE\nDROP ROUTE neither\nPRINT 'DROP ROUTE a'\n"
+        "IF @x = 1 RETURN\nDROP ROUTE a",
+        database="shop",
+    )
+    apply_all(done, state_of(rows, LATER), [script], Spelling([], [("hub", "Shop")]), "hub", False)
+    assert [text.split(":")[0] for text in done.rejected] == [f"f.sql, line {line}" for line in (1, 2, 4, 5)]
+    assert [text.split(":")[0] for text in done.notes] == [f"f.sql, line {line}" for line in (3, 7)]
+    assert done.rows_read == {"f.sql": (6, 4, 0)}
+
+
+def test_a_script_about_something_else_gets_a_note(read: ReadText) -> None:
+    done = Imported(is_dry_run=True)
+    script = read("CREATE TABLE t (a int)\nINSERT t VALUES (1)")
+    apply_all(done, state_of(own(), LATER), [script], Spelling(), "hub", False)
+    assert done.notes == ["f.sql: none of its 2 statements is about routing"]
+    assert done.rows_read == {"f.sql": (0, 0, 0)}
 
 
 def test_a_snapshot_closes_the_rest(read: ReadText) -> None:

@@ -30,6 +30,9 @@ PIECES = st.sampled_from(
         *("IF", "ELSE", "WHILE", "BEGIN", "END", "BEGIN TRY", "END TRY", "BEGIN CATCH", "CASE"),
         *("EXISTS", "NOT", "SELECT * FROM sys.routes WHERE name =", "RETURN", "GRANT", "TO", "AS"),
         *("BEGIN TRAN", "COMMIT", "ROLLBACK", "EXEC", "EXEC(", "sp_executesql", "CREATE PROC p"),
+        *("THROW", "GOTO a", "a:", "DECLARE @v nvarchar(max) =", "SET @v =", "SET @v +=", "EXEC(@v)", "1 = 1"),
+        *("SELECT @v =", "QUOTENAME(", "CAST(", "AS nvarchar(9))", "sp_detach_db", "MODIFY NAME =", "STATE ="),
+        *("CRAETE", "ERROR_BROKER_CONVERSATIONS", "OFFLINE", "SET NOEXEC OFF", "IF @@ERROR <> 0", "DB_NAME()"),
         *("AUTHORIZATION", "ON QUEUE", "PRINT", "SET NOEXEC ON", "RESTORE DATABASE", "NOEXEC"),
         *("=", ",", ";", "(", ")", "+", ".", "<", ">", "-", "@v", "@@x", "#t", "$(v)", "$(", "$"),
         *("'", "''", "N'", '"', '""', "[", "]", "]]", "/*", "*/", "--", "{#", "#}", "\\", "%"),
@@ -133,6 +136,9 @@ def test_the_tokenizer_and_the_line_reader_agree_on_strings_and_comments(text: s
         *("BEGIN ", "IF ", "IF x ", "(", "CASE ", "CASE ( ", "GRANT ", "ELSE ", "EXEC (", "EXEC "),
         *("CREATE ROUTE <", "<a, b, ", "/*", "'", '"', "[]", "''' ", "a", "@", "#", ";", "$(x)"),
         *("CREATE DATABASE (", "ALTER DATABASE x SET ", "CREATE ENDPOINT e (", "\n", "GO\n", "- "),
+        *("GOTO a a: ", "a: ", "BEGIN TRY ", "THROW ", "DECLARE @v int = 1 ", "SET @v = @v + @v "),
+        *("DECLARE @v nvarchar(max) = 'CREATE ROUTE ' SET @v += @v EXEC(@v) ", "EXEC(@v)", "EXEC('x') "),
+        *("CRAETE ROUTE ", ";CRAETE", "IF 1 = 1 RETURN ", "BEGIN END ", "CONCAT(", "SET @v = (", "ROLLBACK "),
         *("IF NOT (", "RETURN ", "USE ", "BEGIN TRAN ", ":r x\n", "CREATE SERVICE s ON QUEUE q ("),
     ],
 )
@@ -144,7 +150,7 @@ def test_long_runs_end_in_time(piece: str) -> None:
 
 def test_blocks_too_deep_are_reported_and_the_next_batch_is_read() -> None:
     tail = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
-    script = _read("BEGIN " * 500 + tail + "\nGO\n" + tail)
+    script = _read("BEGIN " * 500 + tail + " END" * 500 + "\nGO\n" + tail)
     assert [problem.line for problem in script.problems] == [1]
     assert "100 deep" in script.problems[0].why
     assert [statement.line for statement in script.statements] == [3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
@@ -130,6 +131,9 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
             "no such endpoint",
         ),
         ("DROP ENDPOINT e", 15151, "no such endpoint"),
+        ("EXEC sp_detach_db 'other'", 15010, "no such database"),
+        ("EXEC sp_renamedb 'other', 'x'", 5011, "no such database is known"),
+        ("ALTER DATABASE Shop MODIFY NAME = MSDB", 1801, "'MSDB' exists already"),
     ],
 )
 def test_what_the_engine_would_refuse_changes_nothing(run: Run, text: str, number: int | None, why: str) -> None:
@@ -191,6 +195,57 @@ def test_a_dropped_database_takes_its_rows_along(run: Run) -> None:
     assert result.problems == ()
 
 
+def test_conversations_that_end_with_an_error_have_a_broker(run: Run) -> None:
+    result = run("ALTER DATABASE msdb SET ERROR_BROKER_CONVERSATIONS WITH ROLLBACK IMMEDIATE")
+    assert result.state.databases == (Database("Shop", GUID), Database("msdb", GUID))
+    (problem,) = result.problems
+    assert problem.counted
+    assert "its conversations end with an error" in problem.why
+
+
+def test_a_renamed_database_takes_its_rows_along(run: Run) -> None:
+    named = replace(STATE, databases=(Database("Shop", GUID, database_id=7), Database("msdb", GUID)))
+    result = run("ALTER DATABASE SHOP MODIFY NAME = Store\nDROP ROUTE ToStock\nDROP SERVICE [//shop]", named)
+    assert set(result.state.routes) == {
+        Route("Store", "AutoCreatedLocal", "LOCAL"),
+        Route("msdb", "AutoCreatedLocal", "LOCAL"),
+    }
+    assert result.state.services == ()
+    assert set(result.state.databases) == {Database("Store", GUID, database_id=7), Database("msdb", GUID)}
+    (problem,) = result.problems
+    assert problem.counted
+    assert "called 'Store' from here on" in problem.why
+    again = run("EXEC sp_renamedb 'Shop', 'SHOP'")
+    assert {route.database_name for route in again.state.routes} == {"SHOP", "msdb"}
+    assert [service.database_name for service in again.state.services] == ["SHOP"]
+
+
+def test_a_detached_database_takes_its_rows_along(run: Run) -> None:
+    result = run("EXEC master.dbo.sp_detach_db @dbname = N'shop'")
+    assert result.state == InstanceState(
+        routes=STATE.routes[2:], databases=STATE.databases[1:], endpoint=STATE.endpoint
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("ALTER DATABASE Shop SET OFFLINE WITH ROLLBACK IMMEDIATE", "ALTER DATABASE 'Shop': SET OFFLINE is named"),
+        ("ALTER DATABASE Shop SET READ_ONLY", "SET READ_ONLY is named, not applied: no table holds it"),
+        (
+            "ALTER ENDPOINT broker STATE = STOPPED",
+            "STATE = STOPPED: whether an endpoint is STARTED is in no table",
+        ),
+    ],
+)
+def test_what_no_table_holds_is_named(run: Run, text: str, why: str) -> None:
+    result = run(text)
+    assert result.state == STATE
+    (problem,) = result.problems
+    assert problem.counted
+    assert why in problem.why
+
+
 def test_the_endpoint(run: Run) -> None:
     result = run(
         """ALTER ENDPOINT BROKER FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)
@@ -206,7 +261,7 @@ def test_the_endpoint(run: Run) -> None:
     )
     assert result.state.endpoint == Endpoint("e", 1)
     assert result.state.other_endpoints == {"mirror"}
-    assert result.problems == ()
+    assert [(problem.line, problem.counted) for problem in result.problems] == [(4, True)]
 
 
 def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
@@ -218,7 +273,7 @@ def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
            ALTER ENDPOINT a FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)""",
         unnamed,
     )
-    assert [problem.line for problem in result.problems] == [2, 3]
+    assert [(problem.line, problem.counted) for problem in result.problems] == [(1, True), (2, False), (3, False)]
     assert result.state.endpoint == Endpoint("a", 4022, is_message_forwarding_enabled=True)
     result = run("CREATE ENDPOINT b AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER ()", unnamed)
     assert result.state.endpoint == Endpoint("b", 1)
@@ -250,6 +305,28 @@ def test_a_condition_that_does_not_hold(run: Run, text: str, passed_over: int) -
     result = run(text)
     assert len(result.passed_over) == passed_over
     assert result == Applied(STATE, passed_over=result.passed_over)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "asked", "is_made", "doubts"),
+    [
+        (None, "", True, 0),
+        (Endpoint("broker", 1), "", False, 0),
+        (Endpoint("broker", 1), " WHERE name = 'BROKER'", False, 0),
+        # One that forwards is there, whatever its name, which no table holds.
+        (Endpoint(is_message_forwarding_enabled=True), "", False, 0),
+        (Endpoint(is_message_forwarding_enabled=True), " WHERE name = 'broker'", True, 1),
+        (Endpoint(), "", True, 1),
+    ],
+)
+def test_whether_there_is_an_endpoint(
+    run: Run, endpoint: Endpoint | None, asked: str, is_made: bool, doubts: int
+) -> None:
+    made = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 2) FOR SERVICE_BROKER ()"
+    text = f"IF NOT EXISTS (SELECT * FROM sys.service_broker_endpoints{asked}) {made}"
+    result = run(text, InstanceState(endpoint=endpoint))
+    assert result.state.endpoint == (Endpoint("e", 2) if is_made else endpoint)
+    assert [problem.counted for problem in result.problems] == [True] * doubts
 
 
 def test_a_condition_is_asked_once(run: Run) -> None:

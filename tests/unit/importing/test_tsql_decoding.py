@@ -40,3 +40,19 @@ def test_nothing_is_utf_8() -> None:
 
 def test_a_nul_alone_does_not_make_utf_16() -> None:
     assert decode(b"SELECT 1\x00 -- a binary tail").encoding == "UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("data", "is_text"),
+    [
+        (b"", True),
+        (b"DROP ROUTE [a\x81]", True),
+        (b"PRINT 'a\x07\x1b[0m'\r\n\f-- a page\x1a", True),
+        ("DROP ROUTE a".encode("utf-16-le"), True),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", False),
+        (b"PK\x03\x04\x14\x00", False),
+        (b"\x1f\x8b\x08\x08\x01\x02\x03abcdef", False),
+    ],
+)
+def test_what_is_no_text(data: bytes, is_text: bool) -> None:
+    assert decode(data).is_text is is_text

@@ -9,14 +9,18 @@ import pytest
 from routing.importing.tsql import Script
 from routing.importing.tsql.statements import (
     AlterDatabase,
+    AlterDatabaseState,
     AlterEndpoint,
+    AlterRoute,
     BrokerSetting,
     CreateDatabase,
     CreateEndpoint,
     CreateService,
+    DetachDatabase,
     DropDatabase,
     DropEndpoint,
     DropService,
+    RenameDatabase,
 )
 
 ReadText = Callable[..., Script]
@@ -48,7 +52,7 @@ def test_services(read: ReadText) -> None:
     ],
 )
 def test_what_is_no_service_is_reported(read: ReadText, text: str) -> None:
-    script = read(text + "\nDROP SERVICE last_one")
+    script = read(text + "\nGO\nDROP SERVICE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     assert [(problem.line, problem.number) for problem in script.problems] == [(1, 102)]
 
@@ -95,7 +99,7 @@ def test_the_endpoint(read: ReadText) -> None:
         ("e AS TCP (LISTENER_IP = ALL) FOR SERVICE_BROKER ()", "LISTENER_PORT is missing"),
         ("e AS TCP (LISTENER_PORT = 0) FOR SERVICE_BROKER ()", "0 is no port"),
         ("e AS TCP (LISTENER_PORT = 99999) FOR SERVICE_BROKER ()", "99999 is no port"),
-        ("e AS TCP (LISTENER_PORT = @p) FOR SERVICE_BROKER ()", "known to the server alone"),
+        ("e AS TCP (LISTENER_PORT = @p) FOR SERVICE_BROKER ()", "not the variable '@p'"),
         ("e AS TCP (LISTENER_PORT = $(p)) FOR SERVICE_BROKER ()", "sqlcmd variable 'p'"),
         ("e AS TCP (LISTENER_PORT = 1, LISTENER_PORT = 2) FOR SERVICE_BROKER ()", "twice"),
         (
@@ -109,11 +113,15 @@ def test_the_endpoint(read: ReadText) -> None:
             ),
             "twice",
         ),
-        ("e AS TCP (LISTENER_PORT = 1 FOR SERVICE_BROKER", "a parenthesis and its end"),
+        ("e AS TCP LISTENER_PORT = 1 FOR SERVICE_BROKER ()", "a parenthesis and its end"),
+        ("e AS TCP (LISTENER_PROT = 1) FOR SERVICE_BROKER ()", "it has no option 'LISTENER_PROT'"),
+        ("e AS TCP (LISTENER_PORT = 1) FOR SERVICE_BORKER ()", "not 'SERVICE_BORKER'"),
+        ("e STAET = STARTED AS TCP (LISTENER_PORT = 1) FOR TSQL ()", "not 'STAET'"),
+        ("e STATE = RUNNING AS TCP (LISTENER_PORT = 1) FOR TSQL ()", "not 'RUNNING'"),
     ],
 )
 def test_what_is_no_endpoint_is_reported(read: ReadText, rest: str, why: str) -> None:
-    script = read(f"CREATE ENDPOINT {rest}\nDROP ENDPOINT last_one")
+    script = read(f"CREATE ENDPOINT {rest}\nGO\nDROP ENDPOINT last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     (problem,) = script.problems
     assert problem.line == 1
@@ -140,6 +148,7 @@ def test_broker_options_of_databases(read: ReadText) -> None:
         ("shop", 2, BrokerSetting.ENABLE),
         ("my shop", 3, BrokerSetting.DISABLE),
         ("db", 4, BrokerSetting.NEW),
+        ("shop", 5, BrokerSetting.ERROR),
     ]
     assert script.statements[-1].name == "r"
     assert script.problems == ()
@@ -151,16 +160,30 @@ def test_broker_options_of_databases(read: ReadText) -> None:
         ("ALTER DATABASE [$(name)] SET ENABLE_BROKER", "sqlcmd variable 'name' has no value"),
         ("ALTER DATABASE $(name) SET ENABLE_BROKER", "sqlcmd variable 'name' has no value"),
         ("ALTER DATABASE a SET $(option)", "sqlcmd variable 'option' has no value"),
-        ("ALTER DATABASE @name SET ENABLE_BROKER", "known to the server alone"),
+        ("ALTER DATABASE @name SET ENABLE_BROKER", "not the variable '@name'"),
         ("ALTER DATABASE a.b SET ENABLE_BROKER", "must have one part"),
-        ("ALTER DATABASE a MODIFY NAME = b", "gets another name"),
+        ("ALTER DATABASE a SET ENABLE_BORKER", "a database has no option 'ENABLE_BORKER', but ENABLE_BROKER"),
+        ("ALTER DATABASE a SET ENABLE_BROKER ON", "ENABLE_BROKER is followed by 'ON'"),
+        ("ALTER DATABASE a SET ENABLE_BROKER WITH ROLBACK IMMEDIATE", "not 'ROLBACK'"),
+        ("ALTER DATABASE a SET ENABLE_BROKER WITH ROLLBACK NOW", "IMMEDIATE or AFTER was expected, not 'NOW'"),
+        ("ALTER DATABASE a ENABLE_BROKER", "behind no SET"),
+        ("ALTER DATABASE $(name) MODIFY NAME = b", "sqlcmd variable 'name' has no value"),
+        ("ALTER DATABASE a MODIFY NAME = $(name)", "sqlcmd variable 'name' has no value"),
+        ("CREATE DATABASE a AS COPY OF b", "copied"),
         ("CREATE DATABASE a ON (FILENAME = 'x') FOR ATTACH WITH ENABLE_BROKER", "attached"),
         ("CREATE DATABASE a ON (NAME = x, FILENAME = 'y') AS SNAPSHOT OF b", "snapshot"),
         ("RESTORE DATABASE a FROM DISK = 'x' WITH NEW_BROKER, MOVE 'a' TO 'b'", "restored"),
+        ("RESTORE LOG a FROM DISK = 'x' WITH RECOVERY", "restored"),
+        ("DBCC CLONEDATABASE (a, b) WITH SERVICEBROKER", "cloned"),
+        ("EXEC master.dbo.sp_attach_db @dbname = N'a', @filename1 = N'a.mdf'", "attached database 'a'"),
+        ("exec sp_attach_single_file_db 'a', 'a.mdf'", "attached database 'a'"),
+        ("EXEC sp_detach_db @name", "'@name' is known to the server alone"),
+        ("EXEC sp_detach_db '$(name)'", "sqlcmd variable 'name' has no value"),
+        ("EXEC sp_renamedb 'a'", "its argument @newname is missing"),
     ],
 )
 def test_what_cannot_be_known_of_a_database_is_reported(read: ReadText, text: str, why: str) -> None:
-    script = read(text + "\nDROP ROUTE last_one")
+    script = read(text + "\nGO\nDROP ROUTE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     (problem,) = script.problems
     assert problem.line == 1
@@ -188,5 +211,81 @@ def test_databases_come_and_go(read: ReadText) -> None:
         (DropDatabase, "a", 3),
         (DropDatabase, "b c", 3),
         (DropDatabase, "d", 4),
+    ]
+    assert script.problems == ()
+
+
+def test_databases_are_renamed_and_detached(read: ReadText) -> None:
+    """As SSMS, administrators and old scripts write it."""
+    script = read(
+        """sp_renamedb 'a', N'[b]'
+        GO
+        USE [db]
+        ALTER DATABASE [db] MODIFY NAME = [new db]
+        ALTER ROUTE r WITH ADDRESS = 'LOCAL'
+        EXEC sp_rename 'c', 'd', 'DATABASE'
+        EXEC sp_rename 'dbo.t', 'u'; EXEC sp_rename @a, @b, N'COLUMN'
+        EXEC master.dbo.sp_detach_db @dbname = N'e', @keepfulltextindexfile = N'true'
+        EXEC sp_detach_db @skipchecks = 'true', @dbname = [f]
+        EXEC sp_dbremove g;
+        EXEC sp_dboption N'h', N'offline', N'true'; EXEC sp_dboption 'h', 'trunc. log on chkpt.', 'true'"""
+    )
+    assert [
+        (type(found), found.name, getattr(found, "new_name", ""), found.line, found.database)
+        for found in script.statements
+    ] == [
+        (RenameDatabase, "a", "b", 1, "db"),
+        (RenameDatabase, "db", "new db", 4, "db"),
+        (AlterRoute, "r", "", 5, "new db"),
+        (RenameDatabase, "c", "d", 6, "new db"),
+        (DetachDatabase, "e", "", 8, "new db"),
+        (DetachDatabase, "f", "", 9, "new db"),
+        (DropDatabase, "g", "", 10, "new db"),
+        (AlterDatabaseState, "h", "", 11, "new db"),
+    ]
+    assert script.problems == ()
+
+
+def test_a_name_that_may_have_changed_is_not_known(read: ReadText) -> None:
+    script = read("IF @x = 1 ALTER DATABASE DB MODIFY NAME = b\nDROP ROUTE r")
+    assert [(found.name, found.database) for found in script.statements] == [("r", None)]
+    assert [problem.line for problem in script.problems] == [1, 1]
+
+
+def test_states_of_databases_are_named(read: ReadText) -> None:
+    """The options that no table holds, in lists and with terminations, beside those that say nothing."""
+    script = read(
+        """ALTER DATABASE [shop] SET SINGLE_USER WITH ROLLBACK IMMEDIATE
+        ALTER DATABASE shop SET OFFLINE, READ_ONLY, RECOVERY SIMPLE WITH NO_WAIT
+        alter database shop set partner failover
+        ALTER DATABASE shop SET HONOR_BROKER_PRIORITY ON, TRUSTWORTHY ON, READ_COMMITTED_SNAPSHOT ON"""
+    )
+    assert [(found.line, found.state) for found in script.statements if isinstance(found, AlterDatabaseState)] == [
+        (1, "SINGLE_USER"),
+        (2, "OFFLINE"),
+        (2, "READ_ONLY"),
+        (3, "PARTNER"),
+    ]
+    assert len(script.statements) == 4
+    assert script.problems == ()
+
+
+def test_the_state_of_an_endpoint(read: ReadText) -> None:
+    """As SSMS scripts an endpoint: commas at the beginning of lines, STATE first."""
+    script = read(
+        """CREATE ENDPOINT [Broker]
+	STATE=STARTED
+	AS TCP (LISTENER_PORT = 4022, LISTENER_IP = ALL)
+	FOR SERVICE_BROKER (MESSAGE_FORWARDING = DISABLED
+, MESSAGE_FORWARD_SIZE = 10
+, AUTHENTICATION = WINDOWS NEGOTIATE
+, ENCRYPTION = REQUIRED ALGORITHM AES)
+CREATE ENDPOINT p AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS ENCRYPTION = DISABLED)
+ALTER ENDPOINT broker STATE = disabled AS TCP (LISTENER_IP = (::1), LISTENER_PORT = 1)"""
+    )
+    assert [(found.line, getattr(found, "state", None)) for found in script.statements] == [
+        (1, "STARTED"),
+        (8, "STOPPED"),
+        (9, "DISABLED"),
     ]
     assert script.problems == ()

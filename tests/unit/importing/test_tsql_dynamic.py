@@ -49,10 +49,10 @@ def test_the_text_of_a_literal_is_read(read: ReadText, text: str, database: str)
         ("EXEC sp_executesql @stmt = @sql, N'@x int'", "EXEC of a variable"),
         ("EXEC('CREATE ROUTE ' + @name)", "EXEC of a text built by string concatenation"),
         ("EXEC(@a + @b)", "EXEC of a text built by string concatenation"),
-        ("EXEC sp_executesql N'CREATE ROUTE ' + N'r'", "EXEC of a text built"),
+        ("EXEC sp_executesql 'CREATE ROUTE r'", "EXEC of a text that is no nvarchar"),
         (f"EXEC('{ROUTE}') AT [other]", "linked server 'other'"),
         (f"EXEC other.x.sys.sp_executesql N'{ROUTE}'", "linked server 'other'"),
-        ("EXEC('CREATE ROUTE r WITH ADDRESS = @a')", "known to the server alone"),
+        ("EXEC('CREATE ROUTE r WITH ADDRESS = @a')", "not the variable '@a'"),
         ("EXEC('CREATE ROUTE r WITH ADDRESS = ''LOCAL')", "the text ends inside a string"),
         ("EXEC('$(sql)')", "sqlcmd variable 'sql' has no value"),
         ("$(sql)", "sqlcmd variable 'sql' has no value"),
@@ -107,7 +107,7 @@ def test_a_template_that_was_not_filled_in(read: ReadText) -> None:
         "LIFETIME = <seconds, int, 60>, ADDRESS = N'TCP://<host, nvarchar, h>:<port, int, 4022>'\n"
         "CREATE ROUTE <name, sysname, > WITH ADDRESS = 'LOCAL'\n"
         "CREATE ROUTE r WITH ADDRESS = '<address, nvarchar, >'\n"
-        "CREATE ROUTE <name> WITH ADDRESS = 'LOCAL'\n"
+        "GO\nCREATE ROUTE <name> WITH ADDRESS = 'LOCAL'\n"
     )
     script = read(text)
     (found,) = script.statements
@@ -117,8 +117,8 @@ def test_a_template_that_was_not_filled_in(read: ReadText) -> None:
     assert found.options.lifetime_seconds == 60
     assert [(problem.line, problem.counted) for problem in script.problems] == [
         *[(1, True), (2, True), (2, True), (2, True), (2, True), (2, True)],
-        *[(4, False), (5, False), (6, False)],
+        *[(4, False), (5, False), (7, False)],
     ]
     strict = read(text, template_defaults=False)
     assert strict.statements == ()
-    assert [problem.line for problem in strict.problems] == [1, 2, 4, 5, 6]
+    assert [problem.line for problem in strict.problems] == [1, 2, 4, 5, 7]

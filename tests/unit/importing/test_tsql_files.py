@@ -88,3 +88,25 @@ def test_files_that_include_themselves_come_to_an_end(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_file(tmp_path / "none.sql")
+
+
+def test_problems_come_by_line_the_scripts_own_first(tmp_path: Path) -> None:
+    main = tmp_path / "main.sql"
+    main.write_text("BEGIN TRAN DROP ROUTE a\nEXEC(@x)\n:r part.sql\nROLLBACK\nEXEC(@y)\n")
+    (tmp_path / "part.sql").write_text("\nEXEC(@z)\nDROP ROUTE b")
+    problems = read_file(main).problems
+    assert [(Path(problem.file).name, problem.line) for problem in problems] == [
+        *(("main.sql", line) for line in (1, 2, 5)),
+        *(("part.sql", line) for line in (2, 3)),
+    ]
+
+
+def test_a_file_of_r_that_is_no_text_is_reported(tmp_path: Path) -> None:
+    main = tmp_path / "main.sql"
+    main.write_text(":r picture.png\nDROP ROUTE a")
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    script = read_file(main)
+    assert [problem.why for problem in script.problems] == [
+        "the file 'picture.png' of :r is not read: it is no text"
+    ]
+    assert [found.name for found in script.statements] == ["a"]

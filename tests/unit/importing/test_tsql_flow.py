@@ -36,7 +36,7 @@ def test_use_sets_the_database_of_what_follows(read: ReadText) -> None:
     assert script.database == "msdb"
 
 
-@pytest.mark.parametrize("name", ["[$(name)]", "@name", "a.b", "<db, sysname, >", "''"])
+@pytest.mark.parametrize("name", ["[$(name)]", "<db, sysname, >"])
 def test_a_use_that_cannot_be_known_leaves_no_database(read: ReadText, name: str) -> None:
     script = read(f"USE {name}\nGO\nDROP ROUTE a\nUSE b\nDROP ROUTE c")
     assert _contexts(script) == [("a", None), ("c", "b")]
@@ -99,6 +99,32 @@ def _guard(subject: Subject, name: str, holds: bool, database: str | None = None
             "(SELECT is_broker_enabled FROM sys.databases WHERE database_id = DB_ID('x')) = 1",
             _guard(Subject.BROKER, "x", True),
         ),
+        (
+            "(SELECT d.is_broker_enabled FROM sys.databases AS d WHERE d.name LIKE 'x') <> 1",
+            _guard(Subject.BROKER, "x", False),
+        ),
+        (
+            "NOT EXISTS (SELECT 1 FROM sys.databases WHERE name IN (N'x') AND is_broker_enabled != 0)",
+            _guard(Subject.BROKER, "x", False),
+        ),
+        ("DATABASEPROPERTYEX(N'x', 'IsBrokerEnabled') = 0", _guard(Subject.BROKER, "x", False)),
+        ("DATABASEPROPERTYEX(DB_NAME(), 'isbrokerenabled') = 1", _guard(Subject.BROKER, "db", True)),
+        (
+            "NOT EXISTS (SELECT * FROM sys.service_broker_endpoints)",
+            _guard(Subject.BROKER_ENDPOINT, "", False),
+        ),
+        (
+            "EXISTS (SELECT 1 FROM sys.service_broker_endpoints e WHERE e.name = N'x')",
+            _guard(Subject.BROKER_ENDPOINT, "x", True),
+        ),
+        (
+            "(SELECT COUNT(*) FROM sys.endpoints WHERE type_desc = 'SERVICE_BROKER') >= 1",
+            _guard(Subject.BROKER_ENDPOINT, "", True),
+        ),
+        (
+            "EXISTS (SELECT * FROM sys.tcp_endpoints WHERE type = 3 AND name = 'x')",
+            _guard(Subject.BROKER_ENDPOINT, "x", True),
+        ),
     ],
 )
 def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, guard: Guard) -> None:
@@ -121,6 +147,15 @@ def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, gu
         "CASE WHEN 1 = 1 THEN 1 ELSE 0 END = 1",
         "UPDATE(c)",
         "(SELECT COUNT(*) FROM sys.routes) > 1",
+        "EXISTS (SELECT * FROM sys.routes)",
+        "EXISTS (SELECT * FROM sys.services WHERE name LIKE 'x_')",
+        "EXISTS (SELECT * FROM sys.endpoints WHERE name = 'x' AND state = 0)",
+        "EXISTS (SELECT * FROM sys.endpoints WHERE type_desc = 'TSQL')",
+        "EXISTS (SELECT * FROM sys.routes WHERE name = 'x' AND type = 3)",
+        "DATABASEPROPERTYEX('x', 'Status') = 1",
+        "DB_NAME() = 'DB'",
+        "1 = '1'",
+        "'straße' = 'strasse'",
         "",
     ],
 )
@@ -129,6 +164,27 @@ def test_other_conditions_make_both_branches_unknown(read: ReadText, condition: 
     assert [found.name for found in script.statements] == ["c"]
     assert [problem.line for problem in script.problems] == [2, 2]
     assert all("the IF in line 2" in problem.why for problem in script.problems)
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("1 = 1", True),
+        ("(1 = 0)", False),
+        ("2 <> 1", True),
+        ("DB_NAME() <> N'shop'", True),
+        ("DB_NAME() = 'db '", True),
+        # As SQL Server Data Tools ask whether sqlcmd runs their script.
+        ("N'$(__IsSqlCmdEnabled)' NOT LIKE N'True'", False),
+        ("'a' LIKE 'b'", False),
+    ],
+)
+def test_a_condition_of_constants_is_known(read: ReadText, condition: str, holds: bool) -> None:
+    text = f':setvar __IsSqlCmdEnabled "True"\nIF {condition} DROP ROUTE a ELSE DROP ROUTE b'
+    script = read(text)
+    assert _contexts(script) == [("a" if holds else "b", "db")]
+    (problem,) = script.problems
+    assert problem.why.startswith(f"DROP ROUTE '{'b' if holds else 'a'}': the condition of the IF in line 2")
 
 
 def test_nested_conditions_add_up_and_else_belongs_to_the_nearest_if(read: ReadText) -> None:
@@ -189,7 +245,8 @@ def test_a_loop_is_unknown(read: ReadText) -> None:
     ],
 )
 def test_the_body_of_a_module_is_not_run(read: ReadText, head: str) -> None:
-    script = read(f"{head}\nUSE x\n{ROUTE}\nEXEC(@sql)\nRETURN\nGO\nDROP PROCEDURE p DROP ROUTE b")
+    end = "END" if head.endswith("BEGIN") else ""
+    script = read(f"{head}\nUSE x\n{ROUTE}\nEXEC(@sql)\nRETURN {end}\nGO\nDROP PROCEDURE p DROP ROUTE b")
     assert _contexts(script) == [("b", "db")]
     (problem,) = script.problems
     assert problem.line == 3
@@ -212,8 +269,9 @@ def test_after_a_conditional_return_the_condition_failed(read: ReadText) -> None
 
 def test_a_check_that_only_the_server_can_make_is_taken_for_passed(read: ReadText) -> None:
     script = read("IF @@VERSION LIKE '%9.0%' RETURN\nDROP ROUTE a")
-    assert [found.name for found in script.statements] == ["a"]
-    assert script.problems == ()
+    (found,) = script.statements
+    assert (found.name, script.problems) == ("a", ())
+    assert str(found.doubt).startswith("it runs only if the RETURN in line 1 does not")
 
 
 def test_noexec_and_parseonly(read: ReadText) -> None:
@@ -246,6 +304,27 @@ def test_what_is_rolled_back_does_not_count(read: ReadText) -> None:
     assert [found.name for found in script.statements] == ["c", "d", "e"]
     assert [problem.line for problem in script.problems] == [1, 2]
     assert all("rolled back in line 4" in problem.why for problem in script.problems)
+
+
+def test_a_rollback_under_a_condition(read: ReadText) -> None:
+    script = read(
+        """IF DB_ID('x') IS NOT NULL
+        BEGIN
+            BEGIN TRAN DROP ROUTE a ROLLBACK
+            DROP ROUTE b
+        END
+        BEGIN TRAN
+        DROP ROUTE c
+        IF @@ERROR = 0 COMMIT ELSE ROLLBACK
+        BEGIN TRAN
+        DROP ROUTE d
+        IF @x = 1 ROLLBACK
+        IF @@TRANCOUNT > 0 COMMIT"""
+    )
+    assert [found.name for found in script.statements] == ["b", "c", "d"]
+    assert [found.doubt for found in script.statements[:2]] == [None, None]
+    assert str(script.statements[2].doubt).startswith("it counts only if the ROLLBACK in line 11 does not run")
+    assert [problem.why for problem in script.problems] == ["DROP ROUTE 'a': it is rolled back in line 3"]
 
 
 def test_a_use_under_a_condition(read: ReadText) -> None:

@@ -185,8 +185,8 @@ def test_the_engines_refusals(read: ReadText, options: str, number: int) -> None
         ("1r WITH ADDRESS = 'LOCAL'", "the route name was expected"),
         ("dbo.r WITH ADDRESS = 'LOCAL'", "must have one part"),
         ("r-1 WITH ADDRESS = 'LOCAL'", "WITH was expected, not '-'"),
-        ("@r WITH ADDRESS = 'LOCAL'", "known to the server alone"),
-        ("r WITH ADDRESS = @address", "known to the server alone"),
+        ("@r WITH ADDRESS = 'LOCAL'", "not the variable '@r'"),
+        ("r WITH ADDRESS = @address", "not the variable '@address'"),
         ("r WITH ADDRESS = 'tcp://' + @host", "string concatenation"),
         ("r WITH ADDRESS = 'tcp://' + 'h:1'", "string concatenation"),
         ("r WITH ADDRESS = N\u2018LOCAL\u2019", "ADDRESS in quotes was expected"),
@@ -194,7 +194,7 @@ def test_the_engines_refusals(read: ReadText, options: str, number: int) -> None
     ],
 )
 def test_what_is_no_route_statement_is_reported(read: ReadText, rest: str, why: str) -> None:
-    script = read(f"\nCREATE ROUTE {rest}\n;\nDROP ROUTE next_one")
+    script = read(f"\nCREATE ROUTE {rest}\n;\nGO\nDROP ROUTE next_one")
     assert [found.name for found in script.statements] == ["next_one"]
     (problem,) = script.problems
     assert problem.line == 2
@@ -226,9 +226,22 @@ def test_alter_route_gives_the_named_options_alone(read: ReadText) -> None:
 
 
 def test_drop_route_has_no_if_exists(read: ReadText) -> None:
-    script = read("DROP ROUTE IF EXISTS r\nDROP ROUTE q")
+    script = read("DROP ROUTE IF EXISTS r\nGO\nDROP ROUTE q")
     assert [found.name for found in script.statements] == ["q"]
-    assert [(problem.line, problem.number) for problem in script.problems] == [(1, 102)]
+    (problem,) = script.problems
+    assert (problem.line, problem.number) == (1, 102)
+    assert "DROP ROUTE has no clause IF EXISTS" in problem.why
+
+
+def test_a_route_to_the_configuration_service_has_no_broker_instance(read: ReadText) -> None:
+    options = "SERVICE_NAME = 'SQL/ServiceBroker/BrokerConfiguration', BROKER_INSTANCE = 'b', ADDRESS = 'LOCAL'"
+    script = read(f"CREATE ROUTE r WITH {options}\nDROP ROUTE q")
+    assert [found.name for found in script.statements] == ["q"]
+    (problem,) = script.problems
+    assert (problem.line, problem.number) == (1, None)
+    assert "takes no BROKER_INSTANCE" in problem.why
+    (found,) = read(f"CREATE ROUTE r WITH {options.replace('Configuration', 'configuration')}").statements
+    assert found.name == "r"
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,19 @@ def test_go_ends_a_batch_outside_strings_and_comments(text: str, expected: list[
 
 
 def test_lines_stay_true_across_batches_and_commands(read: ReadText) -> None:
-    script = read("\n:setvar a x\n/* two\nlines */ DROP ROUTE a\nGO\n\nDROP ROUTE b DROP\n\nROUTE c 'd'")
+    script = read("\n:setvar a x\n/* two\nlines */ DROP ROUTE a\nGO\n\nDROP ROUTE b DROP\n\nROUTE [$(c)]")
     assert [(found.name, found.line) for found in script.statements] == [("a", 4), ("b", 7)]
     assert [problem.line for problem in script.problems] == [7]
+
+
+def test_an_error_ends_a_script_that_says_so(read: ReadText) -> None:
+    wrong = "DROP ROUTE a\nGO\nDROP ROUTE IF EXISTS b\nGO\nUSE x DROP ROUTE c"
+    assert [found.name for found in read(wrong).statements] == ["a", "c"]
+    script = read(f":On Error exit\n{wrong}")
+    assert [found.name for found in script.statements] == ["a"]
+    why = "sqlcmd ends the script after the error in line 4, as :on error exit says"
+    assert script.problems[-1].why == f"DROP ROUTE 'c': {why}"
+    assert [found.name for found in read(f":on error exit\n:on error ignore\n{wrong}").statements] == ["a", "c"]
 
 
 def test_variables_stand_in_code_strings_and_names(read: ReadText) -> None:
@@ -55,7 +65,7 @@ def test_variables_stand_in_code_strings_and_names(read: ReadText) -> None:
         "CREATE ROUTE [$(prefix)_to_$(PREFIX)] WITH ADDRESS = 'TCP://$(host):$(port)', "
         "LIFETIME = $(life)0 -- $(nothing)\n"
         ':setvar host "a ""b"""\n:setvar port\n'
-        "CREATE ROUTE $(life)$(host) WITH ADDRESS = 'TCP://$(port)'",
+        "GO\nCREATE ROUTE $(life)$(host) WITH ADDRESS = 'TCP://$(port)'",
         variables={"PORT": "4022", "life": "6", "host": "overridden"},
     )
     (found,) = script.statements
@@ -63,7 +73,7 @@ def test_variables_stand_in_code_strings_and_names(read: ReadText) -> None:
     assert found.name == "my shop_to_my shop"
     assert found.options.address == "TCP://h1:4022"
     assert found.options.lifetime_seconds == 60
-    assert [problem.line for problem in script.problems] == [6]
+    assert [problem.line for problem in script.problems] == [7]
 
 
 def test_a_variable_in_part_of_a_name(read: ReadText) -> None:

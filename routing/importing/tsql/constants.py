@@ -1,0 +1,206 @@
+"""Expressions of constants, and what they come to: literals, variables whose value is known, concatenation.
+
+Whatever else an expression holds makes its value unknown. Limits are the server's: a text joined of parts of which
+none is a ``(max)`` is cut at 4,000 characters, and here not known beyond; a value is cut to its variable's length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from routing.importing.tsql.cursor import drop_line_breaks
+from routing.importing.tsql.refusal import length
+from routing.importing.tsql.tokens import Kind, Lexeme
+
+_LONGEST_JOINED = 4000
+_SYSNAME = 128
+_NUMBERS = frozenset(["INT", "BIGINT", "SMALLINT", "TINYINT"])
+_TEXTS = {"NVARCHAR": True, "VARCHAR": False}
+_CHARACTERS = {"CHAR": 127, "NCHAR": 0xD7FF}
+"""CHAR(n) is of the code page from 128 on, NCHAR(n) half a character from 0xD800 on."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A known value: a text, or the digits of a whole number.
+
+    ``is_long`` tells a text of type ``(max)``, ``is_national`` one of Unicode. ``sources`` are the assignments
+    that its text is from.
+    """
+
+    text: str
+    is_number: bool = False
+    is_long: bool = False
+    is_national: bool = True
+    sources: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Type:
+    """A variable's type as far as it matters; other types than texts and whole numbers hold nothing known.
+
+    ``length`` is a text's, None for ``(max)``; of numbers, 1 is that of a bit.
+    """
+
+    is_text: bool = False
+    is_number: bool = False
+    is_national: bool = True
+    length: int | None = 0
+
+    def hold(self, value: Constant | None) -> Constant | None:
+        """The value as a variable of this type holds it; None where that is not known."""
+        if value is None or (self.is_number and not value.is_number):
+            return None
+        if self.is_number:
+            return value if self.length == 0 or value.text in ("0", "1") else None
+        if not self.is_text or not (self.is_national or value.text.isascii()):
+            return None
+        text = value.text if self.length is None else _cut(value.text, self.length)
+        if value.is_number and text != value.text:
+            return None
+        return Constant(text, False, self.length is None, self.is_national, value.sources)
+
+
+def _cut(text: str, units: int) -> str:
+    return text if length(text) <= units else text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "replace")
+
+
+def read_type(words: Sequence[Lexeme], default: int = 1) -> Type:
+    """The type that is written so; a text's length is ``default`` where it is not given."""
+    name = words[0].upper if words else ""
+    if len(words) == 1 and name in _NUMBERS:
+        return Type(is_number=True)
+    if len(words) == 1 and name == "BIT":
+        return Type(is_number=True, length=1)
+    if len(words) == 1 and name == "SYSNAME":
+        return Type(is_text=True, length=_SYSNAME)
+    if name not in _TEXTS or len(words) not in (1, 4):
+        return Type()
+    given = words[2].text if len(words) == 4 else str(default)
+    if given.upper() == "MAX":
+        return Type(True, False, _TEXTS[name], None)
+    return Type(True, False, _TEXTS[name], int(given)) if re.fullmatch(r"[0-9]{1,4}", given) else Type()
+
+
+ValueOf = Callable[[str], Constant | None]
+"""The value of a variable, None where it is not known."""
+
+
+class Evaluation:
+    """Reads one expression; ``database`` is the one in use, ``text`` what the lexemes are of.
+
+    With ``is_plain`` it is that of EXEC(…), which takes no functions, and texts in double quotes.
+    """
+
+    def __init__(
+        self, words: Sequence[Lexeme], text: str, value_of: ValueOf, database: str | None, is_plain: bool = False
+    ) -> None:
+        self._words = words
+        self._text = text
+        self._value_of = value_of
+        self._database = database
+        self._is_plain = is_plain
+        self._at = 0
+
+    def value(self) -> Constant | None:
+        """What the whole expression comes to; None where that is not known."""
+        found = self._sum()
+        return found if self._at == len(self._words) else None
+
+    def _take(self, sign: str) -> bool:
+        is_here = self._at < len(self._words) and self._words[self._at].text == sign
+        is_here = is_here and self._words[self._at].kind is Kind.SIGN
+        self._at += is_here
+        return is_here
+
+    def _sum(self) -> Constant | None:
+        total = self._term()
+        while total is not None and self._take("+"):
+            total = join(total, self._term())
+        return total
+
+    def _term(self) -> Constant | None:
+        if self._at >= len(self._words):
+            return None
+        word = self._words[self._at]
+        self._at += 1
+        if word.kind is Kind.STRING or (self._is_plain and word.kind is Kind.NAME):
+            text = drop_line_breaks(word.text)
+            return Constant(text, False, length(text) > _LONGEST_JOINED, self._text[word.start] in "nN")
+        if word.kind is Kind.NUMBER and re.fullmatch(r"[0-9]{1,18}", word.text):
+            return Constant(str(int(word.text)), is_number=True)
+        if word.kind is Kind.WORD and word.text.startswith("@"):
+            return self._value_of(word.text)
+        if word.kind is Kind.SIGN and word.text == "(":
+            found = self._sum()
+            return found if self._take(")") else None
+        return None if self._is_plain else self._function(word.upper)
+
+    def _function(self, name: str) -> Constant | None:
+        if not self._take("("):
+            return None
+        if name == "DB_NAME":
+            known = None if self._database is None else Constant(self._database)
+            return known if self._take(")") else None
+        if name == "CAST":
+            found = self._sum()
+            return self._converted(found) if self._take_word("AS") else None
+        given = [self._sum()]
+        while self._take(","):
+            given.append(self._sum())
+        if not self._take(")") or None in given:
+            return None
+        return _call(name, [value for value in given if value is not None])
+
+    def _take_word(self, word: str) -> bool:
+        is_here = self._at < len(self._words) and self._words[self._at].upper == word
+        self._at += is_here
+        return is_here
+
+    def _converted(self, value: Constant | None) -> Constant | None:
+        start = self._at
+        while self._at < len(self._words) and self._words[self._at].text != ")":
+            self._at += 1
+        has_length = any(word.text == "(" for word in self._words[start : self._at])
+        self._at += has_length
+        kind = read_type(self._words[start : self._at], default=30)
+        return kind.hold(value) if self._take(")") else None
+
+
+def join(left: Constant, right: Constant | None) -> Constant | None:
+    """Two texts, one behind the other; None where that is not known."""
+    if right is None or left.is_number or right.is_number:
+        return None
+    joined = Constant(
+        left.text + right.text,
+        False,
+        left.is_long or right.is_long,
+        left.is_national or right.is_national,
+        left.sources | right.sources,
+    )
+    return joined if joined.is_long or length(joined.text) <= _LONGEST_JOINED else None
+
+
+def _call(name: str, given: list[Constant]) -> Constant | None:
+    if name in _CHARACTERS and len(given) == 1 and given[0].is_number:
+        number = int(given[0].text)
+        return Constant(chr(number), is_national=name == "NCHAR") if number <= _CHARACTERS[name] else None
+    if name == "QUOTENAME" and not any(value.is_number for value in given):
+        return _quoted(given)
+    if name == "CONCAT" and len(given) > 1:
+        joined: Constant | None = replace(given[0], is_number=False)
+        for value in given[1:]:
+            joined = None if joined is None else join(joined, replace(value, is_number=False))
+        return joined
+    return None
+
+
+def _quoted(given: list[Constant]) -> Constant | None:
+    """QUOTENAME: a name in brackets, or in the quotes that are its second argument."""
+    name, mark = given[0], given[1].text if len(given) == 2 else "["
+    if len(given) > 2 or mark not in ("[", "]", "'", '"') or length(name.text) > _SYSNAME:
+        return None
+    opening, closing = ("[", "]") if mark in "[]" else (mark, mark)
+    return Constant(opening + name.text.replace(closing, 2 * closing) + closing, sources=name.sources)

@@ -1,0 +1,73 @@
+"""How far a batch runs: what a RETURN, THROW or GOTO leaves out, and which conditions it makes of the rest.
+
+What leaves under a condition is an ``Exit``: the rest runs only where it does not. A condition that only the
+server knows is taken for a check that the script passes, and what follows is named as depending on it; nothing is
+named for what leaves after an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.statements import Guard
+
+
+@dataclass(frozen=True)
+class Exit:
+    """One that may leave: for ``label`` of a GOTO, None for the end of the batch or TRY block.
+
+    ``guards`` must hold for the rest to run; ``doubt`` is what it depends on where they are not known.
+    """
+
+    words: str
+    label: str | None
+    guards: tuple[Guard, ...] = ()
+    doubt: str | None = None
+
+
+@dataclass
+class Course:
+    """Where the batch, or one TRY block of it, stands.
+
+    ``left`` is what surely left it. ``perhaps`` is why what stands here may run all the same: a GOTO may reach it.
+    """
+
+    left: Exit | None = None
+    perhaps: str | None = None
+    exits: list[Exit] = field(default_factory=list)
+
+    def settle(self, fate: Fate) -> Fate:
+        """The fate of a statement that stands here."""
+        if self.perhaps is not None:
+            return fate.perhaps(self.perhaps)
+        if self.left is not None:
+            return fate.not_run(f"it stands after the {self.left.words}")
+        guards = tuple(guard for found in self.exits for guard in found.guards)
+        for found in self.exits:
+            fate = fate.doubted(found.doubt)
+        return replace(fate, guards=(*guards, *fate.guards))
+
+    def leave(self, words: str, fate: Fate, label: str | None = None) -> None:
+        """What stands here leaves, under this fate of its own; ``words`` are such as ``RETURN in line 2``."""
+        if fate.is_certain and self.perhaps is not None:
+            self.perhaps = None
+        elif fate.is_certain:
+            self.left = Exit(words, label)
+        elif fate.why_not is None and len(fate.guards) == 1:
+            self.exits.append(Exit(words, label, (fate.guards[0].inverse(),)))
+        elif fate.after_error:
+            self.exits.append(Exit(words, label))
+        else:
+            why = (fate.why_not or "it depends on several conditions").removeprefix("it ")
+            doubt = f"it runs only if the {words} does not, which {why}"
+            self.exits.append(Exit(words, label, doubt=doubt))
+
+    def land(self, label: str) -> None:
+        """A label stands here: what went to it goes on."""
+        comers = [found for found in self.exits if found.label == label]
+        self.exits = [found for found in self.exits if found.label != label]
+        if self.left is not None and self.left.label == label:
+            self.left = self.perhaps = None
+        elif self.left is not None and comers:
+            self.perhaps = f"it runs only if the {comers[0].words} comes to it"

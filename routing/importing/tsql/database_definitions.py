@@ -1,0 +1,172 @@
+"""CREATE, ALTER and DROP DATABASE: lexemes → statements."""
+
+from __future__ import annotations
+
+from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.definitions import Place
+from routing.importing.tsql.refusal import RefusalError, UnparsedError, no_value
+from routing.importing.tsql.statements import (
+    AlterDatabase,
+    AlterDatabaseState,
+    BrokerSetting,
+    CreateDatabase,
+    DropDatabase,
+    RenameDatabase,
+    Statement,
+    quote,
+)
+from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.vocabulary import STARTERS, find_misspelt, find_unknown_variable
+
+_SETTINGS = {setting.value: setting for setting in BrokerSetting}
+_STATES = frozenset(
+    [
+        *("ONLINE", "OFFLINE", "EMERGENCY", "SINGLE_USER", "RESTRICTED_USER", "MULTI_USER"),
+        *("READ_ONLY", "READ_WRITE", "PARTNER", "WITNESS", "HADR"),
+    ]
+)
+_OTHER_THINGS = {"AUDIT", "SCOPED", "ENCRYPTION"}
+_ATTACHING = {"ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG"}
+
+
+def create_database(cursor: Cursor, place: Place) -> list[Statement]:
+    """CREATE DATABASE of a new database; what an attached or copied one holds cannot be known."""
+    cursor.expect_words("CREATE", "DATABASE")
+    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is Kind.WORD:
+        return []
+    name = cursor.name("database name")
+    words = {lexeme.upper for lexeme in _rest(cursor)}
+    if words & _ATTACHING:
+        raise attached(name)
+    if words >= {"AS", "COPY", "OF"}:
+        raise RefusalError(f"what the copied database {quote(name)} holds is not in the script")
+    if "SNAPSHOT" in words:
+        raise RefusalError(f"{quote(name)} is a snapshot, whose routes are those of its source")
+    return [CreateDatabase(file=place.file, line=place.line, database=place.database, name=name)]
+
+
+def attached(name: str) -> RefusalError:
+    """Why an attached database cannot be known."""
+    return RefusalError(f"what the attached database {quote(name)} holds is not in the script")
+
+
+def drop_database(cursor: Cursor, place: Place) -> list[Statement]:
+    """DROP DATABASE [IF EXISTS] name, name…."""
+    cursor.expect_words("DROP", "DATABASE")
+    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is Kind.WORD:
+        return []
+    if_exists = cursor.take_words("IF", "EXISTS")
+    names = [cursor.name("database name")]
+    while cursor.take_sign(","):
+        names.append(cursor.name("database name"))
+    cursor.end_of_statement()
+    return [
+        DropDatabase(
+            file=place.file,
+            line=place.line,
+            database=place.database,
+            name=name,
+            if_exists=if_exists,
+        )
+        for name in names
+    ]
+
+
+def alter_database(cursor: Cursor, place: Place) -> list[Statement]:
+    """ALTER DATABASE name | CURRENT: a new name, the broker options of SET, and the states that no table holds."""
+    cursor.expect_words("ALTER", "DATABASE")
+    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is Kind.WORD:
+        return []
+    name, doubt = _read_altered_name(cursor, place)
+    statements: list[Statement] = []
+    if cursor.take_words("MODIFY", "NAME"):
+        cursor.expect_sign("=")
+        statements.append(rename(place, name, cursor.name("new database name")))
+        cursor.end_of_statement()
+    elif cursor.take_words("SET"):
+        statements = [found for option in _set_options(cursor) for found in _read_option(option, place, name)]
+        if any(isinstance(found, AlterDatabase) for found in statements):
+            _termination(cursor)
+    elif any(lexeme.upper in _SETTINGS for lexeme in _rest(cursor)):
+        raise UnparsedError("a broker option stands behind no SET")
+    if statements and doubt is not None:
+        raise doubt
+    return statements
+
+
+def rename(place: Place, name: str, new_name: str) -> RenameDatabase:
+    """The statement that gives a database another name."""
+    return RenameDatabase(file=place.file, line=place.line, database=place.database, name=name, new_name=new_name)
+
+
+def _read_altered_name(cursor: Cursor, place: Place) -> tuple[str, RefusalError | None]:
+    """The database's name, or why it is not known, which matters only where it is of routing."""
+    if cursor.take_words("CURRENT"):
+        return place.database or "", None if place.database else RefusalError("the database in use is not known")
+    try:
+        return cursor.name("database name"), None
+    except UnparsedError:
+        raise
+    except RefusalError as refusal:
+        while not (cursor.at_end or cursor.at_sign(";") or cursor.at_words("MODIFY", "NAME")):
+            if cursor.peek().upper in STARTERS:
+                break
+            cursor.next()
+        return "", refusal
+
+
+def _set_options(cursor: Cursor) -> list[list[Lexeme]]:
+    """The lexemes of each option of SET, up to WITH or the statement's end."""
+    options: list[list[Lexeme]] = [[]]
+    while not (cursor.at_end or cursor.at_sign(";") or cursor.peek().upper in STARTERS):
+        if cursor.peek().kind is Kind.CUT:
+            raise cursor.unexpected("the end of the statement")
+        if cursor.take_sign(","):
+            options.append([])
+        elif not cursor.skip_group():
+            options[-1].append(cursor.next())
+    return [option for option in options if option]
+
+
+def _read_option(option: list[Lexeme], place: Place, name: str) -> list[Statement]:
+    first = option[0]
+    missing = find_unknown_variable(first.text)
+    if missing is not None:
+        raise no_value(missing)
+    file, line, used = place.file, place.line, place.database
+    if first.upper in _STATES:
+        return [AlterDatabaseState(file=file, line=line, database=used, name=name, state=first.upper)]
+    meant = find_misspelt(first.upper, (*_SETTINGS, *_STATES))
+    if meant is not None:
+        raise UnparsedError(f"a database has no option {quote(first.text)}, but {meant}")
+    setting = _SETTINGS.get(first.upper)
+    if setting is None:
+        return []
+    if len(option) > 1:
+        raise UnparsedError(f"{first.upper} is followed by {quote(option[1].text)}")
+    return [AlterDatabase(file=file, line=line, database=used, name=name, setting=setting)]
+
+
+def _termination(cursor: Cursor) -> None:
+    """WITH ROLLBACK AFTER n SECONDS, WITH ROLLBACK IMMEDIATE, WITH NO_WAIT."""
+    if not cursor.take_words("WITH"):
+        return
+    if cursor.take_words("ROLLBACK"):
+        if cursor.peek().upper not in ("IMMEDIATE", "AFTER"):
+            raise cursor.unexpected("IMMEDIATE or AFTER")
+    elif not cursor.at_words("NO_WAIT"):
+        raise cursor.unexpected("ROLLBACK or NO_WAIT")
+
+
+def _rest(cursor: Cursor) -> list[Lexeme]:
+    """The lexemes up to the statement's end, without what stands in parentheses."""
+    found = []
+    while not (cursor.at_end or cursor.at_sign(";")):
+        if cursor.peek().kind is Kind.CUT:
+            raise cursor.unexpected("the end of the statement")
+        if cursor.skip_group() or cursor.take_words("WITH"):
+            continue
+        if cursor.peek().upper in STARTERS:
+            break
+        found.append(cursor.next())
+    return found

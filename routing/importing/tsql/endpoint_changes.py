@@ -1,0 +1,78 @@
+"""What statements do to an instance's endpoints; raises RefusalError for what is refused."""
+
+from __future__ import annotations
+
+from routing.importing.tsql.holdings import Holdings
+from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.state import Endpoint
+from routing.importing.tsql.statements import AlterEndpoint, CreateEndpoint, DropEndpoint, quote
+
+OF_ENDPOINTS = (CreateEndpoint, AlterEndpoint, DropEndpoint)
+
+_MISSING = 15151
+_NO_TABLE = "whether an endpoint is STARTED is in no table"
+
+
+def change_endpoint(holdings: Holdings, statement: CreateEndpoint | AlterEndpoint | DropEndpoint) -> str | None:
+    """Apply one statement; gives a remark on it, or None."""
+    if isinstance(statement, CreateEndpoint):
+        return _create_endpoint(holdings, statement)
+    if isinstance(statement, AlterEndpoint):
+        return _alter_endpoint(holdings, statement)
+    _drop_endpoint(holdings, statement)
+    return None
+
+
+def _create_endpoint(holdings: Holdings, statement: CreateEndpoint) -> str | None:
+    standing = holdings.endpoint
+    if holdings.is_other_endpoint(statement.name) or _is_called(standing, statement.name):
+        raise RefusalError("the endpoint exists already")
+    if not statement.for_service_broker:
+        holdings.other_endpoints.add(statement.name)
+        return None
+    if standing is not None and standing.name is not None:
+        raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {quote(standing.name)}")
+    holdings.endpoint = Endpoint(
+        statement.name, statement.listener_port, bool(statement.is_message_forwarding_enabled)
+    )
+    return None if statement.state == "STARTED" else f"it is made {statement.state}; {_NO_TABLE}"
+
+
+def _alter_endpoint(holdings: Holdings, statement: AlterEndpoint) -> str | None:
+    standing = holdings.endpoint
+    is_named = _is_called(standing, statement.name)
+    if statement.for_service_broker is False or holdings.is_other_endpoint(statement.name):
+        return None
+    if standing is None or (standing.name is not None and not is_named):
+        raise RefusalError("the instance has no such endpoint", _MISSING)
+    remark = f"STATE = {statement.state}: {_NO_TABLE}" if statement.state else None
+    if statement.for_service_broker is None and not is_named:
+        if statement.listener_port is None:
+            return remark
+        raise RefusalError("whether it is the SERVICE_BROKER endpoint is not known")
+    port, forwarding = statement.listener_port, statement.is_message_forwarding_enabled
+    holdings.endpoint = Endpoint(
+        standing.name or statement.name,
+        standing.listener_port if port is None else port,
+        standing.is_message_forwarding_enabled if forwarding is None else forwarding,
+    )
+    return remark
+
+
+def _drop_endpoint(holdings: Holdings, statement: DropEndpoint) -> None:
+    standing = holdings.endpoint
+    if holdings.is_other_endpoint(statement.name):
+        folded = statement.name.casefold()
+        others = holdings.other_endpoints
+        holdings.other_endpoints = {name for name in others if name.casefold() != folded}
+    elif _is_called(standing, statement.name):
+        holdings.endpoint = None
+    elif standing is not None and standing.name is None:
+        raise RefusalError("whether it is the SERVICE_BROKER endpoint is not known")
+    else:
+        raise RefusalError("the instance has no such endpoint", _MISSING)
+
+
+def _is_called(endpoint: Endpoint | None, name: str) -> bool:
+    called = endpoint.name if endpoint else None
+    return called is not None and called.casefold() == name.casefold()

@@ -1,0 +1,145 @@
+"""CREATE and ALTER ENDPOINT: lexemes → statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.definitions import Place
+from routing.importing.tsql.refusal import RefusalError, UnparsedError
+from routing.importing.tsql.statements import AlterEndpoint, CreateEndpoint, Statement, quote
+from routing.importing.tsql.vocabulary import STARTERS, find_misspelt
+
+_BROKER = "SERVICE_BROKER"
+_PAYLOADS = (_BROKER, "DATABASE_MIRRORING", "DATA_MIRRORING", "TSQL", "SOAP")
+_STATES = ("STARTED", "STOPPED", "DISABLED")
+_SWITCH = {"ENABLED": True, "DISABLED": False}
+_TCP_OPTIONS = ("LISTENER_PORT", "LISTENER_IP")
+_BROKER_OPTIONS = ("AUTHENTICATION", "ENCRYPTION", "MESSAGE_FORWARDING", "MESSAGE_FORWARD_SIZE")
+
+
+@dataclass
+class _Options:
+    payload: str | None = None
+    state: str | None = None
+    listener_port: int | None = None
+    is_message_forwarding_enabled: bool | None = None
+    given: set[str] = field(default_factory=set)
+
+    def give(self, word: str) -> None:
+        """Note an option, which may be given once."""
+        if word in self.given:
+            raise UnparsedError(f"the option {word} is given twice", None)
+        self.given.add(word)
+
+
+def create_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
+    """CREATE ENDPOINT; MESSAGE_FORWARDING is DISABLED and STATE is STOPPED where they are not given."""
+    cursor.expect_words("CREATE", "ENDPOINT")
+    name = cursor.name("endpoint name")
+    options = _read_options(cursor)
+    is_broker = options.payload == _BROKER
+    if is_broker and options.listener_port is None:
+        raise RefusalError("LISTENER_PORT is missing")
+    return [
+        CreateEndpoint(
+            file=place.file,
+            line=place.line,
+            database=place.database,
+            name=name,
+            for_service_broker=is_broker,
+            state=options.state or "STOPPED",
+            listener_port=options.listener_port,
+            is_message_forwarding_enabled=bool(options.is_message_forwarding_enabled),
+        )
+    ]
+
+
+def alter_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
+    """ALTER ENDPOINT; only the given options change."""
+    cursor.expect_words("ALTER", "ENDPOINT")
+    name = cursor.name("endpoint name")
+    options = _read_options(cursor)
+    is_broker = None if options.payload is None else options.payload == _BROKER
+    return [
+        AlterEndpoint(
+            file=place.file,
+            line=place.line,
+            database=place.database,
+            name=name,
+            for_service_broker=is_broker,
+            state=options.state,
+            listener_port=options.listener_port,
+            is_message_forwarding_enabled=options.is_message_forwarding_enabled,
+        )
+    ]
+
+
+def _read_options(cursor: Cursor) -> _Options:
+    options = _Options()
+    while not (cursor.at_end or cursor.at_sign(";") or cursor.peek().upper in STARTERS):
+        if cursor.take_words("AUTHORIZATION"):
+            cursor.name("owner name")
+        elif cursor.take_words("STATE"):
+            cursor.expect_sign("=")
+            options.state = _one_of(cursor, _STATES)
+        elif cursor.take_words("AFFINITY"):
+            cursor.expect_sign("=")
+            cursor.next()
+        elif cursor.take_words("AS"):
+            is_tcp = cursor.next().upper == "TCP"
+            _read_group(cursor, options, _TCP_OPTIONS if is_tcp else ())
+        elif cursor.take_words("FOR"):
+            options.payload = _read_payload(cursor)
+            _read_group(cursor, options, _BROKER_OPTIONS if options.payload == _BROKER else ())
+        else:
+            raise cursor.unexpected("STATE, AS or FOR")
+    return options
+
+
+def _read_payload(cursor: Cursor) -> str:
+    word = cursor.peek().upper
+    if not word or find_misspelt(word, _PAYLOADS) is not None:
+        raise cursor.unexpected("SERVICE_BROKER, DATABASE_MIRRORING or TSQL")
+    cursor.next()
+    return word
+
+
+def _read_group(cursor: Cursor, options: _Options, known: tuple[str, ...]) -> None:
+    """The options in parentheses, commas between them being optional; those of other protocols are passed over."""
+    if not cursor.at_group:
+        raise cursor.unexpected("a parenthesis and its end")
+    if not known:
+        cursor.skip_group()
+        return
+    end = cursor.group_end - 1
+    cursor.next()
+    while cursor.position < end:
+        word = cursor.peek().upper
+        if cursor.peek(1).text != "=":
+            if not cursor.skip_group():
+                cursor.next()
+            continue
+        if word not in known:
+            raise UnparsedError(f"it has no option {quote(cursor.peek().text)}")
+        options.give(word)
+        cursor.next()
+        cursor.next()
+        if word == "LISTENER_PORT":
+            options.listener_port = _read_port(cursor)
+        elif word == "MESSAGE_FORWARDING":
+            options.is_message_forwarding_enabled = _SWITCH[_one_of(cursor, tuple(_SWITCH))]
+    cursor.position = end + 1
+
+
+def _read_port(cursor: Cursor) -> int:
+    port = cursor.integer("LISTENER_PORT")
+    if not 1 <= port <= 65535:
+        raise RefusalError(f"LISTENER_PORT {port} is no port")
+    return port
+
+
+def _one_of(cursor: Cursor, words: tuple[str, ...]) -> str:
+    if cursor.peek().upper not in words:
+        raise cursor.unexpected(f"{', '.join(words[:-1])} or {words[-1]}")
+    return cursor.next().upper

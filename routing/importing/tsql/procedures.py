@@ -1,0 +1,132 @@
+"""The system procedures that change an instance's databases: their arguments → statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.database_definitions import attached, rename
+from routing.importing.tsql.definitions import Place
+from routing.importing.tsql.refusal import RefusalError, known_to_the_server, no_value
+from routing.importing.tsql.statements import (
+    AlterDatabaseState,
+    DetachDatabase,
+    DropDatabase,
+    Statement,
+    quote,
+)
+from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.vocabulary import find_unknown_variable
+
+ValueOf = Callable[[Lexeme], str | None]
+"""The text that a variable holds; None where the script does not tell."""
+
+Arguments = Mapping[str, str | RefusalError]
+
+_MOST_ARGUMENTS = 20
+_STATES = {
+    "offline": "OFFLINE",
+    "read only": "READ_ONLY",
+    "single user": "SINGLE_USER",
+    "dbo use only": "RESTRICTED_USER",
+}
+
+
+def read_procedure(name: str, cursor: Cursor, place: Place, value_of: ValueOf) -> list[Statement] | None:
+    """What the procedure does, whose arguments begin at the cursor; None for one that does nothing here.
+
+    Raises RefusalError where an argument is not known, or what it does cannot be.
+    """
+    procedure = _PROCEDURES.get(name.lower())
+    if procedure is None:
+        return None
+    parameters, read = procedure
+    return read(_arguments(cursor, parameters, value_of), place)
+
+
+def is_known_procedure(name: str) -> bool:
+    """Whether a call of this procedure changes databases."""
+    return name.lower() in _PROCEDURES
+
+
+def _arguments(cursor: Cursor, parameters: tuple[str, ...], value_of: ValueOf) -> dict[str, str | RefusalError]:
+    """The arguments by parameter, given by name or in order; why not, where one is not known."""
+    found: dict[str, str | RefusalError] = {}
+    for index in range(_MOST_ARGUMENTS):
+        parameter = parameters[index] if index < len(parameters) else ""
+        if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
+            parameter = cursor.next().text[1:].lower()
+            cursor.next()
+        found[parameter] = _value(cursor.next(), value_of)
+        if not cursor.take_sign(","):
+            break
+    return found
+
+
+def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
+    missing = find_unknown_variable(lexeme.text)
+    if missing is not None:
+        return no_value(missing)
+    if lexeme.kind is Kind.WORD and lexeme.text.startswith("@"):
+        value = value_of(lexeme)
+        return known_to_the_server(lexeme.text) if value is None else value
+    if lexeme.kind not in (Kind.STRING, Kind.NAME, Kind.WORD):
+        return RefusalError(f"its argument {quote(lexeme.text)} cannot be read")
+    return lexeme.text
+
+
+def _text(given: Arguments, parameter: str, default: str | None = None) -> str:
+    value = given.get(parameter, default)
+    if isinstance(value, RefusalError):
+        raise value
+    if value is None:
+        raise RefusalError(f"its argument @{parameter} is missing")
+    return value
+
+
+def _detach(given: Arguments, place: Place) -> list[Statement]:
+    name = _text(given, "dbname")
+    return [DetachDatabase(file=place.file, line=place.line, database=place.database, name=name)]
+
+
+def _remove(given: Arguments, place: Place) -> list[Statement]:
+    name = _text(given, "dbname")
+    return [DropDatabase(file=place.file, line=place.line, database=place.database, name=name)]
+
+
+def _attach(given: Arguments, place: Place) -> list[Statement]:
+    raise attached(_text(given, "dbname"))
+
+
+def _rename_database(given: Arguments, place: Place) -> list[Statement]:
+    return [rename(place, _unquoted(_text(given, "dbname")), _unquoted(_text(given, "newname")))]
+
+
+def _rename_object(given: Arguments, place: Place) -> list[Statement]:
+    if _text(given, "objtype", "").lower() != "database":
+        return []
+    return [rename(place, _unquoted(_text(given, "objname")), _unquoted(_text(given, "newname")))]
+
+
+def _set_option(given: Arguments, place: Place) -> list[Statement]:
+    option = _STATES.get(_text(given, "optname", "").lower())
+    if option is None:
+        return []
+    name, file = _text(given, "dbname"), place.file
+    return [AlterDatabaseState(file=file, line=place.line, database=place.database, name=name, state=option)]
+
+
+def _unquoted(name: str) -> str:
+    """A name that may be given in brackets inside its string."""
+    return name[1:-1].replace("]]", "]") if name.startswith("[") and name.endswith("]") else name
+
+
+_PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments, Place], list[Statement]]]] = {
+    "sp_attach_db": (("dbname",), _attach),
+    "sp_attach_single_file_db": (("dbname",), _attach),
+    "sp_dboption": (("dbname", "optname", "optvalue"), _set_option),
+    "sp_dbremove": (("dbname",), _remove),
+    "sp_detach_db": (("dbname",), _detach),
+    "sp_rename": (("objname", "newname", "objtype"), _rename_object),
+    "sp_renamedb": (("dbname", "newname"), _rename_database),
+}

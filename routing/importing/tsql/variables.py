@@ -1,0 +1,97 @@
+"""The variables of one batch, and what they hold as far as its text tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from routing.importing.tsql.constants import Constant, Type
+from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.tokens import Kind, Lexeme
+
+
+@dataclass
+class _Variable:
+    type: Type
+    value: Constant | None = None
+    assigned: Fate | None = None
+
+
+class Variables:
+    """Values by name, in any case; a value counts only where what it was assigned under holds as well."""
+
+    def __init__(self) -> None:
+        self._variables: dict[str, _Variable] = {}
+        self._sources: list[tuple[str, int]] = []
+        self._run: set[int] = set()
+
+    def declare(self, name: str, kind: Type) -> None:
+        """A variable that holds nothing yet."""
+        self._variables[name.casefold()] = _Variable(kind)
+
+    def assign(self, name: str, value: Constant | None, fate: Fate) -> Constant | None:
+        """Give a variable its value, None for one that is not known; what it holds then."""
+        variable = self._variables.get(name.casefold())
+        if variable is None:
+            return None
+        variable.value, variable.assigned = variable.type.hold(value), fate
+        return variable.value
+
+    def note(self, name: str, place: tuple[str, int]) -> None:
+        """Note where the text about routing is from that a variable was just given."""
+        variable = self._variables[name.casefold()]
+        if variable.value is not None and not variable.value.sources:
+            self._sources.append(place)
+            variable.value = replace(variable.value, sources=frozenset([len(self._sources) - 1]))
+
+    def value(self, name: str, fate: Fate) -> Constant | None:
+        """What a variable surely holds where this fate is; None where that is not known."""
+        variable = self._variables.get(name.casefold())
+        if variable is None or variable.assigned is None:
+            return None
+        then = variable.assigned
+        holds = fate.guards[: len(then.guards)] == then.guards and then.why_not in (None, fate.why_not)
+        return variable.value if holds else None
+
+    def resolve(self, words: Sequence[Lexeme], fate: Fate) -> tuple[Lexeme, ...]:
+        """The words, with constants in the place of variables whose values are known."""
+        return tuple(self._resolve(word, fate) for word in words)
+
+    def _resolve(self, word: Lexeme, fate: Fate) -> Lexeme:
+        value = self.value(word.text, fate) if word.kind is Kind.WORD else None
+        if value is None:
+            return word
+        return replace(word, kind=Kind.NUMBER if value.is_number else Kind.STRING, text=value.text, upper="")
+
+    def forget(self, name: str) -> None:
+        """The variable gets a value that only the server knows."""
+        self.assign(name, None, Fate())
+
+    def forget_all(self) -> None:
+        """So do all, as where a label stands, to which a GOTO comes from elsewhere."""
+        for name in self._variables:
+            self.forget(name)
+
+    def run(self, value: Constant) -> None:
+        """The text of a value is run."""
+        self._run |= value.sources
+
+    def never_run(self) -> list[tuple[str, int]]:
+        """Where texts about routing were assigned that are not run."""
+        return [place for index, place in enumerate(self._sources) if index not in self._run]
+
+
+def find_changed(words: Sequence[Lexeme]) -> set[str]:
+    """The variables that a statement, which is not an assignment alone, may give other values."""
+    is_call = bool(words) and words[0].upper in ("EXEC", "EXECUTE")
+    found = set()
+    for index, word in enumerate(words):
+        if word.kind is not Kind.WORD or not word.text.startswith("@"):
+            continue
+        following = [after.text for after in words[index + 1 : index + 3]]
+        is_output = following[:1] and following[0].upper() in ("OUTPUT", "OUT")
+        is_assigned = following[:1] == ["="] or following[1:] == ["="]
+        is_fetched = words[0].upper == "FETCH"
+        if is_output or is_fetched or (is_assigned and (index == 1 or not is_call)):
+            found.add(word.text)
+    return found

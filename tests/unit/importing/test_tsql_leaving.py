@@ -1,0 +1,167 @@
+"""RETURN, THROW, GOTO and SET NOEXEC: what never runs does not count, what may not run is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from routing.importing.tsql import Endpoint, InstanceState, Route, Script, apply_script
+from routing.importing.tsql.statements import Guard, Subject
+
+ReadText = Callable[..., Script]
+
+
+def _names(script: Script) -> list[str]:
+    return [found.name for found in script.statements]
+
+
+def _doubts(script: Script) -> list[tuple[str, str | None]]:
+    return [(found.name, found.doubt) for found in script.statements]
+
+
+def test_a_throw_ends_the_batch(read: ReadText) -> None:
+    script = read("DROP ROUTE a; THROW 50000, 'no', 1; DROP ROUTE b\nGO\nDROP ROUTE c")
+    assert _names(script) == ["a", "c"]
+    assert [problem.why for problem in script.problems] == ["DROP ROUTE 'b': it stands after the THROW in line 1"]
+
+
+def test_a_raiserror_ends_nothing(read: ReadText) -> None:
+    script = read("RAISERROR('no', 16, 1) WITH NOWAIT DROP ROUTE a")
+    assert (_names(script), script.problems) == (["a"], ())
+
+
+def test_a_throw_in_a_try_block_goes_to_its_catch(read: ReadText) -> None:
+    script = read(
+        """BEGIN TRY
+             DROP ROUTE a;
+             THROW 50000, 'x', 1;
+             DROP ROUTE b
+           END TRY
+           BEGIN CATCH
+             DROP ROUTE c
+           END CATCH
+           DROP ROUTE d
+           BEGIN TRY DROP ROUTE e END TRY
+           BEGIN CATCH DROP ROUTE f; THROW END CATCH
+           DROP ROUTE g"""
+    )
+    assert _names(script) == ["a", "c", "d", "e", "g"]
+    assert [problem.line for problem in script.problems] == [4, 11]
+    assert [found.doubt for found in script.statements] == [None] * 5
+
+
+def test_a_return_in_a_try_block_ends_the_batch(read: ReadText) -> None:
+    script = read("BEGIN TRY RETURN END TRY BEGIN CATCH DROP ROUTE a END CATCH DROP ROUTE b")
+    assert _names(script) == []
+    assert len(script.problems) == 2
+
+
+def test_a_throw_in_the_text_of_an_exec_ends_the_batch_around_it(read: ReadText) -> None:
+    script = read("EXEC('RETURN; DROP ROUTE a')\nDROP ROUTE b\nEXEC('THROW 50000, ''x'', 1')\nDROP ROUTE c")
+    assert _names(script) == ["b"]
+    assert [problem.line for problem in script.problems] == [1, 4]
+
+
+def test_between_goto_and_its_label_nothing_counts(read: ReadText) -> None:
+    script = read(
+        """DROP ROUTE a
+        GOTO Done
+        DROP ROUTE b
+        other:
+        DROP ROUTE c
+        done: DROP ROUTE d"""
+    )
+    assert _names(script) == ["a", "d"]
+    assert [problem.why for problem in script.problems] == [
+        "DROP ROUTE 'b': it stands after the GOTO in line 2",
+        "DROP ROUTE 'c': it stands after the GOTO in line 2",
+    ]
+
+
+def test_after_a_goto_to_a_label_above_nothing_counts(read: ReadText) -> None:
+    assert _names(read("again:\nDROP ROUTE a\nGOTO again\nDROP ROUTE b\nGO\nDROP ROUTE c")) == ["a", "c"]
+
+
+def test_a_goto_under_a_condition_that_the_state_answers(read: ReadText) -> None:
+    script = read("IF DB_ID('x') IS NULL GOTO done DROP ROUTE a\ndone:\nDROP ROUTE b")
+    there = Guard(Subject.DATABASE, None, "x", True, 1)
+    assert [(found.name, found.guards) for found in script.statements] == [("a", (there,)), ("b", ())]
+
+
+def test_the_way_of_old_scripts_to_handle_errors(read: ReadText) -> None:
+    script = read(
+        """BEGIN TRAN
+        DROP ROUTE a
+        IF @@ERROR <> 0 GOTO failed
+        DROP ROUTE b
+        IF (@@error != 0) BEGIN ROLLBACK; RETURN END
+        COMMIT
+        RETURN
+        failed:
+        ROLLBACK
+        DROP ROUTE c"""
+    )
+    assert _doubts(script) == [("a", None), ("b", None)]
+    (problem,) = script.problems
+    assert problem.why == "DROP ROUTE 'c': it runs only if the GOTO in line 3 comes to it"
+
+
+SERVERS_OWN = "whose condition only the server knows"
+
+
+@pytest.mark.parametrize(
+    ("leaves", "words"),
+    [
+        ("RETURN", "RETURN in line 2"),
+        ("BEGIN PRINT 'x'; THROW 50000, 'x', 1 END", "THROW in line 2"),
+        ("GOTO done", "GOTO in line 2"),
+        ("SET NOEXEC ON", "SET NOEXEC ON in line 2"),
+    ],
+)
+def test_what_follows_is_applied_and_named_as_depending_on_it(read: ReadText, leaves: str, words: str) -> None:
+    script = read(
+        f"DROP ROUTE a\nIF @@VERSION LIKE '%9.0%' {leaves}\nDROP ROUTE b\ndone:\nSET NOEXEC OFF\nGO\nDROP ROUTE c"
+    )
+    doubt = f"it runs only if the {words} does not, which depends on the IF in line 2, {SERVERS_OWN}"
+    assert _doubts(script) == [("a", None), ("b", doubt), ("c", None)]
+    assert script.problems == ()
+    state = InstanceState(routes=tuple(Route("db", name, "LOCAL") for name in "abc"))
+    applied = apply_script(state, script)
+    assert applied.state.routes == ()
+    assert [(problem.line, problem.why, problem.counted) for problem in applied.problems] == [
+        (3, f"DROP ROUTE 'b': {doubt}", True)
+    ]
+
+
+def test_two_returns_under_conditions_that_the_state_answers(read: ReadText) -> None:
+    script = read("IF DB_ID('x') IS NULL RETURN\nIF DB_ID('y') IS NULL RETURN\nDROP ROUTE a")
+    (found,) = script.statements
+    assert [(guard.name, guard.holds) for guard in found.guards] == [("x", True), ("y", True)]
+    nested = read("IF DB_ID('x') IS NULL IF DB_ID('y') IS NULL RETURN\nDROP ROUTE a")
+    assert [found.guards for found in nested.statements] == [()]
+    assert "it depends on several conditions".removeprefix("it ") in str(nested.statements[0].doubt)
+
+
+def test_noexec_under_a_condition_that_the_state_answers(read: ReadText) -> None:
+    script = read("IF DB_ID('x') IS NULL SET NOEXEC ON\nGO\nDROP ROUTE a\nGO\nSET NOEXEC OFF\nDROP ROUTE b")
+    there = Guard(Subject.DATABASE, None, "x", True, 1)
+    assert [(found.name, found.guards) for found in script.statements] == [("a", (there,)), ("b", ())]
+
+
+def test_a_condition_that_the_state_cannot_answer_is_named(read: ReadText) -> None:
+    """Where the tables do not tell, the branch that comes first is taken to run, and that is said."""
+    script = read(
+        """IF NOT EXISTS (SELECT * FROM sys.routes WHERE name = 'a') CREATE ROUTE a WITH ADDRESS = 'LOCAL'
+        ELSE DROP ROUTE b
+        IF EXISTS (SELECT * FROM sys.endpoints WHERE name = 'e')
+            ALTER ENDPOINT e FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)
+        ELSE
+            CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER ()"""
+    )
+    applied = apply_script(InstanceState(endpoint=Endpoint()), script)
+    assert applied.state.endpoint == Endpoint("e", None, True)
+    assert [found.line for found in applied.passed_over] == [2, 6]
+    assert [(problem.line, problem.why) for problem in applied.problems] == [
+        (4, "ALTER ENDPOINT 'e': it runs only if the endpoint 'e' exists, which is not known")
+    ]

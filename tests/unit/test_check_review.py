@@ -1,0 +1,170 @@
+"""check read as a stranger reads it: what it must not claim, and what has to add up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.check.checking import check
+from routing.cli import main
+from tests.exported import GUID, conversation, database, endpoint, handle, route, waiting, whole_shop
+
+ORDERS = GUID.format("0d0d0d0d")
+"""The broker id of Orders."""
+USE = "USE Orders;\nGO\n"
+BILL = "CREATE ROUTE B WITH SERVICE_NAME = '//bill', ADDRESS = 'LOCAL';"
+ANY = "CREATE ROUTE L WITH ADDRESS = 'LOCAL';\nGO\n"
+
+
+def printed(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> str:
+    assert main(["check", str(folder), *options]) == 0
+    return capsys.readouterr().out
+
+
+def of_json(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> Any:
+    return json.loads(printed(capsys, folder, "--format", "json", *options))
+
+
+def shop_by_script(folder: Path, script: str, *queue: dict[str, Any], **views: Any) -> list[tuple[str, list[str]]]:
+    """Outcomes, and what is not known for them, where only a script tells the routes of Orders."""
+    whole_shop(folder, queue, routes={"msdb": [route("AutoCreatedLocal")]}, **views)
+    (folder / "SHOP" / "routes.sql").write_text(USE + script)
+    fates = sorted(check([str(folder)]).fates, key=lambda fate: fate.row["enqueue_time"])
+    return [(fate.outcome, [gap.what.name for gap in fate.gaps]) for fate in fates]
+
+
+def test_an_implied_route_is_none_that_a_script_speaks_of(tmp_path: Path) -> None:
+    """Step 6 comes after all routes of the table, of which the script tells one."""
+    bound = [endpoint(1, far_broker_instance=ORDERS)]
+    other = "CREATE ROUTE S WITH SERVICE_NAME = '//stock', ADDRESS = 'TCP://hub:4022';"
+    assert shop_by_script(tmp_path, other, waiting(1, "//orders"), dialogs=bound) == [
+        ("NOT_KNOWN", ["ALL_ROUTES"])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "outcome"),
+    [
+        ("CREATE ROUTE B WITH SERVICE_NAME = '//bill', ADDRESS = 'TCP://h:4022';", ("SENT", [])),
+        # Which address it has is not known, and so it is not in force.
+        ("CREATE ROUTE B WITH SERVICE_NAME = '//bill', ADDRESS = '$(a)';", ("NOT_KNOWN", ["SOME_ROUTES"])),
+        # There is a route B then, for nobody knows which service.
+        ("ALTER ROUTE B WITH ADDRESS = 'TCP://h:4022';", ("NOT_KNOWN", ["SOME_ROUTES"])),
+        # There is none then: SQL Server refuses the statement as well.
+        ("DROP ROUTE B;", ("DELAYED", [])),
+        (f"{BILL}\nGO\nALTER ROUTE b WITH ADDRESS = 'TCP://h:4022';", ("SENT", [])),
+    ],
+    ids=["taken", "without a value", "of an unknown route", "dropping none", "of the script's own"],
+)
+def test_what_a_script_leaves_open_leaves_no_verdict(
+    statement: str, outcome: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    assert shop_by_script(tmp_path, f"{statement}\nGO\n{ANY}", waiting(1, "//bill")) == [outcome]
+
+
+DATABASES = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")]
+
+
+@pytest.mark.parametrize(
+    ("views", "outcomes"),
+    [
+        # It may be for any service.
+        (
+            {"routes": {"Orders": [route("L"), route("B", "//bill", lifetime="?")], "msdb": [route("L")]}},
+            [("NOT_KNOWN", ["UNREADABLE_ROUTE"]), ("NOT_KNOWN", ["UNREADABLE_ROUTE"])],
+        ),
+        # Nothing has come back to msdb.
+        (
+            {"routes": {"Orders": [route("L")], "msdb": [route("L"), route("B", "//bill", lifetime="?")]}},
+            [("DELAYED", []), ("DELIVERED", [])],
+        ),
+        # It may hold the one service, and not take the other from Orders, the sender.
+        (
+            {"databases": [*DATABASES, database("Bills", "cccccccc", 6, "?")]},  # type: ignore[arg-type]
+            [("NOT_KNOWN", ["UNREADABLE_DATABASE"]), ("DELIVERED", [])],
+        ),
+        # Of what stands there twice all is known.
+        (
+            {"routes": {"Orders": [route("L"), route("L")], "msdb": [route("L")]}},
+            [("DELAYED", []), ("DELIVERED", [])],
+        ),
+    ],
+    ids=["a route", "a route of msdb", "a database", "a route that stands there twice"],
+)
+def test_a_row_that_cannot_be_read_may_be_the_one_that_decides(
+    views: dict[str, Any], outcomes: list[tuple[str, list[str]]], tmp_path: Path
+) -> None:
+    whole_shop(tmp_path, [waiting(1, "//bill"), waiting(2, "//orders")], **views)
+    fates = sorted(check([str(tmp_path)]).fates, key=lambda fate: fate.row["enqueue_time"])
+    assert [(fate.outcome, [gap.what.name for gap in fate.gaps]) for fate in fates] == outcomes
+
+
+def test_each_message_has_the_handle_of_its_conversation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With and without a conversation endpoint."""
+    whole_shop(tmp_path, [waiting(1, "//stock"), waiting(2, "//stock")], dialogs=[endpoint(1)])
+    messages = [one for group in of_json(capsys, tmp_path)["groups"] for one in group["messages"]]
+    found = {(one["conversation_handle"], one["conversation_id"]) for one in messages}
+    assert found == {(handle(1), conversation(1)), (handle(2), None)}
+
+
+def test_rows_that_do_not_count_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Five rows of the queue: one is older, one cannot be read, one stands there twice; two are messages."""
+    queue = [
+        waiting(1, "//stock"),
+        waiting(2, "//stock"),
+        waiting(2, "//stock"),
+        waiting(3, "//stock", enqueue_time="?"),
+    ]
+    whole_shop(tmp_path, queue)
+    whole_shop(tmp_path / "older", [waiting(4, "//stock")])
+    for file in (tmp_path / "older" / "SHOP").iterdir():
+        file.write_text(file.read_text().replace('"exported_at": "2026-01-05T18', '"exported_at": "2026-01-05T17'))
+    told = printed(capsys, tmp_path)
+    assert "  of 5 rows of transmission_queue: 2 rejected, 1 left out, for a newer export tells\n" in told
+    assert "2 messages in the transmission queues" in told
+
+
+def test_an_explained_message_says_what_is_taken_from_later_exports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole_shop(tmp_path, [waiting(1, "//stock")])
+    note = (
+        "'SHOP': its routes, databases, services and endpoint are taken as they were exported at"
+        " 2026-01-05T18:00:00Z, which is after the time of the decision"
+    )
+    early = ["--message", handle(1), "--at", "2026-01-05T17:00:00Z"]
+    assert printed(capsys, tmp_path, *early).startswith(f"note: {note}\n\nmessage '")
+    assert of_json(capsys, tmp_path, *early)["notes"] == [note]
+    assert of_json(capsys, tmp_path, "--message", handle(1))["notes"] == []
+
+
+def test_what_helps_some_of_a_group_is_not_said_of_all(tmp_path: Path) -> None:
+    """A LOCAL route helps who is bound to Orders or to nobody, not who is bound to another id."""
+    bound = [
+        endpoint(1, far_broker_instance=ORDERS),
+        endpoint(2, far_broker_instance=GUID.format("bbbbbbbb")),
+        endpoint(3),
+    ]
+    queue = [waiting(number, "//orders") for number in (1, 2, 3)]
+    routes = {"msdb": [], "Orders": [route("T", None, "TRANSPORT")]}
+    statement = "CREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS = N'LOCAL';"
+    fix = tmp_path / "fix.txt"
+    fix.write_text(USE + statement)
+    whole_shop(tmp_path / "all", queue, dialogs=bound, routes=routes)
+    done = check([str(tmp_path / "all")], instance="SHOP", then=[str(fix)])
+    [group] = done.groups
+    assert group.remedy is not None
+    assert group.remedy.statement == f"USE [Orders];\n{statement}"
+    assert "(This is for 2 of these 3 messages; " in group.remedy.words
+    assert done.tried is not None
+    assert [fate.outcome for fate in done.tried.fates] == ["DELIVERED", "DELAYED", "DELIVERED"]
+
+    whole_shop(tmp_path / "two", [queue[0], queue[2]], dialogs=bound, routes=routes)
+    [group] = check([str(tmp_path / "two")]).groups
+    assert group.remedy is not None
+    assert "This is for" not in group.remedy.words
