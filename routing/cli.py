@@ -13,13 +13,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from io import TextIOWrapper
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from routing.commands import check, demo, explain, import_, lint, messages, resolve, runs
+from routing.commands.parser import Parser
+from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
     EXIT_FAILED,
+    OutputError,
     RoutingError,
     first_sentence,
 )
@@ -42,13 +45,6 @@ _ROOMS: dict[str, ModuleType] = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse with one sentence for a wrong command line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_CONTRACT, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
 class Console:
     """Where a command writes: results to standard output, everything else to standard error."""
 
@@ -61,12 +57,16 @@ class Console:
     def result(self, what: RenderableType) -> None:
         """A result of the command: text, or a table of rich."""
         if isinstance(what, str):
-            print(what)
+            tell_result(f"{what}\n")
             return
         from rich.console import Console as Terminal
 
         # A pipe has no width of its own: lines are then as long as they need to be.
-        Terminal(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False).print(what)
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        terminal = Terminal(width=None if is_terminal else _PIPE_WIDTH, highlight=False)
+        with terminal.capture() as captured:
+            terminal.print(what)
+        tell_result(captured.get())
 
     def note(self, text: str, level: str = "info") -> None:
         """Something that the command has to say besides; ``--quiet`` leaves out what is only information."""
@@ -75,7 +75,7 @@ class Console:
         from routing.show import printable
 
         # One line, whatever names of tables or files, or Java's own words, bring along.
-        print(self._line(printable(text), level), file=sys.stderr, flush=True)
+        tell_besides(f"{self._line(printable(text), level)}\n")
 
     def _line(self, text: str, level: str) -> str:
         if not self._json:
@@ -85,12 +85,12 @@ class Console:
 
     def progress(self, text: str) -> None:
         """What the command is busy with: for someone who watches a terminal, or a scheduler's log (JSON)."""
-        if self._json or sys.stderr.isatty():
+        if self._json or (sys.stderr is not None and sys.stderr.isatty()):
             self.note(text)
 
 
-def _parser() -> argparse.ArgumentParser:
-    common = _Parser(add_help=False)
+def _parser() -> Parser:
+    common = Parser(add_help=False)
     group = common.add_argument_group("common options")
     group.add_argument(
         "--set",
@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--verbose", action="store_true", help="tracebacks, Java's own messages, and by what each table is read"
     )
-    parser = _Parser(
+    parser = Parser(
         prog="sbroute",
         description="Where SQL Server Service Broker messages go, and why.",
         epilog="Exit codes: 0 done; 1 found what it was told to fail on; 2 the command line, configuration or"
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         " by SIGTERM.",
     )
     parser.add_argument("--version", action="store_true", help="print the release and end")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for room in _ROOMS.values():
         room.add(commands, common)
     return parser
@@ -125,22 +125,34 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Console], int]] = {
 }
 
 
+def _tell_text(options: argparse.Namespace, parser: Parser) -> int | None:
+    """The exit status where the command line asks for a text alone, which is then printed."""
+    if options.version:
+        from routing.storage.releases import release
+
+        tell_result(f"sbroute {release()}\n")
+        return EXIT_DONE
+    if options.command is None:
+        parser.print_help()
+        return EXIT_CONTRACT
+    return None
+
+
 def main(arguments: Sequence[str] | None = None, standing: Standing | None = None) -> int:
     """Run one command and return its exit status; it says in ``standing`` how far it has come."""
     for stream in (sys.stdout, sys.stderr):
         # A character that a stream's encoding lacks is printed as its escape: no reason to fail after the work.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.version:
-        from routing.storage.releases import release
-
-        print(f"sbroute {release()}")
-        return EXIT_DONE
-    if options.command is None:
-        parser.print_help()
-        return EXIT_CONTRACT
+    try:
+        parser = _parser()
+        options = parser.parse_all(arguments)
+        told = _tell_text(options, parser)
+    except OutputError as error:
+        tell_besides(f"sbroute: {error}\n")
+        return error.exit_code
+    if told is not None:
+        return told
     console = Console(options, standing)
     # What an interruption leaves it at.
     status = EXIT_FAILED
@@ -161,7 +173,7 @@ def _run_to_end(options: argparse.Namespace, console: Console) -> int:
     # The last resort of a command: everything is told, nothing is swallowed.
     except Exception as error:  # noqa: BLE001
         if options.verbose:
-            traceback.print_exc()
+            tell_besides(traceback.format_exc())
         is_known = isinstance(error, RoutingError)
         status = error.exit_code if isinstance(error, RoutingError) else EXIT_FAILED
         if status == EXIT_FAILED:

@@ -6,7 +6,7 @@ Messages are one sentence, built in one place, and bounded: lists are cut, value
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 EXIT_DONE = 0
 EXIT_FOUND = 1
@@ -59,6 +59,11 @@ class ConfigError(ContractError):
         return cls(f"the configuration {quote(file)} cannot be read: {why}", "check --config")
 
     @classmethod
+    def not_utf8(cls, file: str, line: int) -> ConfigError:
+        """The file is in another encoding, or no text."""
+        return cls(f"the configuration {quote(file)}, line {line}, is not UTF-8 text", "save the file as UTF-8")
+
+    @classmethod
     def broken_yaml(cls, file: str, line: int | None, why: str) -> ConfigError:
         """The file is no YAML mapping."""
         where = f"{quote(file)}" if line is None else f"{quote(file)}, line {line}"
@@ -101,6 +106,15 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     return f"unknown key {quote(key)}, known are {', '.join(names)}"
 
 
+def name_nearest(text: str, known: Mapping[str, str]) -> str | None:
+    """What the key nearest to a text stands for: the only one that begins with it, or one spelt much like it."""
+    begun = [key for key in known if text and key.startswith(text)]
+    if len(begun) == 1:
+        return known[begun[0]]
+    near = difflib.get_close_matches(text[:_SHOWN_CHARACTERS], sorted(known), n=1)
+    return known[near[0]] if near else None
+
+
 def join_bounded(items: Sequence[str], noun: str, total: int | None = None) -> str:
     """``2 faults: a; b``, at most 20 shown and the rest counted."""
     count = len(items) if total is None else total
@@ -124,7 +138,7 @@ class InputError(ContractError):
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
         """Something else than an append happened to the messages since the last run."""
-        return cls.full_run_needed(f"version {version} of {quote(location)} is no append ({operation})")
+        return cls.full_run_needed(f"version {version} of {quote(location)} is not an append ({operation})")
 
     @classmethod
     def full_run_needed(cls, why: str) -> InputError:
@@ -171,7 +185,7 @@ class RunError(ContractError):
 
 
 class OutputError(ContractError):
-    """An output location holds something else than the table it is meant for."""
+    """An output cannot be written, or its location holds something else than the table it is meant for."""
 
     @classmethod
     def other_schema(cls, key: str, location: str, faults: Sequence[str]) -> OutputError:
@@ -212,6 +226,18 @@ class OutputError(ContractError):
         )
 
     @classmethod
+    def not_printable(cls, why: str) -> OutputError:
+        """Standard output takes nothing."""
+        return cls(
+            f"standard output cannot be written: {why}", "tables that the command has written stay as they are"
+        )
+
+    @classmethod
+    def folder_not_writable(cls, folder: str, why: str) -> OutputError:
+        """The folder of a command's own cannot be made or written."""
+        return cls(f"{quote(folder)} cannot be written: {why}", "name another folder with --out")
+
+    @classmethod
     def not_writable(cls, key: str, location: str, why: str) -> OutputError:
         """The location cannot be written to."""
         return cls(f"output.{key}: {quote(location)} cannot be written: {why}")
@@ -244,8 +270,8 @@ class OutputError(ContractError):
     def runs_changed(cls, location: str, version: int, operation: str) -> OutputError:
         """The account of runs was put back or changed, by anybody but a run."""
         return cls(
-            f"output.runs: version {version} of {quote(location)} is no run's ({operation}): runs go on from its"
-            " newest row",
+            f"output.runs: version {version} of {quote(location)} was not written by a run ({operation}): runs go"
+            " on from its newest row",
             f"RESTORE it to version {version - 1}, or name other outputs",
         )
 
@@ -295,7 +321,7 @@ class StorageError(RoutingError):
     def damaged_log(cls, location: str, version: int) -> StorageError:
         """A line of a commit in Delta's log is no JSON."""
         return cls(
-            f"the run failed while reading the log of {quote(location)}: a line of version {version} is no JSON",
+            f"the run failed while reading the log of {quote(location)}: a line of version {version} is not JSON",
             "put the log back from a backup, or write the table anew",
         )
 

@@ -90,9 +90,12 @@ def add_config(command: argparse.ArgumentParser) -> None:
 
 def at_least_one(text: str) -> int:
     """A number of an option that is 1 or more, for argparse."""
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not a whole number of at least 1")
     return number
 
 

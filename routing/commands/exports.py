@@ -16,13 +16,11 @@ if TYPE_CHECKING:
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Declare them."""
+    command.add_argument("--instance", metavar="NAME", help="the instance of rows without a column instance_name")
+    command.add_argument("--database", metavar="NAME", help="the database of rows without a column database_name")
     command.add_argument(
-        "--instance", metavar="NAME", help="whose rows they are, where no column instance_name says"
+        "--exported-at", metavar="TIME", help="the time of rows without a column exported_at (ISO 8601)"
     )
-    command.add_argument(
-        "--database", metavar="NAME", help="whose rows they are, where no column database_name says"
-    )
-    command.add_argument("--exported-at", metavar="TIME", help="when, where no column exported_at says (ISO 8601)")
     command.add_argument(
         "--date-format",
         metavar="FORMAT",

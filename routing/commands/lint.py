@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing import config
 from routing.commands.common import Console, Subparsers, load, moment, opener
-from routing.errors import EXIT_DONE, EXIT_FOUND
+from routing.errors import EXIT_DONE, EXIT_FOUND, quote
 from routing.storage.arrow import leave_pandas_out
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "--messages",
         action="store_true",
         help="resolve tables.messages as well: routes that no message used, dialogs whose pick changed",
+    )
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="list what every instance has by default one by one, instead of counting it",
     )
     command.add_argument(
         "--fail-under",
@@ -95,9 +100,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _percent(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"{text} is no percentage")
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not a percentage from 0 to 100")
     return value
 
 
@@ -133,7 +141,7 @@ def report(done: Lint, options: argparse.Namespace, console: Console) -> int:
             result["coverage"] = {"routes": routes, "used": used}
         console.result(json.dumps(result))
     else:
-        _print(found, suppressed, console)
+        _print(found, suppressed, console, with_defaults=options.all)
         if routes is not None:
             console.result(f"messages used {used:,} of {routes:,} routes ({_share(used, routes):.1f} %)")
     bad = _SEVERITIES[: _SEVERITIES.index(options.fail_on) + 1] if options.fail_on else ()
@@ -148,22 +156,38 @@ def _share(used: int | None, routes: int | None) -> float:
     return 100 * (used or 0) / routes if routes else 100.0
 
 
-def _print(found: Found, suppressed: int, console: Console) -> None:
-    from routing import show
+def _print(found: Found, suppressed: int, console: Console, *, with_defaults: bool) -> None:
+    from routing.analysis.lint.catalogue import BY_CODE
 
-    if found:
-        lines = [
-            tuple(str(row[name]) if name == "error_number" and row[name] else row[name] for name in _COLUMNS)
-            for row in found[:_SHOWN]
-        ]
-        console.result(show.table("Findings", _COLUMNS, lines, ("error_number",)))
-        if len(found) > _SHOWN:
-            console.result(f"and {len(found) - _SHOWN:,} more; --format json prints all of them")
-        console.result("")
-        advice = sorted({(row["code"], row["advice"]) for row in found})
-        console.result(show.table("What to do", ("code", "advice"), advice))
+    def is_listed(code: str) -> bool:
+        return with_defaults or code not in BY_CODE or not BY_CODE[code].is_default
+
+    _list([row for row in found if is_listed(row["code"])], console)
+    defaults = Counter(row["code"] for row in found if not is_listed(row["code"]))
+    if defaults:
+        kinds = ", ".join(f"{code} ({count:,})" for code, count in sorted(defaults.items()))
+        console.result(f"not listed, since every instance has it by default: {kinds}; --all lists them")
         console.result("")
     counts = Counter(row["severity"] for row in found)
-    parts = ", ".join(f"{counts[name]:,} {name}" for name in _SEVERITIES)
+    error, warning = (f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in _SEVERITIES[:2])
     more = "; sbroute lint --explain CODE tells more" if found else ""
-    console.result(f"{parts}, {suppressed:,} suppressed{more}")
+    console.result(f"{error}, {warning}, {counts['info']:,} info, {suppressed:,} suppressed{more}")
+
+
+def _list(found: Found, console: Console) -> None:
+    """The findings one by one, and what to do about each kind."""
+    from routing import show
+
+    if not found:
+        return
+    lines = [
+        tuple(str(row[name]) if name == "error_number" and row[name] else row[name] for name in _COLUMNS)
+        for row in found[:_SHOWN]
+    ]
+    console.result(show.table("Findings", _COLUMNS, lines, ("error_number",)))
+    if len(found) > _SHOWN:
+        console.result(f"and {len(found) - _SHOWN:,} more; --format json prints all of them")
+    console.result("")
+    advice = sorted({(row["code"], row["advice"]) for row in found})
+    console.result(show.table("What to do", ("code", "advice"), advice))
+    console.result("")

@@ -36,13 +36,20 @@ def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> C
 
 def _read(file: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or first_sentence(error)
-        raise ConfigError.unreadable(file, reason) from error
+        content = Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError.unreadable(file, error.strerror or first_sentence(error)) from error
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # Not `from error`, which holds the whole content.
+        raise ConfigError.not_utf8(file, content.count(b"\n", 0, error.start) + 1) from None
 
 
 def _parse(file: str, text: str) -> dict[str, Any]:
+    # UTF-16 without a byte-order mark is valid UTF-8 of every other character.
+    if "\0" in text:
+        raise ConfigError.not_utf8(file, text.count("\n", 0, text.index("\0")) + 1)
     try:
         values = _load_text(text)
     # A time of YAML's own that is none, and brackets a thousand deep, are no YAMLError.
@@ -110,7 +117,7 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
                 if key_node.value in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {quote(key_node.value)} stands twice", key_node.start_mark
+                        None, None, f"the key {quote(key_node.value)} appears twice", key_node.start_mark
                     )
                 seen.add(key_node.value)
         return super().construct_mapping(node, deep=deep)

@@ -44,7 +44,7 @@ def size_in_bytes(size: str) -> int:
     """
     match = _SIZE.match(size.strip())
     if match is None:
-        raise ValueError(f"{quote(size)} is no size, such as 512MB")
+        raise ValueError(f"{quote(size)} is not a size such as 512MB")
     return int(match.group(1)) * _UNITS[match.group(2).lower()]
 
 
@@ -60,15 +60,15 @@ def parse_time(value: object) -> datetime:
     elif isinstance(value, str):
         time = _iso_time(value)
     else:
-        raise ValueError(f"{quote(value)} is no ISO 8601 time")
+        raise ValueError(f"{quote(value)} is not an ISO 8601 time")
     try:
         return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
     except OverflowError:
-        raise ValueError(f"{quote(value)} is no time between the years 1 and 9999") from None
+        raise ValueError(f"{quote(value)} is not a time between the years 1 and 9999") from None
 
 
 def names_zone(text: str) -> bool:
-    """Whether a time says how far from UTC it is. Raises ValueError where it is no ISO 8601 time."""
+    """Whether a time says how far from UTC it is. Raises ValueError where it is not an ISO 8601 time."""
     return _iso_time(text).tzinfo is not None
 
 
@@ -76,7 +76,7 @@ def _iso_time(text: str) -> datetime:
     try:
         return datetime.fromisoformat(re.sub(r"[zZ]\Z", "+00:00", text.strip()))
     except ValueError:
-        raise ValueError(f"{quote(text)} is no ISO 8601 time") from None
+        raise ValueError(f"{quote(text)} is not an ISO 8601 time") from None
 
 
 def is_uri(file: str) -> bool:

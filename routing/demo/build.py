@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from routing.config import Config, load
 from routing.demo.day import generate_day
 from routing.demo.estates import document_estates
-from routing.errors import ContractError, StorageError, quote
+from routing.errors import ContractError, OutputError, StorageError, quote
 from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
 from routing.storage.arrow import table_of
 from routing.storage.local import write_new
@@ -33,7 +34,15 @@ Row = Mapping[str, Any]
 
 
 def check(folder: Path) -> None:
-    """Refuse a folder that holds anything that an earlier demo did not make. Raises ContractError."""
+    """Refuse a folder that cannot be written, or holds anything that an earlier demo did not make.
+
+    Raises ContractError.
+    """
+    nearest = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if nearest != folder and not nearest.is_dir():
+        raise OutputError.folder_not_writable(str(folder), f"{quote(nearest)} is not a folder")
+    if not os.access(nearest, os.R_OK | os.W_OK | os.X_OK) and nearest.is_dir():
+        raise OutputError.folder_not_writable(str(folder), f"{quote(nearest)} does not allow it")
     found = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
     mark = folder / CONFIG_FILE
     ours = mark.is_file() and mark.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
@@ -62,13 +71,16 @@ def _text() -> str:
 
 
 def claim(folder: Path) -> None:
-    """Clear a checked folder of what an earlier demo made, and write the configuration."""
-    for name in ("data", "out"):
-        if (folder / name).is_dir():
-            shutil.rmtree(folder / name)
-    # Last, for it says whose folder this is.
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG_FILE).write_text(_text(), encoding="utf-8")
+    """Clear a checked folder of what an earlier demo made, and write the configuration. Raises OutputError."""
+    try:
+        for name in ("data", "out"):
+            if (folder / name).is_dir():
+                shutil.rmtree(folder / name)
+        # Last, for it says whose folder this is.
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / CONFIG_FILE).write_text(_text(), encoding="utf-8")
+    except OSError as error:
+        raise OutputError.folder_not_writable(str(folder), error.strerror or str(error)) from error
 
 
 def by_deltalake(opener: Opener, config: Config) -> bool:

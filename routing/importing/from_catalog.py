@@ -166,7 +166,8 @@ def _bring_dialogs(store: storing.Stored, covered: Covered, done: Imported) -> N
     done.tell("dialogs", changes.counts)
     named = sum(row["far_broker_instance"] is not None for row in rows)
     if named:
-        done.notes.append(f"far_broker_instance of {named} dialogs is from {_NOT_SAID}")
+        dialogs = "1 dialog" if named == 1 else f"{named} dialogs"
+        done.notes.append(f"far_broker_instance of {dialogs} is from {_NOT_SAID}")
 
 
 def _bring_messages(store: storing.Stored, covered: Covered, done: Imported) -> None:

@@ -130,7 +130,7 @@ def _bad_routes(routes: Columns) -> Iterator[tuple[int, str]]:
         yield place, phrase("mirror_address '%s' is not tcp://HOST[:PORT]", mirrors[place])
     for place in _bad(mirrors, bool):
         if _is_keyword(addresses[place]):
-            yield place, phrase("mirror_address stands beside address '%s'", addresses[place])
+            yield place, phrase("mirror_address is given beside address '%s'", addresses[place])
 
 
 def _bad_instances(instances: Columns) -> Iterator[tuple[int, str]]:

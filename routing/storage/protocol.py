@@ -317,7 +317,9 @@ def _look_at(tables: Tables, last: LastRun, key: str, recorded: int, current: in
     counting = [c for c in since if _counts(key, c)]
     others = [c for c in counting if not _is_of_a_run(c, last, tables)]
     if others:
-        return _Finding(f"version {others[0].version} ({others[0].operation}) is no run's of this job")
+        return _Finding(
+            f"version {others[0].version} ({others[0].operation}) was not written by a run of this job"
+        )
     return _Finding(is_left_over=bool(counting))
 
 

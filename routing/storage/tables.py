@@ -89,7 +89,7 @@ def check_writable(key: str, location: Location) -> None:
     folder = Path(location.text)
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise OutputError.not_writable(key, str(location), f"{nearest} is no folder that can be written to")
+        raise OutputError.not_writable(key, str(location), f"{nearest} is not a folder that can be written to")
 
 
 @dataclass(frozen=True)
@@ -177,6 +177,10 @@ def merge(
 def read_text(spark: SparkSession, uri: str) -> str:
     """A small text file through Spark, such as a configuration on an object store. Raises ConfigError."""
     try:
-        return str(spark.read.text(uri, wholetext=True).collect()[0][0])
+        text = str(spark.read.text(uri, wholetext=True).collect()[0][0])
     except Exception as error:
         raise ConfigError.unreadable(uri, first_sentence(error)) from error
+    # What Spark puts, without a word, where bytes are no UTF-8.
+    if "\ufffd" in text:
+        raise ConfigError.not_utf8(uri, text.count("\n", 0, text.index("\ufffd")) + 1)
+    return text

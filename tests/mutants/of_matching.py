@@ -17,7 +17,7 @@ MUTANTS = (
         "text",
         "only-guids-are-ids",
         "D1",
-        "0: any text that is no GUID is an id too",
+        "0: any text that is not a GUID is an id too",
         'return None if found in ("", ZERO_GUID) else found',
         "return found if is_guid(found) and found != ZERO_GUID else None",
     ),

@@ -314,7 +314,7 @@ def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path)
     }
     assert set(_pending(left["pending_messages"])) == {"m3", "m4", "m5", "m9"}
     spark.sql(f"DELETE FROM delta.`{config.tables['messages'].text}` WHERE message_id = 'm2'")
-    with pytest.raises(InputError, match=r"version 1 of '.*messages' is no append \(DELETE\)") as caught:
+    with pytest.raises(InputError, match=r"version 1 of '.*messages' is not an append \(DELETE\)") as caught:
         routing.run(spark, config, now=_at(15, 30))
     assert caught.value.exit_code == 2
     assert _tables(spark, config) == left

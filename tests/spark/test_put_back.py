@@ -111,7 +111,7 @@ OTHER = r"is another table than the one that run 'second' recorded \(correct the
 REFUSED: dict[str, tuple[Damage, str]] = {
     "an operator's RESTORE of an output": (
         _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", "resolved_routes"),
-        r"output.resolved_routes at .*: version 2 \(RESTORE\) is no run's of this job" + FULL,
+        r"output.resolved_routes at .*: version 2 \(RESTORE\) was not written by a run of this job" + FULL,
     ),
     "an output that is gone": (
         _removed("resolved_routes"),
@@ -120,7 +120,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     "an output made anew": (_made_anew("resolved_routes"), f"output.resolved_routes: .* {OTHER}"),
     "runs brought back": (
         _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", "runs"),
-        r"version 2 of .* is no run's \(RESTORE\): runs go on from .* \(RESTORE it to version 1, or name other",
+        r"version 2 of .* was not written by a run \(RESTORE\): runs go on .* \(RESTORE it to version 1, or name",
     ),
     "the log of an output cleaned up": (
         _log_cleaned("pending_messages"),
@@ -142,7 +142,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     ),
     "an UPDATE of messages": (
         _sql("UPDATE TABLE_ITSELF SET hops_remaining = 3", "messages"),
-        r"tables.messages: version 3 of .* is no append \(UPDATE\)" + ANEW,
+        r"tables.messages: version 3 of .* is not an append \(UPDATE\)" + ANEW,
     ),
 }
 
@@ -232,7 +232,7 @@ def test_somebody_else_commits_while_a_run_works(spark: SparkSession, case: Case
     ):
         routing.run(spark, case.config(), now=NEXT)
     assert run_ids(spark, case) == ["first", "second"]
-    with pytest.raises(ContractError, match=r"rejected_messages at .*\(WRITE\) is no run's of this job"):
+    with pytest.raises(ContractError, match=r"rejected_messages at .*\(WRITE\) was not written by a run of"):
         routing.run(spark, case.config(), now=NEXT)
 
 

@@ -39,7 +39,7 @@ def test_appends_and_maintenance(log: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("log", "told"),
     [
-        ([_commit(4, "DELETE"), _file(4, "remove", data=True)], r"version 4 .* is no append \(DELETE\)"),
+        ([_commit(4, "DELETE"), _file(4, "remove", data=True)], r"version 4 .* is not an append \(DELETE\)"),
         ([_commit(4, "DELETE"), _file(4, "add", data=True, hides=True)], r"\(DELETE\)"),
         (
             [_commit(5, "UPDATE"), _file(5, "remove", data=True), _commit(4, "WRITE"), _file(4, "add", data=True)],

@@ -59,9 +59,9 @@ def test_pages_show_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_of_it_lists_what_is_on_its_way(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "on the way, of which SQL Server reports no trouble" in run(capsys, *EXAMPLES)
+    assert "on the way, about which SQL Server reports no trouble" in run(capsys, *EXAMPLES)
     told = run(capsys, *EXAMPLES, "--all")
-    assert "on the way, of which" not in told
+    assert "on the way, about which" not in told
     assert "message 'c0000007-5555-4000-8000-000000000001:T:0'" in told
 
 

@@ -86,6 +86,76 @@ def test_a_wrong_command_line_is_one_sentence(line: str, capsys: pytest.CaptureF
     assert "--help)" in err
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("resolve --confg a.yaml", "sbroute resolve: unknown option '--confg', did you mean --config?"),
+        ("lint --confg=a.yaml", "sbroute lint: unknown option '--confg', did you mean --config?"),
+        # No beginning of an option stands for it: what it means would change with the next option.
+        ("resolve --conf a.yaml", "sbroute resolve: unknown option '--conf', did you mean --config?"),
+        ("check a --inst hub", "sbroute check: unknown option '--inst', did you mean --instance?"),
+        ("check a -w X=1", "sbroute check: unknown option '-w'"),
+        ("import tsql a --dryrun", "sbroute import tsql: unknown option '--dryrun', did you mean --dry-run?"),
+        ("--versoin", "sbroute: unknown option '--versoin', did you mean --version?"),
+        ("--nonsense", "sbroute: unknown option '--nonsense'"),
+        ("chekc", "sbroute: unknown command 'chekc', did you mean check?"),
+        (
+            "nonsense",
+            f"sbroute: unknown command 'nonsense', known are {', '.join(COMMANDS)}",
+        ),
+        ("import catlog", "sbroute import: unknown kind 'catlog', did you mean catalog?"),
+        ("demo --format xml", "sbroute demo: unknown --format 'xml', known are table, json"),
+        ("demo --format jsn", "sbroute demo: unknown --format 'jsn', did you mean json?"),
+        ("check a --fail-on delaid", "sbroute check: unknown --fail-on 'delaid', did you mean delayed?"),
+        ("runs --config a --limit x", "sbroute runs: argument --limit: 'x' is not a whole number of at least 1"),
+        ("runs --config a --limit -1", "sbroute runs: argument --limit: '-1' is not a whole number of at least 1"),
+        (
+            "lint --config a --fail-under all",
+            "sbroute lint: argument --fail-under: 'all' is not a percentage from 0 to 100",
+        ),
+        ("demo extra", "sbroute: unexpected argument 'extra'"),
+    ],
+)
+def test_what_is_nearest_to_a_wrong_word(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(*line.split()) == 2
+    program = told.partition(":")[0]
+    assert capsys.readouterr() == ("", f"{told} (see {program} --help)\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("resolve --config a --config b", "--config"),
+        ("resolve --config=a --now 2026-01-05 --config=a", "--config"),
+        ("check a --instance hub --instance spoke", "--instance"),
+        ("check a --at 2026-01-05 --at 2026-01-06", "--at"),
+        ("check a --message 1 --message 2", "--message"),
+        ("explain --config a --conversation 1 --conversation-id 2", "--conversation-id"),
+        ("import catalog a --config a --exported-at 2026-01-05 --exported-at 2026-01-06", "--exported-at"),
+        ("lint --config a --fail-on error --fail-on info", "--fail-on"),
+        ("runs --config a --format json --format json", "--format"),
+        ("demo --out a --out b", "--out"),
+    ],
+)
+def test_an_option_of_one_value_is_given_once(line: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last would win without a word."""
+    assert ended(*line.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f": {option} is given twice, and takes one value (see " in err
+    assert err.count("\n") == 1
+
+
+def test_repeatable_options_and_values_that_look_like_none() -> None:
+    line = "check -- --odd"
+    assert cli._parser().parse_all(line.split()).paths == ["--odd"]
+    line = "check a --then b --then c -vX=1 -v Y=2 --fail-on error --fail-on delayed --set a=1 --set b=2"
+    options = cli._parser().parse_all(line.split())
+    assert (options.then, options.variables, options.overrides) == (["b", "c"], ["X=1", "Y=2"], ["a=1", "b=2"])
+    assert options.fail_on == ["error", "delayed"]
+    assert cli._parser().parse_all(["check", "-1", "- a"]).paths == ["-1", "- a"]
+
+
 def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended() == 2
     assert "usage: sbroute" in "".join(capsys.readouterr())
@@ -111,7 +181,7 @@ def test_a_time_to_try_again_is_for_incremental_mode(tmp_path: Path, capsys: pyt
     assert cli.main(["resolve", "--config", file, "--now", "2026-01-05"]) == 2
     assert "--now is for resolve.mode: incremental" in capsys.readouterr().err
     assert cli.main(["resolve", "--config", file, "--now", "noon"]) == 2
-    assert "--now: 'noon' is no ISO 8601 time" in capsys.readouterr().err
+    assert "--now: 'noon' is not an ISO 8601 time" in capsys.readouterr().err
 
 
 def test_a_missing_configuration(capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,7 +108,7 @@ def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
     table = log_of(tmp_path, written(), written())
     with (tmp_path / "_delta_log" / f"{1:020}.json").open("a", encoding="utf-8") as file:
         file.write(f"\n{line}\n")
-    with pytest.raises(StorageError, match="a line of version 1 is no JSON") as caught:
+    with pytest.raises(StorageError, match="a line of version 1 is not JSON") as caught:
         commits_after(NO_SPARK, table, 0)
     assert caught.value.exit_code == 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 
 from routing.config import Config, Location, load, parse_time, size_in_bytes
 from routing.errors import ConfigError
+from routing.storage.tables import read_text
 
 UTC = timezone.utc
 WHOLE: dict[str, Any] = {
@@ -79,8 +81,8 @@ def test_every_fault_is_told_at_once() -> None:
         "tables.services is missing",
         "output.runs is missing",
         "resolve.mode must be full or incremental, not 'fast'",
-        "resolve.as_of: 'yesterday' is no ISO 8601 time",
-        "resolve.broadcast_limit: 'much' is no size",
+        "resolve.as_of: 'yesterday' is not an ISO 8601 time",
+        "resolve.broadcast_limit: 'much' is not a size",
         "resolve.dialog_hash must be text, not '7'",
         "dynamic_routing must be a mapping",
         "spark.spark.a must be one value",
@@ -114,12 +116,50 @@ def test_an_empty_file_lacks_what_is_required() -> None:
         load("job.yaml", text="")
 
 
-def test_a_missing_and_an_unreadable_file(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'/no/such.yaml' cannot be read: No such file"):
         load("/no/such.yaml")
-    (tmp_path / "latin.yaml").write_bytes(b"tables: \xff")
-    with pytest.raises(ConfigError, match=r"cannot be read"):
-        load(str(tmp_path / "latin.yaml"))
+    with pytest.raises(ConfigError, match=r"cannot be read: Is a directory"):
+        load(str(tmp_path))
+
+
+_TEXT = "tables:\n  # Läden\n  routes: data/routes\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (_TEXT.encode("cp1252"), 2),
+        # What Notepad and PowerShell 5.1 call Unicode; and the same without its mark.
+        (_TEXT.encode("utf-16"), 1),
+        (_TEXT.encode("utf-16-le"), 2),
+        ("tables:\n  routes: a\n".encode("utf-16-be"), 1),
+        (b"tables:\n  routes: data\0routes\n", 2),
+    ],
+    ids=["Windows-1252", "UTF-16 with mark", "UTF-16 LE", "UTF-16 BE", "a zero byte"],
+)
+def test_another_encoding_says_what_to_save_as(content: bytes, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        load(str(file))
+    assert str(caught.value) == (
+        f"the configuration '{file}', line {line}, is not UTF-8 text (save the file as UTF-8)"
+    )
+
+
+def test_another_encoding_behind_a_uri() -> None:
+    """Spark replaces what it cannot read, and says nothing."""
+    read = SimpleNamespace(collect=lambda: [("tables:\n  # L\ufffdden\n",)])
+    spark: Any = SimpleNamespace(read=SimpleNamespace(text=lambda uri, wholetext: read))
+    with pytest.raises(ConfigError, match=r"'s3a://b/job.yaml', line 2, is not UTF-8 text \(save the file"):
+        read_text(spark, "s3a://b/job.yaml")
+
+
+def test_utf_8_with_its_mark_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_bytes(yaml.safe_dump(WHOLE).encode("utf-8-sig"))
+    assert load(str(file)).file == str(file)
 
 
 def test_overrides() -> None:
@@ -201,7 +241,7 @@ def test_times(value: object, expected: datetime) -> None:
     "value", ["", "noon", "2026-13-01", "2026-01-05T25:00:00", 5, True, 1.5, "0001-01-01T00:00:00+10:00"]
 )
 def test_what_is_no_time(value: object) -> None:
-    with pytest.raises(ValueError, match=r"is no (ISO 8601 )?time"):
+    with pytest.raises(ValueError, match=r"is not an? (ISO 8601 )?time"):
         parse_time(value)
 
 
@@ -231,7 +271,7 @@ def test_sizes(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "1.5GB", "1XB", "one"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no size, such as 512MB"):
+    with pytest.raises(ValueError, match=r"is not a size such as 512MB"):
         size_in_bytes(text)
 
 

@@ -14,6 +14,7 @@ import pytest
 from routing import cli
 from routing.commands import common, exports, import_
 from routing.errors import ConfigError, ContractError
+from routing.process.standing import Standing
 from tests.golden_texts import assert_golden
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,7 @@ class Screen:
     def __init__(self) -> None:
         self.results: list[Any] = []
         self.notes: list[str] = []
+        self.standing = Standing()
 
     def result(self, what: Any) -> None:
         self.results.append(what)
@@ -130,12 +132,15 @@ def test_what_is_refused_before_a_table_is_opened(
     whose = ("--config", config, "--instance", "hub", "--database", "db")
     for arguments, why in (
         (("catalog", str(routes), *whose), "has no column exported_at (give --exported-at)"),
-        (("catalog", str(routes), *whose, "--exported-at", "noon"), "--exported-at: 'noon' is no ISO 8601 time"),
+        (
+            ("catalog", str(routes), *whose, "--exported-at", "noon"),
+            "--exported-at: 'noon' is not an ISO 8601 time",
+        ),
         (("catalog", str(routes), *whose, "--address", "hub"), "--address 'hub' is not tcp://HOST[:PORT]"),
         (("catalog", str(routes), *whose, "--date-format", "%d.%m.%Y"), "has 'Y', which stands for nothing"),
         (
             ("catalog", str(routes), *whose, "--time-zone", "Berlin"),
-            "'Berlin' is no time zone, did you mean Europe/",
+            "'Berlin' is not a time zone, did you mean Europe/",
         ),
         (
             ("catalog", str(routes), *whose, *SPRING),

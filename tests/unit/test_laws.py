@@ -113,7 +113,7 @@ def _breaches(law: Law, source: str) -> list[str]:
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "the JVM and RDDs": (_is_jvm, ()),
     "cache": (_is_cache, ()),
-    "print": (_is_print, ("cli.py",)),
+    "print": (_is_print, ("commands/streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
     "reading tables": (_is_read, ("storage/appended.py", "storage/commits.py", "storage/tables.py")),
     "writing tables": (_is_write, ("storage/local.py", "storage/statements.py", "storage/tables.py")),

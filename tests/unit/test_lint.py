@@ -16,6 +16,7 @@ from routing.analysis.lint.options import LintSettings, Suppression, check_code,
 from routing.analysis.lint.pages import page
 from routing.commands import lint as command
 from routing.errors import ConfigError, ContractError
+from routing.process.standing import Standing
 from routing.schemas import FINDINGS as FOUND
 from routing.schemas import ROUTE_COVERAGE
 from routing.storage.rows import Rows
@@ -125,6 +126,7 @@ class Console:
 
     def __init__(self) -> None:
         self.printed: list[Any] = []
+        self.standing = Standing()
 
     def result(self, what: Any) -> None:
         self.printed.append(what)
@@ -240,12 +242,45 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_long_table_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x")
     asked.quiet, asked.log_format = True, "text"
-    command.report(done(*rows(*["info"] * 502)), asked, cli.Console(asked))
+    found = [{**_row(28, "info"), "object": f"R{number:03d}"} for number in range(502)]
+    command.report(done(*found), asked, cli.Console(asked))
     out = capsys.readouterr().out
-    assert "SBR499" in out
-    assert "SBR500" not in out.partition("What to do")[0]
+    assert "R499" in out
+    assert "R500" not in out
     assert "and 2 more; --format json prints all of them" in out
-    assert "0 error, 0 warning, 502 info, 0 suppressed" in out
+    assert "0 errors, 0 warnings, 502 info, 0 suppressed" in out
+
+
+_AS_INSTALLED = [
+    {**_row(23, "info"), "object": "A"},
+    {**_row(23, "info"), "object": "B"},
+    {**_row(34, "warning"), "object": "C"},
+    {**_row(36, "info"), "object": "AutoCreatedLocal"},
+]
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.parametrize(
+    ("line", "listed", "counted"),
+    [("", ["SBR034"], True), ("--all", ["SBR023", "SBR023", "SBR034", "SBR036"], False)],
+)
+def test_what_every_instance_has_is_one_line(
+    line: str, listed: list[str], counted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = options("--config", "x", "--fail-on", "info", *line.split())
+    asked.quiet, asked.log_format = True, "text"
+    assert command.report(done(*_AS_INSTALLED), asked, cli.Console(asked)) == 1
+    out = capsys.readouterr().out
+    assert [text[:6] for text in out.partition("What to do")[0].splitlines() if text.startswith("SBR")] == listed
+    told = "not listed, since every instance has it by default: SBR023 (2), SBR036 (1); --all lists them\n"
+    assert (told in out) == counted
+    assert "0 errors, 1 warning, 3 info, 0 suppressed; sbroute lint --explain CODE tells more\n" in out
+
+
+def test_json_has_what_every_instance_has(console: Console) -> None:
+    command.report(done(*_AS_INSTALLED), options("--config", "x", "--format", "json"), console)
+    (line,) = console.printed
+    assert [row["code"] for row in json.loads(line)["findings"]] == ["SBR023", "SBR023", "SBR034", "SBR036"]
 
 
 def test_severities_are_worst_first() -> None:

@@ -121,11 +121,11 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("--service //nowhere", "no message of the outputs is one that is asked for"),
+        ("--service //nowhere", "no message in the outputs is one that was asked for"),
         (
             "--waiting --instance SPOKE",
             (
-                "none of the 5 messages that the newest exports hold is one that is asked for; what was imported"
+                "none of the 5 messages in the newest exports is one that was asked for; what was imported"
                 " since the last run is not in the outputs yet"
             ),
         ),
@@ -206,7 +206,7 @@ def test_a_limit_is_one_at_least(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         cli.main(["messages", "--config", "a.yaml", "--limit", "0"])
     assert end.value.code == 2
-    assert "argument --limit: 0 is less than 1" in capsys.readouterr().err
+    assert "argument --limit: '0' is not a whole number of at least 1" in capsys.readouterr().err
 
 
 def test_hostile_names_are_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

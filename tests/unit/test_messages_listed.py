@@ -177,7 +177,7 @@ def test_no_table_but_the_messages() -> None:
         ({"outcomes": ["x"]}, "there is no outcome 'x' (known are DELIVERED, SENT, FORWARDED, DELAYED, DROPPED)"),
         (
             {"services": ["\udcff"]},
-            "--service holds bytes that are no text in this terminal's encoding (write it in UTF-8)",
+            "--service holds bytes that are not text in this terminal's encoding (write it in UTF-8)",
         ),
     ],
 )

@@ -64,11 +64,11 @@ BUNDLE_CHANGES: dict[str, tuple[Change, str]] = {
     "another package": (lambda f: wheel_task(f).update(package_name="routing"), "no distribution"),
     "an unknown option": (
         lambda f: wheel_task(f)["parameters"].append("--fast"),
-        "unrecognized arguments: --fast",
+        "unknown option '--fast'",
     ),
     "an unknown command": (
         lambda f: wheel_task(f)["parameters"].__setitem__(0, "route"),
-        "invalid choice: 'route'",
+        "unknown command 'route'",
     ),
     "a wrong pause status": (lambda f: job_of(f)["schedule"].update(pause_status="OFF"), "OFF"),
     "a Unix cron": (

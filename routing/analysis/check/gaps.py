@@ -32,25 +32,25 @@ class What(Enum):
     UNREADABLE_DATABASE = ("databases", "not all of its databases are known: a row of them cannot be read")
     ENDPOINT = (
         "service_broker_endpoints",
-        "message forwarding is not known, taken as off; nor are its own addresses",
+        "whether it forwards messages is not known (taken as off), nor are its own addresses",
     )
-    FORWARDING = ("service_broker_endpoints", "message forwarding is not known, taken as off")
+    FORWARDING = ("service_broker_endpoints", "whether it forwards messages is not known (taken as off)")
     ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
     ROUTES = ("routes", "its routes are not known")
-    ALL_ROUTES = ("routes", "only those of its routes are known that scripts speak of")
+    ALL_ROUTES = ("routes", "of its routes only those that scripts mention are known")
     SOME_ROUTES = (
         "routes",
-        "its routes are not known: of a script that speaks of routes not every statement could be taken",
+        "its routes are not known: not every statement of a script that mentions routes could be taken",
     )
     UNREADABLE_ROUTE = ("routes", "not all of its routes are known: a row of them cannot be read")
     SERVICES = ("services", "its services are not known")
-    ALL_SERVICES = ("services", "only those of its services are known that scripts speak of")
+    ALL_SERVICES = ("services", "of its services only those that scripts mention are known")
     UNREADABLE_SERVICE = ("services", "not all of its services are known: a row of them cannot be read")
-    ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages of its queue are not known")
+    ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages in its queue are not known")
     NOT_LISTED = ("databases", "sys.databases does not list it")
     ENDPOINT_OF_DIALOG = (
         "conversation_endpoints",
-        "the export has no conversation endpoint of the message's handle",
+        "the export has no conversation endpoint with the message's handle",
     )
 
     @property

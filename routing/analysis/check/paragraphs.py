@@ -19,9 +19,9 @@ _DIFFERENCES = {
     CASE: "it differs in case",
     AROUND: "it differs in blanks around the name",
     SLASH: "it differs in a slash at its end",
-    OTHER_BROKER: "with another broker instance",
-    EXPIRED: "expired",
-    NOT_YET: "not yet valid",
+    OTHER_BROKER: "it has another broker instance",
+    EXPIRED: "it has expired",
+    NOT_YET: "it is not valid yet",
     BROKER_OFF: "its broker is off",
 }
 
@@ -51,8 +51,8 @@ def _head(group: Group) -> str:
 
 
 def _age(group: Group) -> str:
-    oldest = "" if len(group.fates) == 1 else "the oldest "
-    return f"{oldest}of {when(group.oldest)}, {_name(group.first)}"
+    oldest = "" if len(group.fates) == 1 else "the oldest was "
+    return f"{oldest}enqueued at {when(group.oldest)}: {_name(group.first)}"
 
 
 def _name(fate: Fate) -> str:
@@ -79,7 +79,8 @@ def _brokers(brokers: Sequence[str | None]) -> str:
         return "bound to no broker instance"
     more = f" and {len(ids) - _FEW} more" if len(ids) > _FEW else ""
     others = ", some to none" if None in brokers else ""
-    return f"bound to broker instance {', '.join(ids[:_FEW])}{more}{others}"
+    plural = "" if len(ids) == 1 else "s"
+    return f"bound to broker instance{plural} {', '.join(ids[:_FEW])}{more}{others}"
 
 
 def _near(near: Sequence[NearMiss]) -> Iterator[str]:
@@ -100,16 +101,16 @@ def _said(group: Group) -> Iterator[str]:
     """What SQL Server itself says: how many of its statements agree, and what the others say."""
     agreeing = group.agreements[Agreement.AGREES]
     if agreeing:
-        yield f"SQL Server says the same of {agreeing:,}"
+        yield f"SQL Server says the same of {count(agreeing, 'message')}"
     others = [(said, many) for said, many in group.said.most_common() if said.text and not _agrees(group, said)]
     for said, many in others[:_FEW]:
-        yield f"SQL Server says of {many:,}: {_status(said)}{_meaning(group, said)}"
+        yield f"SQL Server says of {count(many, 'message')}: {_status(said)}{_meaning(group, said)}"
     if len(others) > _FEW:
         rest = sum(many for _, many in others[_FEW:])
-        yield f"SQL Server says other things of {rest:,} (--format json has all)"
+        yield f"SQL Server says other things of {count(rest, 'message')} (--format json has all)"
     blank = sum(many for said, many in group.said.items() if said.text is None)
     if blank:
-        yield f"SQL Server says nothing of {blank:,}: not tried yet, or sent and not acknowledged"
+        yield f"SQL Server says nothing of {count(blank, 'message')}: not tried yet, or sent and not acknowledged"
 
 
 def _agrees(group: Group, said: Status) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 
 from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check
@@ -16,6 +17,7 @@ from routing.analysis.check.paragraphs import paragraph
 from routing.analysis.check.pasting import named
 from routing.analysis.check.phrases import bounded, count, cut, gap_sentence, when, where
 from routing.analysis.check.reading import ViewRead, views_read
+from routing.analysis.lint.catalogue import Severity
 from routing.analysis.lint.finding import Found
 from routing.storage.times import moment_of
 from routing.terms import Outcome
@@ -35,7 +37,7 @@ def as_text(done: Check, *, with_all: bool = False) -> str:
         *(paragraph(number, group) for number, group in enumerate(shown, start=1)),
         _others(told[MOST:]),
         _rest(len(done.fates) - sum(len(group.fates) for group in told)),
-        _section("What lint says of this", _findings(done)),
+        _section("What lint says about this", _findings(done)),
         *_tried(done),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -100,7 +102,7 @@ def _others(groups: Sequence[Group]) -> str:
 
 
 def _rest(number: int) -> str:
-    told = "of which SQL Server reports no trouble; --all lists them"
+    told = "about which SQL Server reports no trouble; --all lists them"
     return f"{count(number, 'message')} on the way, {told}" if number else ""
 
 
@@ -108,8 +110,13 @@ def _findings(done: Check) -> Iterator[str]:
     yield from bounded(map(_finding, done.findings), len(done.findings))
     others = done.other_findings
     if others:
-        what = "others" if done.findings else "nothing; of other things"
-        yield f"{what}: {', '.join(f'{many:,} {severity}' for severity, many in others.items())} (sbroute lint)"
+        what = "others" if done.findings else "nothing; about other things"
+        yield f"{what}: {', '.join(starmap(_severity, others.items()))} (sbroute lint)"
+
+
+def _severity(severity: str, many: int) -> str:
+    """So many findings of a severity."""
+    return f"{many:,} {severity}" if severity == Severity.INFO else count(many, severity)
 
 
 def _finding(one: Found) -> str:

@@ -38,7 +38,7 @@ class Stored:
     ``conversation`` is its id, or the handle of an end, as SQL Server's tools print them. ``instance_name`` says
     which is meant where several instances have a message of that id, or an end of the conversation. ``at`` decides
     it, and all messages, at another time than their own (as ``resolve --as-of`` does). Raises QuestionError where
-    not exactly one of the two is named, and for a conversation that is no GUID.
+    not exactly one of the two is named, and for a conversation that is not a GUID.
     """
 
     message_id: str | None = None
@@ -110,7 +110,7 @@ class QuestionError(ContractError):
     @classmethod
     def no_text(cls, option: str) -> QuestionError:
         """What an option was given is no text in the terminal's encoding, so no table holds it."""
-        return cls(f"{option} holds bytes that are no text in this terminal's encoding", "write it in UTF-8")
+        return cls(f"{option} holds bytes that are not text in this terminal's encoding", "write it in UTF-8")
 
     @classmethod
     def unknown_message(cls, message_id: str, instance: str | None) -> QuestionError:
@@ -136,7 +136,7 @@ class QuestionError(ContractError):
     def no_conversation(cls, given: str) -> QuestionError:
         """A conversation is named by what is neither an id nor a handle."""
         return cls(
-            f"--conversation {quote(given)} is no GUID",
+            f"--conversation {quote(given)} is not a GUID",
             "give a conversation_id or a conversation_handle, in any case, with or without braces",
         )
 
@@ -181,7 +181,7 @@ class QuestionError(ContractError):
         """The message cannot be judged, and a run would set it aside; ``only_named``: its instance if so."""
         hint = "docs/tables.md says what each reason means; a run puts such a row into rejected_messages"
         if only_named is not None:
-            hint = f"neither databases, addresses nor forwarding of instance {quote(only_named)} are known; {hint}"
+            hint = f"the databases, addresses and forwarding of instance {quote(only_named)} are not known; {hint}"
         return cls(f"the message cannot be judged: {', '.join(reasons)}", hint)
 
     @classmethod

@@ -27,7 +27,7 @@ def find_stored(source: Source, question: Stored) -> Found:
 
 
 def find_dialog(source: Source, question: Described) -> str | None:
-    """The id of the dialog that a description names by id or handle; what is no GUID as it is given.
+    """The id of the dialog that a description names by id or handle; what is not a GUID as it is given.
 
     Raises QuestionError.
     """

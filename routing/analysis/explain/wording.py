@@ -93,14 +93,15 @@ def quote_name(value: object) -> str:
 def _message(line: Line) -> str:
     kind = "message " + quote_name(line["name"]) if line["finding"] == "STORED" else "a message"
     sender = line["database_name"]
-    came = "that arrived over the network" if sender is None else f"sent from {quote_name(sender)}"
-    who = "initiator" if line["reason"] == "INITIATOR" else "target"
-    return f"{kind} {came} by the dialog's {who} to service {quote_name(line['service_name'])}"
+    came = "that arrived over the network," if sender is None else f"sent from {quote_name(sender)}"
+    is_initiator = line["reason"] == "INITIATOR"
+    who = "the sender began the dialog (initiator)" if is_initiator else "the sender did not begin it (target)"
+    return f"{kind} {came} to service {quote_name(line['service_name'])}; {who}"
 
 
 def _time(line: Line) -> str:
     why = {
-        "AS_OF": "the time set for all messages",
+        "AS_OF": "the time asked for",
         "ASKED": "the time asked about",
         "OBSERVED": "when the message was seen still waiting",
         "ENQUEUED": "when the message was enqueued",
@@ -230,14 +231,13 @@ def _id(line: Line) -> str:
 
 
 def _other_ids(line: Line) -> str:
-    return f"and {line['count']:,} more broker instances"
+    return f"and {line['count']:,} more broker instance{'' if line['count'] == 1 else 's'}"
 
 
 def _request(line: Line) -> str:
     since = f"asked for at {moment(line['valid_from'])} by message {quote_name(line['name'])}"
-    return f"a route was {since}, " + (
-        "and that request has no end yet" if line["finding"] == "OPEN" else f"ended at {moment(line['valid_to'])}"
-    )
+    end = "is still open" if line["finding"] == "OPEN" else f"ended at {moment(line['valid_to'])}"
+    return f"a route was {since}, and that request {end}"
 
 
 def _tier(line: Line) -> str:
@@ -256,7 +256,8 @@ def _location(line: Line) -> str:
     )
     if line["finding"] == "LOCATED":
         return f"located in database {quote_name(line['database_name'])}"
-    holders = f"{line['count']} of its databases hold it" if line["count"] else "none of its databases holds it"
+    hold = "holds" if line["count"] == 1 else "hold"
+    holders = f"{line['count']} of its databases {hold} it" if line["count"] else "none of its databases holds it"
     what = f"service {quote_name(line['service_name'])}{whose}"
     return f"not located in this instance: {what}; {holders} ({line['reason']})"
 
@@ -279,8 +280,10 @@ def _forwarding(line: Line) -> str:
 
 def _hops(line: Line) -> str:
     if line["finding"] == "NO_LIMIT":
-        return "no limit of hops"
-    return "no hops remain" if line["finding"] == "NONE_LEFT" else f"{line['count']} hops remain"
+        return "no hop limit"
+    if line["finding"] == "NONE_LEFT":
+        return "no hops remain"
+    return "1 hop remains" if line["count"] == 1 else f"{line['count']} hops remain"
 
 
 def _own_address(line: Line) -> str:
@@ -289,11 +292,10 @@ def _own_address(line: Line) -> str:
 
 
 def _instance(line: Line) -> str:
-    what = {
-        "ONLY_NAME": "only the name is known: neither databases, routes, addresses nor forwarding",
-        "ONLY_ROUTES": "only the name and routes are known: neither databases, addresses nor forwarding",
-    }[line["finding"]]
-    return f"of instance {quote_name(line['name'])} {what}"
+    name = quote_name(line["name"])
+    if line["finding"] == "ONLY_NAME":
+        return f"only the name of instance {name} is known: not its databases, routes, addresses or forwarding"
+    return f"only the name and routes of instance {name} are known: not its databases, addresses or forwarding"
 
 
 def _import(line: Line) -> str:
@@ -310,7 +312,7 @@ def _status(line: Line) -> str:
         "AGREES": "it agrees",
         "COMPATIBLE": "it is compatible with this",
         "CONTRADICTS": "it contradicts this",
-        "SAYS_NOTHING": "it says nothing of routing",
+        "SAYS_NOTHING": "it says nothing about routing",
     }[line["finding"]]
     status = f"{', '.join(parts)}; {compared}" if parts else "blank"
     said = f"SQL Server's transmission_status at {moment(line['at'])}: {status}."

@@ -20,13 +20,18 @@ class Severity(Word):
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of finding. ``error_number`` is the engine's, where it has one for every row of the kind."""
+    """One kind of finding.
+
+    ``error_number`` is the engine's, where it has one for every row of the kind. ``is_default``: every instance
+    has it as it was installed; it is printed as one count, so that it does not bury what somebody did.
+    """
 
     code: str
     severity: Severity
     title: str
     advice: str
     error_number: int | None = None
+    is_default: bool = False
 
 
 _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
@@ -148,6 +153,7 @@ FINDINGS: tuple[Finding, ...] = (
         _I,
         "A service that only AutoCreatedLocal serves",
         "create a route for the service in msdb, so that it does not depend on AutoCreatedLocal",
+        is_default=True,
     ),
     Finding(
         "SBR024",
@@ -211,6 +217,7 @@ FINDINGS: tuple[Finding, ...] = (
         _I,
         "A LOCAL route for every service in msdb",
         "replace it by a route for each service that is to be reached from outside",
+        is_default=True,
     ),
     Finding(
         "SBR037",

@@ -64,14 +64,14 @@ def mirror_alone(row: RouteRow) -> Found | None:
     missing = [name for name, value in given.items() if value is None]
     if row.route.mirror_address is None or not missing:
         return None
-    return row.finding("SBR003", "the mirror address stands without %s", " and ".join(missing))
+    return row.finding("SBR003", "the mirror address is given without %s", " and ".join(missing))
 
 
 def broker_alone(row: RouteRow) -> Found | None:
     """SBR004: matches in no step (D3)."""
     if row.route.broker is None or row.route.service is not None:
         return None
-    return row.finding("SBR004", "broker instance %s stands without a service name", row.route.broker)
+    return row.finding("SBR004", "broker instance %s is given without a service name", row.route.broker)
 
 
 def mirror_beside_keyword(row: RouteRow) -> Found | None:
@@ -79,7 +79,7 @@ def mirror_beside_keyword(row: RouteRow) -> Found | None:
     mirror = row.route.mirror_address
     if mirror is None or not (_is_keyword(row.route.kind) or _is_keyword(kind_of(mirror))):
         return None
-    return row.finding("SBR005", "mirror address '%s' stands beside address '%s'", mirror, row.route.address)
+    return row.finding("SBR005", "mirror address '%s' is given beside address '%s'", mirror, row.route.address)
 
 
 def _is_keyword(kind: Kind | None) -> bool:
@@ -95,14 +95,14 @@ def bad_address(row: RouteRow) -> Found | None:
         wrong = f"mirror address '{mirror}'"
     else:
         return None
-    return row.finding("SBR006", "%s is no valid address", wrong)
+    return row.finding("SBR006", "%s is not a valid address", wrong)
 
 
 def transport_with_service(row: RouteRow) -> Found | None:
     """SBR007: TRANSPORT reads the address from any service's name."""
     if not is_transport(row.route) or row.route.service is None:
         return None
-    return row.finding("SBR007", "address TRANSPORT stands with service name '%s'", row.route.service)
+    return row.finding("SBR007", "address TRANSPORT is given with service name '%s'", row.route.service)
 
 
 def lifetime_range(row: RouteRow) -> Found | None:

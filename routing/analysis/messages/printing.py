@@ -127,10 +127,10 @@ def _nothing(done: Messages, asked: Asked) -> str:
         return "no message waits: the newest exports of the transmission queues are empty"
     if done.held is not None:
         return (
-            f"none of the {done.held:,} messages that the newest exports hold is one that is asked for;"
+            f"none of the {done.held:,} messages in the newest exports is one that was asked for;"
             " what was imported since the last run is not in the outputs yet"
         )
-    return "no message of the outputs is one that is asked for" if asked.only else "the outputs hold no message"
+    return "no message in the outputs is one that was asked for" if asked.only else "the outputs hold no message"
 
 
 def _plain(value: object) -> str:

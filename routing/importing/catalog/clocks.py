@@ -23,7 +23,7 @@ def time_zone(text: str) -> tzinfo:
         sign, hours, minutes = match.groups()
         offset = int(hours) * _MINUTES + int(minutes)
         if int(minutes) >= _MINUTES or offset > _LONGEST_OFFSET:
-            raise InputError(f"--time-zone {quote(text)} is no offset", "from -14:00 to +14:00")
+            raise InputError(f"--time-zone {quote(text)} is not an offset", "from -14:00 to +14:00")
         return timezone(timedelta(minutes=-offset if sign == "-" else offset))
     return _named_zone(text)
 
@@ -41,7 +41,7 @@ def _named_zone(text: str) -> tzinfo:
     nearest = difflib.get_close_matches(text.lower()[:100], sorted(folded), n=1, cutoff=0.5)
     also = f", did you mean {folded[nearest[0]]}?" if nearest else ""
     hint = "name one as Europe/Berlin, or give an offset such as +02:00"
-    raise InputError(f"--time-zone {quote(text)} is no time zone{also}", hint)
+    raise InputError(f"--time-zone {quote(text)} is not a time zone{also}", hint)
 
 
 def moment_of(local: datetime, zone: tzinfo) -> tuple[datetime, bool]:
@@ -53,7 +53,7 @@ def moment_of(local: datetime, zone: tzinfo) -> tuple[datetime, bool]:
     try:
         moments = [time.astimezone(timezone.utc) for time in (earlier, later)]
     except (ValueError, OverflowError):
-        raise ValueError(f"{local} is no time between the years 1 and 9999") from None
+        raise ValueError(f"{local} is not a time between the years 1 and 9999") from None
     if moments[0] == moments[1]:
         return moments[0], False
     if moments[0].astimezone(zone).replace(tzinfo=None) != local:

@@ -23,7 +23,7 @@ def dialogs(covered: Covered, rows: Sequence[Row]) -> None:
     for row in rows:
         key = tuple(row[name] for name in columns[:4])
         if key in seen:
-            covered.reject("conversation_endpoints", row, "the conversation endpoint stands there twice")
+            covered.reject("conversation_endpoints", row, "the conversation endpoint appears twice")
             continue
         seen.add(key)
         exported = {name: row[name] for name in columns}
@@ -46,7 +46,7 @@ def messages(covered: Covered, rows: Mapping[str, Sequence[Row]]) -> None:
         message = _message(row, endpoint)
         key = (message["instance_name"], message["message_id"])
         if key in seen:
-            covered.reject("transmission_queue", row, f"the message {message['message_id']} stands there twice")
+            covered.reject("transmission_queue", row, f"the message {message['message_id']} appears twice")
             continue
         seen.add(key)
         covered.add("messages", message)
@@ -107,11 +107,13 @@ def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
 def _tell(covered: Covered, statuses: Counter[str]) -> None:
     blank = statuses.pop("", 0)
     if blank:
-        covered.notes.append(
-            f"{blank} messages have a blank transmission_status: not tried yet, or sent and not acknowledged"
-        )
+        why = "not tried yet, or sent and not acknowledged"
+        covered.notes.append(f"{_messages_have(blank)} a blank transmission_status: {why}")
     if statuses:
         texts = ", ".join(repr(text[:100]) for text, _ in statuses.most_common(_SHOWN))
-        covered.notes.append(
-            f"{statuses.total()} messages have a transmission_status that is not recognised, such as {texts}"
-        )
+        have = _messages_have(statuses.total())
+        covered.notes.append(f"{have} a transmission_status that is not recognised, such as {texts}")
+
+
+def _messages_have(number: int) -> str:
+    return "1 message has" if number == 1 else f"{number} messages have"

@@ -70,7 +70,7 @@ def _databases(covered: Covered, rows: Sequence[Row]) -> None:
         key = (row["instance_name"], row["name"])
         number = row["database_id"]
         if key in seen:
-            covered.reject("databases", row, "the database stands there twice")
+            covered.reject("databases", row, "the database appears twice")
         elif number is not None and not -_INT <= number < _INT:
             covered.reject("databases", row, f"database_id {number} does not fit an int")
         else:
@@ -84,7 +84,7 @@ def _services(covered: Covered, rows: Sequence[Row]) -> None:
     for row in rows:
         key = (*unit(row), row["name"])
         if key in seen:
-            covered.reject("services", row, "the service stands there twice")
+            covered.reject("services", row, "the service appears twice")
             continue
         seen.add(key)
         covered.add("services", {name: row[name] for name in ("instance_name", "database_name", "name")})
@@ -98,7 +98,7 @@ def _routes(covered: Covered, rows: Sequence[Row]) -> None:
     seen = set()
     for row in rows:
         key = (*unit(row), row["name"])
-        fault = "the route stands there twice" if key in seen else address_fault(row)
+        fault = "the route appears twice" if key in seen else address_fault(row)
         if fault is not None:
             covered.reject("routes", row, fault)
             continue
@@ -114,5 +114,5 @@ def address_fault(row: Row) -> str | None:
     except RefusalError as refusal:
         return refusal.why
     if mirror is not None and address.strip().lower().rstrip("/") in _KEYWORDS:
-        return f"a mirror address stands beside the address {address}"
+        return f"a mirror address is given beside the address {address}"
     return None

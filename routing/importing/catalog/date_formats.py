@@ -68,7 +68,7 @@ class DateFormat:
             number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month)
             return datetime(int(found["y"]), number, int(found["d"]), _hour(found), minute, second, micros)
         except ValueError:
-            raise ValueError(f"{quote(text)} is no time by {self.text}") from None
+            raise ValueError(f"{quote(text)} is not a time of the form {self.text}") from None
 
 
 def _hour(found: dict[str, str]) -> int:

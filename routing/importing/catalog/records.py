@@ -26,7 +26,7 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
     for document in json_documents(text):
         rows = _values(joined(document.lines)) if document.is_for_json else _rows_of(document.lines)
         if rows is None:
-            why = "what stands under its header JSON_F52E2B61-… is no whole JSON"
+            why = "what stands under its header JSON_F52E2B61-… is not complete JSON"
             raise unreadable_file(file, why, "sqlcmd cuts it off without -y 0 -w 65535")
         found += rows
     sets = _by_view(found)
@@ -99,7 +99,7 @@ def _by_view(found: Sequence[tuple[int, object]]) -> list[ResultSet]:
         if isinstance(value, dict):
             part.rows.append((number, _lowered(value)))
         else:
-            part.rejected.append((number, "it is no JSON object"))
+            part.rejected.append((number, "it is not a JSON object"))
     for part in sets.values():
         part.columns = tuple(dict.fromkeys(name for _, row in part.rows for name in row))
     return list(sets.values()) or [ResultSet((), omits_null=True)]

@@ -58,7 +58,7 @@ def _iso_time(text: str, form: DateFormat | None) -> datetime:
     match = _TIME.fullmatch(text)
     if match is None:
         others = "(--date-format names another)" if form is None else f"nor of {form.text}"
-        raise ValueError(f"{quote(text)} is no time of the form 2026-01-05 12:00:00 {others}")
+        raise ValueError(f"{quote(text)} is not a time of the form 2026-01-05 12:00:00 {others}")
     year, month, day, hour, minute, second, fraction, utc, sign, hours, minutes = match.groups()
     try:
         # The tools write seven digits of a second, the tables hold six.
@@ -71,7 +71,7 @@ def _iso_time(text: str, form: DateFormat | None) -> datetime:
         zone = timezone(-offset if sign == "-" else offset)
         return local.replace(tzinfo=zone).astimezone(timezone.utc)
     except (ValueError, OverflowError):
-        raise ValueError(f"{quote(text)} is no time between the years 1 and 9999") from None
+        raise ValueError(f"{quote(text)} is not a time between the years 1 and 9999") from None
 
 
 def _text(cell: object) -> str:
@@ -79,7 +79,7 @@ def _text(cell: object) -> str:
         return cell
     if isinstance(cell, bool | int | float | Decimal):
         return str(cell)
-    raise ValueError(f"{quote(cell)} is no text")
+    raise ValueError(f"{quote(cell)} is not text")
 
 
 def _guid(cell: object) -> str:
@@ -92,7 +92,7 @@ def _guid(cell: object) -> str:
     if _HEX.fullmatch(text) and len(text) == 2 + 2 * _GUID_BYTES:
         # As binary(16), a uniqueidentifier has its first three groups backwards.
         return str(uuid.UUID(bytes_le=bytes.fromhex(text[2:])))
-    raise ValueError(f"{quote(cell)} is no GUID")
+    raise ValueError(f"{quote(cell)} is not a GUID")
 
 
 def _integer(cell: object) -> int:
@@ -107,7 +107,7 @@ def _integer(cell: object) -> int:
         elif _INTEGER.fullmatch(text):
             number = int(text)
         else:
-            raise ValueError(f"{quote(cell)} is no integer")
+            raise ValueError(f"{quote(cell)} is not an integer")
     if not -_BIGINT <= number < _BIGINT:
         raise ValueError(f"{quote(cell)} does not fit a bigint")
     return number

@@ -79,8 +79,8 @@ def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
         f"5: no conversation endpoint has its handle {HANDLE.format(3)}"
     ]
     assert covered.notes == [
-        "1 messages have a blank transmission_status: not tried yet, or sent and not acknowledged",
-        "1 messages have a transmission_status that is not recognised, such as 'Nobody knows this text'",
+        "1 message has a blank transmission_status: not tried yet, or sent and not acknowledged",
+        "1 message has a transmission_status that is not recognised, such as 'Nobody knows this text'",
     ]
 
 
@@ -149,10 +149,10 @@ def test_rows_that_resolve_would_refuse_are_rejected(tmp_path: Path) -> None:
     assert sorted(re.sub(r".*, row ", "", text) for text in covered.rejected) == [
         "2: database_id 99999999999 does not fit an int (a)",
         "3: ADDRESS 'http://a' is not a valid address (x)",
-        "3: the service stands there twice (//a)",
-        "4: a mirror address stands beside the address local (y)",
+        "3: the service appears twice (//a)",
+        "4: a mirror address is given beside the address local (y)",
         "5: MIRROR_ADDRESS 'LOCAL' is no network address (z)",
-        "6: the route stands there twice (good)",
+        "6: the route appears twice (good)",
     ]
     # What could not be read may be in the table: such a row is not closed.
     assert covered.is_doubtful("routes", {"instance_name": "hub", "database_name": "Shop", "name": "X"})

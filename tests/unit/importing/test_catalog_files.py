@@ -259,7 +259,7 @@ also good,,TCP://x:1,
     export = read(tmp_path, "routes.csv", text)
     assert [row["name"] for row in export.rows["routes"]] == ["good", "also good"]
     file = tmp_path / "routes.csv"
-    no_time = "'next week' is no time of the form 2026-01-05 12:00:00 (--date-format names another)"
+    no_time = "'next week' is not a time of the form 2026-01-05 12:00:00 (--date-format names another)"
     assert sorted(export.rejected) == [
         f"{file}, row 3: address is missing (no address)",
         f"{file}, row 4: lifetime: {no_time} (bad time)",

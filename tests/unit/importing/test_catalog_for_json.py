@@ -130,7 +130,7 @@ def test_what_was_cut_off_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ContractError) as caught:
         read(tmp_path, "services.txt", text)
     assert str(caught.value).endswith(
-        "services.txt' cannot be read: what stands under its header JSON_F52E2B61-… is no whole JSON"
+        "services.txt' cannot be read: what stands under its header JSON_F52E2B61-… is not complete JSON"
         " (sqlcmd cuts it off without -y 0 -w 65535)"
     )
 
@@ -144,8 +144,8 @@ def test_rows_are_told_by_their_number(tmp_path: Path) -> None:
     export = read(tmp_path, "services.json", '[{"name":"//a"},{"name":["//b"]},3,{"name":"//c"}]')
     assert [row["name"] for row in export.rows["services"]] == ["//a", "//c"]
     assert export.rejected == [
-        f"{tmp_path}/services.json, row 3: it is no JSON object",
-        f"{tmp_path}/services.json, row 2: name: \"['//b']\" is no text",
+        f"{tmp_path}/services.json, row 3: it is not a JSON object",
+        f"{tmp_path}/services.json, row 2: name: \"['//b']\" is not text",
     ]
 
 

@@ -50,7 +50,7 @@ def utc(*parts: int) -> datetime:
 )
 def test_a_time_by_a_form(form: str, text: str, time: datetime | type | None) -> None:
     if time is ValueError:
-        with pytest.raises(ValueError, match=f"is no time by {form}"):
+        with pytest.raises(ValueError, match=f"is not a time of the form {form}"):
             date_format(form).read(text)
     else:
         assert date_format(form).read(text) == time
@@ -87,14 +87,14 @@ def test_an_offset(text: str, offset: int) -> None:
     [
         (
             "Europe/Berln",
-            "'Europe/Berln' is no time zone, did you mean Europe/Berlin? (name one as Europe/Berlin,",
+            "'Europe/Berln' is not a time zone, did you mean Europe/Berlin? (name one as Europe/Berlin,",
         ),
         ("europe/berlin", "did you mean Europe/Berlin?"),
-        ("+15:00", "is no offset (from -14:00 to +14:00)"),
-        ("+02:60", "is no offset"),
-        ("Europe", "is no time zone"),
-        ("../../etc/passwd", "is no time zone"),
-        ("x" * 100_000, "is no time zone"),
+        ("+15:00", "is not an offset (from -14:00 to +14:00)"),
+        ("+02:60", "is not an offset"),
+        ("Europe", "is not a time zone"),
+        ("../../etc/passwd", "is not a time zone"),
+        ("x" * 100_000, "is not a time zone"),
     ],
 )
 def test_a_zone_that_is_none(text: str, why: str) -> None:
@@ -136,7 +136,7 @@ def test_a_time_that_no_clock_showed(local: datetime) -> None:
 
 
 def test_a_moment_beyond_the_years() -> None:
-    with pytest.raises(ValueError, match="is no time between the years 1 and 9999"):
+    with pytest.raises(ValueError, match="is not a time between the years 1 and 9999"):
         moment_of(datetime(1, 1, 1), timezone(timedelta(hours=2)))
 
 
@@ -203,7 +203,7 @@ def test_a_time_in_another_form_names_the_option(tmp_path: Path) -> None:
     at = StandIns("hub", "Shop", utc(2026, 1, 5))
     text = "name,lifetime,address\na,1/5/2030 12:00:00 PM,LOCAL\nb,2030-01-05,LOCAL\n"
     export = read(tmp_path, text, at)
-    fault = f"{tmp_path}/routes.csv, row 2: lifetime: '1/5/2030 12:00:00 PM' is no time of the form"
+    fault = f"{tmp_path}/routes.csv, row 2: lifetime: '1/5/2030 12:00:00 PM' is not a time of the form"
     assert export.rejected == [f"{fault} 2026-01-05 12:00:00 (--date-format names another) (a)"]
     export = read(tmp_path, text, at, form=date_format("dd.MM.yyyy"))
     assert export.rejected == [f"{fault} 2026-01-05 12:00:00 nor of dd.MM.yyyy (a)"]

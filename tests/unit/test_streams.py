@@ -1,0 +1,109 @@
+"""Standard output and standard error that are full, closed or left by their reader."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from routing import cli
+from routing.demo import build
+from routing.errors import OutputError
+
+PAGE = ("lint", "--explain", "SBR001")
+TABLE = ("check", str(Path(__file__).parents[2] / "conf" / "examples" / "exports"), "--fail-on", "delayed")
+FULL = "No space left on device"
+# Both ways in which Python may be told to write: line by line, and once in a while.
+UNBUFFERED = pytest.mark.parametrize("unbuffered", ["1", ""], ids=["unbuffered", "buffered"])
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is full")
+
+
+def run_in_shell(redirected: str, *arguments: str, unbuffered: str = "") -> subprocess.CompletedProcess[str]:
+    """``sbroute`` with its streams redirected as a shell does."""
+    environment = {
+        **os.environ,
+        "PYTHONUNBUFFERED": unbuffered,
+        "PYTHONPATH": str(Path(cli.__file__).parents[1]),
+    }
+    script = f'"$@" {redirected}'
+    command = ["sh", "-c", script, "sh", sys.executable, "-m", "routing", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+
+
+def told(why: str) -> str:
+    return (
+        f"sbroute: standard output cannot be written: {why}"
+        " (tables that the command has written stay as they are)\n"
+    )
+
+
+@needs_full
+@UNBUFFERED
+@pytest.mark.parametrize("line", [PAGE, TABLE, ("--help",), ("--version",), ("demo", "--help"), ()])
+def test_a_full_disk_is_one_sentence(line: tuple[str, ...], unbuffered: str) -> None:
+    done = run_in_shell(">/dev/full", *line, unbuffered=unbuffered)
+    assert (done.returncode, done.stderr) == (2, told(FULL))
+
+
+def test_a_closed_standard_output_is_one_sentence() -> None:
+    done = run_in_shell(">&-", *PAGE)
+    assert (done.returncode, done.stderr) == (2, told("it is closed"))
+
+
+@UNBUFFERED
+@pytest.mark.parametrize(("line", "status"), [(PAGE, 0), (TABLE, 1), (("--help",), 0)])
+def test_a_reader_that_has_gone_changes_nothing(line: tuple[str, ...], status: int, unbuffered: str) -> None:
+    """The pipe's other end is closed before the command writes."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "routing", *line],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+        env={
+            **os.environ,
+            "PYTHONUNBUFFERED": unbuffered,
+            "PYTHONPATH": str(Path(cli.__file__).parents[1]),
+        },
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (status, b"")
+
+
+@pytest.mark.parametrize("redirected", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
+@UNBUFFERED
+def test_without_standard_error_the_status_is_the_same(redirected: str, unbuffered: str) -> None:
+    assert run_in_shell(redirected, "chek", unbuffered=unbuffered).returncode == 2
+    assert run_in_shell(redirected, "check", "/no/such", unbuffered=unbuffered).returncode == 2
+    done = run_in_shell(redirected, *PAGE, unbuffered=unbuffered)
+    assert (done.returncode, done.stdout[:8]) == (0, "# SBR001")
+
+
+def test_a_folder_of_the_demo_that_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Told before Spark starts."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert cli.main(["demo", "--out", str(tmp_path / "file" / "demo")]) == 2
+    file = tmp_path / "file"
+    assert capsys.readouterr().err == (
+        f"sbroute: '{file}/demo' cannot be written: '{file}' is not a folder (name another folder with --out)\n"
+    )
+    # Who may do anything may write there all the same.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert cli.main(["demo", "--out", str(tmp_path / "a" / "demo")]) == 2
+    assert capsys.readouterr().err == (
+        f"sbroute: '{tmp_path}/a/demo' cannot be written: '{tmp_path}' does not allow it"
+        " (name another folder with --out)\n"
+    )
+
+
+def test_a_folder_of_the_demo_that_is_gone_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(OutputError, match="cannot be written: Not a directory"):
+        build.claim(tmp_path / "file" / "demo")
