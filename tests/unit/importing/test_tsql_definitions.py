@@ -289,3 +289,49 @@ ALTER ENDPOINT broker STATE = disabled AS TCP (LISTENER_IP = (::1), LISTENER_POR
         (9, "DISABLED"),
     ]
     assert script.problems == ()
+
+
+def test_a_database_as_ssms_scripts_it(read: ReadText) -> None:
+    """Script Database As, CREATE To: options that say nothing are passed over, others applied or named."""
+    script = read(
+        """USE [master]
+GO
+/****** Object:  Database [Sales] ******/
+CREATE DATABASE [Sales]
+ CONTAINMENT = NONE
+ ON  PRIMARY
+( NAME = N'Sales', FILENAME = N'C:\\Data\\Sales.mdf' , SIZE = 8192KB , MAXSIZE = UNLIMITED, FILEGROWTH = 65536KB )
+ LOG ON
+( NAME = N'Sales_log', FILENAME = N'C:\\Data\\Sales_log.ldf' , SIZE = 8192KB , FILEGROWTH = 65536KB )
+ WITH CATALOG_COLLATION = DATABASE_DEFAULT, LEDGER = OFF
+GO
+IF (1 = FULLTEXTSERVICEPROPERTY('IsFullTextInstalled'))
+begin
+EXEC [Sales].[dbo].[sp_fulltext_database] @action = 'enable'
+end
+GO
+ALTER DATABASE [Sales] SET ANSI_NULL_DEFAULT OFF
+GO
+ALTER DATABASE [Sales] SET  ENABLE_BROKER
+GO
+ALTER DATABASE [Sales] SET HONOR_BROKER_PRIORITY OFF
+GO
+ALTER DATABASE [Sales] SET  MULTI_USER
+GO
+ALTER DATABASE [Sales] SET FILESTREAM( NON_TRANSACTED_ACCESS = OFF )
+GO
+ALTER DATABASE [Sales] SET TARGET_RECOVERY_TIME = 60 SECONDS
+GO
+ALTER DATABASE [Sales] SET QUERY_STORE (OPERATION_MODE = READ_WRITE, CLEANUP_POLICY = (X_DAYS = 30))
+GO
+ALTER DATABASE [Sales] SET  READ_WRITE
+GO
+"""
+    )
+    assert [(type(found), found.name) for found in script.statements] == [
+        (CreateDatabase, "Sales"),
+        (AlterDatabase, "Sales"),
+        (AlterDatabaseState, "Sales"),
+        (AlterDatabaseState, "Sales"),
+    ]
+    assert script.problems == ()
