@@ -32,7 +32,9 @@ def _command_alone() -> int:
     try:
         return _command(standing)
     except KeyboardInterrupt:
-        sys.stderr.write(standing.as_line(f"sbroute: interrupted: {standing.text}") + "\n")
+        from routing.commands.streams import tell_besides
+
+        tell_besides(standing.as_line(f"sbroute: interrupted: {standing.text}") + "\n")
         return 130
 
 
