@@ -18,7 +18,7 @@ class NoTextError(InputError):
     @classmethod
     def of_file(cls, file: str) -> NoTextError:
         """What it is instead cannot be told."""
-        return cls(f"{quote(file)} cannot be read: it is no text", "nothing was written")
+        return cls(f"{quote(file)} cannot be read: it is not text", "nothing was written")
 
 
 def no_statement(file: str, why: str | None) -> InputError:
@@ -41,7 +41,7 @@ def missing_package(name: str, file: str) -> EnvironmentFault:
 
 def unknown_view(name: str, views: Sequence[str]) -> InputError:
     """``--view`` with a name that is none."""
-    return InputError(f"--view {quote(name)} is no view that import reads", f"it reads {', '.join(views)}")
+    return InputError(f"--view {quote(name)} is not a view that import reads", f"it reads {', '.join(views)}")
 
 
 def older_import(what: Sequence[str]) -> InputError:

@@ -134,7 +134,7 @@ def test_what_is_nearest_to_a_wrong_word(line: str, told: str, capsys: pytest.Ca
         ("import catalog a --config a --exported-at 2026-01-05 --exported-at 2026-01-06", "--exported-at"),
         ("lint --config a --fail-on error --fail-on info", "--fail-on"),
         ("runs --config a --format json --format json", "--format"),
-        ("demo --out a --out b", "--out"),
+        ("messages --config a --limit 1 --limit 2", "--limit"),
     ],
 )
 def test_an_option_of_one_value_is_given_once(line: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:

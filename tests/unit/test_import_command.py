@@ -153,7 +153,7 @@ def test_what_is_refused_before_a_table_is_opened(
         (("tsql", str(tmp_path / "comment.sql"), *whose), "no T-SQL statement is found in"),
         (("tsql", str(tmp_path / "prose.txt"), *whose), "(line 1: the text ends inside a string"),
         (("tsql", str(tmp_path / "routes.tsv"), *whose), "no T-SQL statement is found in"),
-        (("tsql", str(tmp_path / "picture.png"), *whose), "cannot be read: it is no text"),
+        (("tsql", str(tmp_path / "picture.png"), *whose), "cannot be read: it is not text"),
         (("tsql", str(script), *whose, "-v", "x"), "-v takes NAME=VALUE, not 'x'"),
         (("tsql", str(script), *whose, "--scripted-at", "noon"), "--scripted-at: 'noon'"),
     ):

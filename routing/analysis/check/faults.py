@@ -38,7 +38,7 @@ class NoScriptError(InputError):
     @classmethod
     def of_file(cls, file: str, why: str) -> NoScriptError:
         """What it is instead cannot be told."""
-        error = cls(f"{quote(file)} is no script: {why}", "leave it out")
+        error = cls(f"{quote(file)} is not a script: {why}", "leave it out")
         error.why = why
         return error
 

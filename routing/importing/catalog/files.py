@@ -75,7 +75,7 @@ def _read_one_of_many(path: Path, unread: list[str]) -> list[Found]:
     try:
         found = _read(path, find_view(path.stem))
     except NoTextError:
-        unread.append(f"{path}: not read, it is no text")
+        unread.append(f"{path}: not read, it is not text")
         return []
     if not found:
         unread.append(f"{path}: not read, its name is none of a view")

@@ -14,7 +14,7 @@ _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Raises InputError where it cannot be read, NoTextError where it is no text."""
+    """The text of a file. Raises InputError where it cannot be read, NoTextError where it is not text."""
     try:
         decoded = decode(path.read_bytes())
     except OSError as error:

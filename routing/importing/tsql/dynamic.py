@@ -11,7 +11,7 @@ from routing.importing.tsql.tokens import Kind, Lexeme
 from routing.importing.tsql.vocabulary import STARTERS, speaks_of_routing
 
 _IS_VARIABLE = "of a variable: its text is known to the server alone"
-_IS_NARROW = "of a text that is no nvarchar, which sp_executesql refuses"
+_IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _STATEMENT_TYPE = 214
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 

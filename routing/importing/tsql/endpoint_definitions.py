@@ -135,7 +135,7 @@ def _read_group(cursor: Cursor, options: _Options, known: tuple[str, ...]) -> No
 def _read_port(cursor: Cursor) -> int:
     port = cursor.integer("LISTENER_PORT")
     if not 1 <= port <= 65535:
-        raise RefusalError(f"LISTENER_PORT {port} is no port")
+        raise RefusalError(f"LISTENER_PORT {port} is not a port")
     return port
 
 

@@ -139,14 +139,14 @@ def servers_in(path: Path, variables: Mapping[str, str] | None = None) -> tuple[
 def _include(including: str, written: str) -> tuple[str, str]:
     path = Path(including).parent / written.replace("\\", "/")
     if path.exists() and not path.is_file():
-        raise ValueError("it is no ordinary file")
+        raise ValueError("it is not an ordinary file")
     return str(path), _decode(path).text
 
 
 def _decode(path: Path) -> Decoded:
     decoded = decode(path.read_bytes())
     if not decoded.is_text:
-        raise ValueError("it is no text")
+        raise ValueError("it is not text")
     return decoded
 
 

@@ -48,7 +48,7 @@ def check_options(options: RouteOptions) -> None:
     if address is not None and not (_comparable(address) in _KEYWORDS or _is_tcp(address)):
         raise RefusalError(f"ADDRESS {quote(address)} is not a valid address", _BAD_ADDRESS)
     if mirror is not None and _comparable(mirror) in _KEYWORDS:
-        raise RefusalError(f"MIRROR_ADDRESS {quote(mirror)} is no network address", _MIRROR_NO_ADDRESS)
+        raise RefusalError(f"MIRROR_ADDRESS {quote(mirror)} is not a network address", _MIRROR_NO_ADDRESS)
     if mirror is not None and not _is_tcp(mirror):
         raise RefusalError(f"MIRROR_ADDRESS {quote(mirror)} is not a valid address", _BAD_ADDRESS)
 

@@ -151,7 +151,7 @@ def test_rows_that_resolve_would_refuse_are_rejected(tmp_path: Path) -> None:
         "3: ADDRESS 'http://a' is not a valid address (x)",
         "3: the service appears twice (//a)",
         "4: a mirror address is given beside the address local (y)",
-        "5: MIRROR_ADDRESS 'LOCAL' is no network address (z)",
+        "5: MIRROR_ADDRESS 'LOCAL' is not a network address (z)",
         "6: the route appears twice (good)",
     ]
     # What could not be read may be in the table: such a row is not closed.

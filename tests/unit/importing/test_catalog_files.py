@@ -302,7 +302,7 @@ def test_a_file_that_cannot_be_read(
 
 def test_the_view_option(tmp_path: Path) -> None:
     assert routes(read(tmp_path, "export1.csv", SSMS, view="sys.Routes")) == ROUTES
-    assert "--view 'queues' is no view that import reads" in refused(tmp_path, "x.csv", SSMS, view="queues")
+    assert "--view 'queues' is not a view that import reads" in refused(tmp_path, "x.csv", SSMS, view="queues")
     with pytest.raises(ContractError, match="--view needs exactly one file"):
         read_export([str(tmp_path)], HUB, "routes")
     with pytest.raises(ContractError, match="there is no such file"):

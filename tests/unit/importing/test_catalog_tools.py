@@ -333,12 +333,12 @@ WORKBOOK = b"PK\x03\x04\x14\x00\x06\x00\x08\x00\x00\x00!\x00" + bytes((7 * n * n
 @pytest.mark.parametrize("data", [PICTURE, WORKBOOK, bytes(5_000)], ids=["picture", "workbook", "zeros"])
 def test_a_file_that_is_no_text(tmp_path: Path, data: bytes) -> None:
     assert refused(tmp_path, "routes.csv", data).endswith(
-        "routes.csv' cannot be read: it is no text (nothing was written)"
+        "routes.csv' cannot be read: it is not text (nothing was written)"
     )
     (tmp_path / "services.csv").write_text("name\n//a\n", encoding="utf-8")
     export = read_export([str(tmp_path)], HUB)
     assert export.rows_read == {"services": 1}
-    assert export.notes == [f"{tmp_path}/routes.csv: not read, it is no text"]
+    assert export.notes == [f"{tmp_path}/routes.csv: not read, it is not text"]
 
 
 def test_a_folder_without_any_export(tmp_path: Path) -> None:

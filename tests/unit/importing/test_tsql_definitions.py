@@ -97,8 +97,8 @@ def test_the_endpoint(read: ReadText) -> None:
     ("rest", "why"),
     [
         ("e AS TCP (LISTENER_IP = ALL) FOR SERVICE_BROKER ()", "LISTENER_PORT is missing"),
-        ("e AS TCP (LISTENER_PORT = 0) FOR SERVICE_BROKER ()", "0 is no port"),
-        ("e AS TCP (LISTENER_PORT = 99999) FOR SERVICE_BROKER ()", "99999 is no port"),
+        ("e AS TCP (LISTENER_PORT = 0) FOR SERVICE_BROKER ()", "0 is not a port"),
+        ("e AS TCP (LISTENER_PORT = 99999) FOR SERVICE_BROKER ()", "99999 is not a port"),
         ("e AS TCP (LISTENER_PORT = @p) FOR SERVICE_BROKER ()", "not the variable '@p'"),
         ("e AS TCP (LISTENER_PORT = $(p)) FOR SERVICE_BROKER ()", "sqlcmd variable 'p'"),
         ("e AS TCP (LISTENER_PORT = 1, LISTENER_PORT = 2) FOR SERVICE_BROKER ()", "twice"),

@@ -49,7 +49,7 @@ def test_the_text_of_a_literal_is_read(read: ReadText, text: str, database: str)
         ("EXEC sp_executesql @stmt = @sql, N'@x int'", "EXEC of a variable"),
         ("EXEC('CREATE ROUTE ' + @name)", "EXEC of a text built by string concatenation"),
         ("EXEC(@a + @b)", "EXEC of a text built by string concatenation"),
-        ("EXEC sp_executesql 'CREATE ROUTE r'", "EXEC of a text that is no nvarchar"),
+        ("EXEC sp_executesql 'CREATE ROUTE r'", "EXEC of a text that is not nvarchar"),
         (f"EXEC('{ROUTE}') AT [other]", "linked server 'other'"),
         (f"EXEC other.x.sys.sp_executesql N'{ROUTE}'", "linked server 'other'"),
         ("EXEC('CREATE ROUTE r WITH ADDRESS = @a')", "not the variable '@a'"),

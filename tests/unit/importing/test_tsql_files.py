@@ -107,6 +107,6 @@ def test_a_file_of_r_that_is_no_text_is_reported(tmp_path: Path) -> None:
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
     script = read_file(main)
     assert [problem.why for problem in script.problems] == [
-        "the file 'picture.png' of :r is not read: it is no text"
+        "the file 'picture.png' of :r is not read: it is not text"
     ]
     assert [found.name for found in script.statements] == ["a"]
