@@ -116,7 +116,11 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "print": (_is_print, ("cli.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
     "reading tables": (_is_read, ("storage/appended.py", "storage/commits.py", "storage/tables.py")),
-    "writing tables": (_is_write, ("storage/local.py", "storage/statements.py", "storage/tables.py")),
+    # os.write is no table: the last line of an interrupted command.
+    "writing tables": (
+        _is_write,
+        ("storage/local.py", "storage/statements.py", "storage/tables.py", "process/guard.py"),
+    ),
     "building a session": (_is_builder, ("sessions/session.py",)),
     # The hints of errors are sentences.
     "hints to joins": (_is_hint, ("storage/joining.py", "errors.py")),
