@@ -14,6 +14,7 @@ import pytest
 from routing import cli
 from routing.commands import common, import_
 from routing.errors import ConfigError, ContractError
+from routing.process.standing import Standing
 from tests.golden_texts import assert_golden
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,7 @@ class Screen:
     """Keeps what a command writes."""
 
     def __init__(self) -> None:
+        self.standing = Standing()
         self.results: list[Any] = []
         self.notes: list[str] = []
 

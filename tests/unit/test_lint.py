@@ -16,6 +16,7 @@ from routing.analysis.lint.options import LintSettings, Suppression, check_code,
 from routing.analysis.lint.pages import page
 from routing.commands import lint as command
 from routing.errors import ConfigError, ContractError
+from routing.process.standing import Standing
 from routing.schemas import FINDINGS as FOUND
 from routing.schemas import ROUTE_COVERAGE
 from routing.storage.rows import Rows
@@ -124,6 +125,7 @@ class Console:
     """Keeps what it is given."""
 
     def __init__(self) -> None:
+        self.standing = Standing()
         self.printed: list[Any] = []
 
     def result(self, what: Any) -> None:
