@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from routing.process.guard import Guard, is_for_this_process
+from routing.process.guard import Guard, is_for_this_process, say
 from routing.process.standing import Standing
 
 
@@ -32,9 +32,7 @@ def _command_alone() -> int:
     try:
         return _command(standing)
     except KeyboardInterrupt:
-        from routing.commands.streams import tell_besides
-
-        tell_besides(standing.as_line(f"sbroute: interrupted: {standing.text}") + "\n")
+        say(standing.as_line(f"sbroute: interrupted: {standing.text}"))
         return 130
 
 

@@ -33,6 +33,13 @@ def is_for_this_process() -> bool:
     return os.name == "posix" and is_main and "DATABRICKS_RUNTIME_VERSION" not in os.environ
 
 
+def say(line: str, descriptor: int = 2) -> None:
+    """Write a line past all that Python holds back or has in use."""
+    # Nobody may listen, and standard error may have been closed from the beginning.
+    with suppress(OSError):
+        os.write(descriptor, f"{line}\n".encode(errors="backslashreplace"))
+
+
 class Guard:
     """Ends the process when a signal says so, from the moment it is made until the process is gone."""
 
@@ -97,9 +104,7 @@ class Guard:
         line = self.standing.as_line(f"sbroute: {_SIGNALS[signal.Signals(number)]}: {self.standing.text}")
         # What fails from now on does so because of this end.
         sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
-        # Where nobody listens, or standard error was closed from the beginning.
-        with suppress(OSError):
-            os.write(self._told_to, f"{line}\n".encode(errors="backslashreplace"))
+        say(line, self._told_to)
 
     def _leave(self, number: int) -> NoReturn:
         try:

@@ -28,6 +28,7 @@ class Screen:
     """Keeps what a command writes."""
 
     def __init__(self) -> None:
+        self.standing = Standing()
         self.results: list[Any] = []
         self.notes: list[str] = []
         self.standing = Standing()

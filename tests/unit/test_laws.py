@@ -116,10 +116,10 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "print": (_is_print, ("commands/streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
     "reading tables": (_is_read, ("storage/appended.py", "storage/commits.py", "storage/tables.py")),
-    # The guard writes its one line to a descriptor.
+    # os.write is no table: the last line of an interrupted command.
     "writing tables": (
         _is_write,
-        ("process/guard.py", "storage/local.py", "storage/statements.py", "storage/tables.py"),
+        ("storage/local.py", "storage/statements.py", "storage/tables.py", "process/guard.py"),
     ),
     "building a session": (_is_builder, ("sessions/session.py",)),
     # The hints of errors are sentences.

@@ -125,6 +125,7 @@ class Console:
     """Keeps what it is given."""
 
     def __init__(self) -> None:
+        self.standing = Standing()
         self.printed: list[Any] = []
         self.standing = Standing()
 

@@ -129,6 +129,8 @@ def test_the_entry_point_fails_by_an_exception_and_ends_without_one(
 ) -> None:
     """A wheel task calls the function and looks at nothing but exceptions: a returned status would be lost."""
     run = entry_point(wheel_task(bundle_files())["entry_point"])
+    # What tells it that signals are not its own.
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
     monkeypatch.setattr("sys.argv", ["sbroute", "resolve", "--config", "absent.yaml"])
     with pytest.raises(SystemExit) as end:
         run()
