@@ -49,7 +49,7 @@ RUN_CHANGES: dict[str, tuple[Change, str]] = {
     ),
     "an option that is not there": (
         lambda r: r["jobDriver"]["sparkSubmit"]["entryPointArguments"].append("--fast"),
-        "unrecognized arguments: --fast",
+        "unknown option '--fast'",
     ),
     "a configuration that is not there": (
         lambda r: r["jobDriver"]["sparkSubmit"]["entryPointArguments"].__setitem__(1, "s3://b/emr.yaml"),
