@@ -22,6 +22,7 @@ MESSAGE_COLUMNS = (
     "to_service_name",
     "to_broker_instance",
     "hops_remaining",
+    "from_service_name",
 )
 REQUIRED_COLUMNS = (
     "message_id",
