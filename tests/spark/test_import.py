@@ -237,6 +237,7 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     assert [row["address"] for row in rows_of(found)] == ["TCP://stock:4022"]
 
 
+@pytest.mark.long
 def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Callable[..., Opener]) -> None:
     """Messages that deltalake appends are new to an incremental run, and so are those of a MERGE after them."""
     from deltalake import DeltaTable
