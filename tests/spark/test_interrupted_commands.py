@@ -26,7 +26,7 @@ pytestmark = [
 ]
 EXAMPLES = Path(__file__).parents[2] / "conf" / "examples"
 CHANCE = random.Random(int(os.environ.get("SBROUTE_SIGNALS_SEED", "20260105")))
-SIGNALS = int(os.environ.get("SBROUTE_SIGNALS", "3"))
+SIGNALS = int(os.environ.get("SBROUTE_SIGNALS", "2"))
 NOTHING, NO_RUN, COUNTS = (
     "nothing was written",
     r"the run does not count \(start it again\)",
