@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from routing.commands import exports
-from routing.commands.common import Console, Subparsers, moment_or_none, variables
+from routing.commands.common import Console, Subparsers, add_variables, moment_or_none, variables
 from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault
 
 if TYPE_CHECKING:
@@ -28,14 +28,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
     exports.add_options(command)
-    command.add_argument(
-        "-v",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        dest="variables",
-        help="the value of a sqlcmd variable (repeatable)",
-    )
+    add_variables(command)
     command.add_argument(
         "--at", metavar="TIME", help="decide as of this time (default: each instance's newest export)"
     )

@@ -112,6 +112,18 @@ def moment_or_none(text: str | None, option: str) -> datetime | None:
     return None if text is None else moment(text, option)
 
 
+def add_variables(command: argparse.ArgumentParser) -> None:
+    """The option of every command that reads T-SQL scripts."""
+    command.add_argument(
+        "-v",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        dest="variables",
+        help="the value of a sqlcmd variable (repeatable)",
+    )
+
+
 def variables(given: Sequence[str]) -> dict[str, str]:
     """The sqlcmd variables of ``-v``. Raises ContractError."""
     return dict(map(_variable, given))

@@ -9,7 +9,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from routing.commands import exports
-from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener, variables
+from routing.commands.common import (
+    Console,
+    Subparsers,
+    add_config,
+    add_variables,
+    load,
+    moment_or_none,
+    opener,
+    variables,
+)
 from routing.errors import EXIT_DONE, EnvironmentFault
 
 if TYPE_CHECKING:
@@ -64,14 +73,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     kind.add_argument(
         "--scripted-at", metavar="TIME", help="the scripts' time, from which LIFETIME counts (the file's own)"
     )
-    kind.add_argument(
-        "-v",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        dest="variables",
-        help="the value of a sqlcmd variable (repeatable)",
-    )
+    add_variables(kind)
     kind.add_argument(
         "--snapshot",
         action="store_true",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from routing.analysis.check.evidence import Evidence
+from routing.analysis.check.evidence import CONFIGURATION, Evidence
 from routing.analysis.check.gaps import Gap, Knowledge, What
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.known import Dialogs, message_of
@@ -78,16 +78,13 @@ class Estate:
     @classmethod
     def of(cls, evidence: Evidence, times: Mapping[str, int]) -> Estate:
         """The estate of what was read."""
-        columns = {key: Columns.of_rows(evidence.rows[key], INPUTS[key]) for key in _CONFIGURATION}
+        columns = {key: Columns.of_rows(evidence.rows[key], INPUTS[key]) for key in CONFIGURATION}
         return cls(evidence, instances_of(columns), times)
 
     @property
     def knowledge(self) -> Knowledge:
         """What is known of it."""
         return Knowledge(self.evidence, self.instances)
-
-
-_CONFIGURATION = ("instances", "databases", "services", "routes")
 
 
 def decide_all(estate: Estate) -> list[Fate]:

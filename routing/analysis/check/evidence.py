@@ -171,7 +171,8 @@ def _with_script(evidence: Evidence, script: Script, instance: str) -> Evidence:
 
 def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence[Statement]) -> Evidence:
     spelling, done = _spelling(evidence), Imported(is_dry_run=True)
-    counting = tuple(one for one in script.statements if one not in left_out)
+    gone = set(left_out)
+    counting = tuple(one for one in script.statements if one not in gone)
     is_open = any(not one.counted for one in script.problems) or _alters_unknown(
         evidence.rows["routes"], counting, instance, spelling
     )

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from itertools import count
 
 from routing.analysis.explain.wording import quote_name
+from routing.importing.tsql.refusal import length
 from routing.rules.text import collated
 
 SYSNAME, LONGEST_TEXT = 128, 256
@@ -27,11 +28,6 @@ def named(name: str | None) -> str:
     return quote_name(shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…")
 
 
-def units(text: str) -> int:
-    """The length that SQL Server counts, in UTF-16 units."""
-    return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
-
-
 def can_be_pasted(text: str | None, longest: int) -> bool:
     """Whether a text comes through editors, comments and sqlcmd as it is, and the server takes its length."""
     return (
@@ -39,7 +35,7 @@ def can_be_pasted(text: str | None, longest: int) -> bool:
         and text is not None
         and text.isprintable()
         and _READ_BY_TOOLS.search(text) is None
-        and units(text) <= longest
+        and length(text) <= longest
     )
 
 
@@ -118,7 +114,7 @@ def new_name(service: str, taken: Collection[str]) -> str:
     for number in count(1):
         ending = "" if number == 1 else f" {number}"
         name = f"Route to {service}"[:SYSNAME]
-        while units(name + ending) > SYSNAME:
+        while length(name + ending) > SYSNAME:
             name = name[:-1]
         if collated(name + ending) not in taken:
             return name + ending

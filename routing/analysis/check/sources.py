@@ -9,7 +9,7 @@ from pathlib import Path
 
 from routing.analysis.check.faults import NoScriptError, no_instance, unreadable_script
 from routing.importing.catalog import StandIns, Times
-from routing.importing.catalog.files import find_result_sets
+from routing.importing.catalog.files import files_in, find_result_sets
 from routing.importing.catalog.reading import Export, export_of
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import Script, read_file, servers_in
@@ -53,17 +53,8 @@ def find_files(paths: Sequence[str]) -> tuple[list[str], Scripts]:
     exports = [path for path in paths if Path(path).suffix.lower() != _SCRIPT or Path(path).is_dir()]
     folders = [Path(path) for path in exports if Path(path).is_dir()]
     named = [Path(path) for path in paths if path not in exports]
-    return exports, Scripts(named, [file for folder in folders for file in _scripts_in(folder)])
-
-
-def _scripts_in(folder: Path) -> Iterator[Path]:
-    for entry in sorted(folder.iterdir(), key=lambda path: path.name):
-        if entry.name.startswith((".", "_")):
-            continue
-        if entry.is_dir():
-            yield from _scripts_in(entry)
-        elif entry.suffix.lower() == _SCRIPT:
-            yield entry
+    lying = [file for folder in folders for file in files_in(folder) if file.suffix.lower() == _SCRIPT]
+    return exports, Scripts(named, lying)
 
 
 def read_exports(paths: Sequence[str], given: Given) -> Export:

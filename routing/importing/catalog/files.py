@@ -55,7 +55,7 @@ def find_result_sets(
         if not path.exists():
             raise unreadable_file(source, "there is no such file")
         if path.is_dir() and path.suffix.lower() not in _PARQUET:
-            for file in _files_in(path):
+            for file in files_in(path):
                 if file.suffix.lower() not in others:
                     found.extend(_read_one_of_many(file, unread))
             continue
@@ -98,14 +98,14 @@ def _force(sources: Sequence[str], view: str | None) -> View | None:
     return forced
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
+def files_in(folder: Path) -> Iterator[Path]:
     """Files at any depth, in the order of their names; a folder of Parquet files is one."""
     for entry in sorted(folder.iterdir(), key=lambda path: path.name):
         suffix = entry.suffix.lower()
         if entry.name.startswith((".", "_")):
             continue
         if entry.is_dir() and suffix not in _PARQUET:
-            yield from _files_in(entry)
+            yield from files_in(entry)
         else:
             yield entry
 
