@@ -204,6 +204,44 @@ NEW_ROUTE_REQUESTS = _table(
     ("body!", _STRING),
     ("run_id!", _STRING),
 )
+# One hop: scope is the database whose routes were searched; address the one that the message takes.
+HOPS = ArrayOf(
+    _table(
+        ("instance_name", _STRING),
+        ("scope", _STRING),
+        ("matching_step", _INT),
+        ("route_name", _STRING),
+        ("address", _STRING),
+        ("outcome", _STRING),
+        ("reason", _STRING),
+    )
+)
+MESSAGE_PATHS = _table(
+    ("message_id!", _STRING),
+    ("conversation_id!", _STRING),
+    ("is_initiator!", _BOOLEAN),
+    ("message_sequence_number", _BIGINT),
+    ("enqueue_time!", _TIME),
+    ("instance_name!", _STRING),
+    ("database_name", _STRING),
+    ("to_service_name!", _STRING),
+    ("from_service_name", _STRING),
+    ("decided_at!", _TIME),
+    ("outcome!", _STRING),
+    ("reason", _STRING),
+    ("final_instance_name", _STRING),
+    ("final_database_name", _STRING),
+    ("final_address", _STRING),
+    ("hops!", HOPS),
+    ("ways_agree", _BOOLEAN),
+    ("multiple_targets!", _BOOLEAN),
+    ("return_outcome", _STRING),
+    ("return_reason", _STRING),
+    ("return_instance_name", _STRING),
+    ("return_database_name", _STRING),
+    ("return_ways_agree", _BOOLEAN),
+)
+"""Messages followed to their end, and back. ``outcome`` is an `Ending`, ``hops`` are the first way's."""
 REJECTED_MESSAGES = Schema(
     (
         *(
@@ -316,6 +354,18 @@ FINDINGS = _table(
     ("error_number", _INT),
 )
 """What ``lint`` finds."""
+_DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
+MESSAGE_CHANGES = Schema(
+    (
+        *(Field(f.name, f.kind) for f in MESSAGES if f.name not in ("observed_at", "hops_remaining")),
+        *(
+            Field(f"{name}_{side}", _STRING, name not in ("outcome", "reason"))
+            for side in ("before", "after")
+            for name in _DECIDED
+        ),
+    )
+)
+"""Messages of which a decision differs between two configurations; one that is set aside has outcome REJECTED."""
 LISTED_RUNS = _table(
     ("run_id!", _STRING),
     ("mode!", _STRING),

@@ -22,6 +22,18 @@ class Outcome(Word):
     DROPPED = "DROPPED"
 
 
+class Ending(Word):
+    """Where a message is at last, once it has been followed from instance to instance."""
+
+    DELIVERED = "DELIVERED"
+    DELAYED = "DELAYED"
+    DROPPED = "DROPPED"
+    LEFT_ESTATE = "LEFT_ESTATE"
+    LOOP = "LOOP"
+    TOO_MANY_WAYS = "TOO_MANY_WAYS"
+    NOT_KNOWN = "NOT_KNOWN"
+
+
 class Reason(Word):
     """Why a message has its outcome (column ``reason`` of ``resolved_routes``)."""
 
@@ -87,8 +99,6 @@ class Rejection(Word):
         return f"OUT_OF_RANGE_{column.upper()}"
 
 
-TRANSMISSION_QUEUE = "TRANSMISSION_QUEUE"
-"""The source of what an exported queue said (table ``observed_routing``)."""
 LOCAL_ADDRESS = "LOCAL"
 TRANSPORT_ADDRESS = "TRANSPORT"
 MSDB = "msdb"
