@@ -154,6 +154,11 @@ class Instance:
         """
         return not (self.is_forwarding_known or self.own_addresses or self.databases)
 
+    @property
+    def is_only_addressed(self) -> bool:
+        """Whether nothing tells what becomes of arrivals: neither its endpoint nor its databases are known."""
+        return not (self.is_forwarding_known or self.databases)
+
     def at(self, t: int) -> Instance:
         """The instance with the routes alone that are in force at a time."""
         live: dict[str, dict[str | None, tuple[Route, ...]]] = {}
@@ -196,6 +201,16 @@ def own_addresses(addresses: Iterable[str | None] | None) -> frozenset[str]:
     own = {text.comparable_address(address) for address in addresses or () if address}
     ports = {text.port(address) for address in own} - {None}
     return frozenset(own | {f"tcp://{host}:{port}" for port in ports for host in LOOPBACK_HOSTS})
+
+
+def places_of(instances: Iterable[Instance]) -> dict[str, tuple[Instance, ...]]:
+    """Who has an address, as it is compared, by name; loopback names lead nowhere from outside."""
+    found: dict[str, list[Instance]] = {}
+    for instance in sorted(instances, key=lambda one: one.name):
+        for address in instance.own_addresses:
+            if text.host(address) not in (None, *LOOPBACK_HOSTS):
+                found.setdefault(address, []).append(instance)
+    return {address: tuple(owners) for address, owners in found.items()}
 
 
 InstanceRow = tuple[str, bool | None, Iterable[str | None] | None]
