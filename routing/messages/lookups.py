@@ -16,12 +16,12 @@ from routing.messages import ids
 from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked, matters
 from routing.rules import text
-from routing.rules.estate import Instance, furnish
+from routing.rules.estate import Instance
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
 from routing.storage import frames
-from routing.storage.columns import Columns, routes_of, services_of
+from routing.storage.columns import Columns
 from routing.storage.keeping import HELD_ROWS, Keeper
-from routing.terms import BROKER_CONFIGURATION_SERVICE
+from routing.storage.networks import furnish_for
 
 _SCOPES = Schema(
     (
@@ -60,11 +60,7 @@ class Lookups:
 
         Only rows that name one of them, any, or the service that is asked for routes become objects.
         """
-        names = {*services, None, "", BROKER_CONFIGURATION_SERVICE}
-        settings = self.checked.settings
-        holding = settings["services"].naming("name", names)
-        routes = settings["routes"].naming("remote_service_name", names)
-        return furnish(self.checked.instances, services_of(holding), routes_of(routes))
+        return furnish_for(self.checked.instances, self.checked.settings, set(services))
 
 
 def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
