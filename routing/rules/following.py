@@ -153,11 +153,25 @@ def follow(
     them: the chosen route before its alternatives, an address before its mirror, its owners by name.
     """
     walk = _Walk(network, deciding, errand)
-    decision = verdict.decision
-    legs = [] if decision is None else [leg for leg in (decision.first, decision.again) if leg is not None]
-    searches = tuple((instance.name, leg.broker, leg.scope) for leg in legs)
+    searches = _searches(verdict, instance)
     start = _Ahead((), instance, verdict.broker_instance, hops_remaining, 0, searches, ())
     return walk.run(start, verdict, scope)
+
+
+def _searches(verdict: Verdict, instance: Instance) -> tuple[_Search, ...]:
+    """The searches of a first instance.
+
+    A decision may be shared by messages that are bound to other ids: what each is bound to its verdict tells.
+    """
+    decision = verdict.decision
+    if decision is None:
+        return ()
+    brought = verdict.broker_instance if decision.pick is None else None
+    own = (instance.name, brought, decision.first.scope)
+    if decision.again is None:
+        return (own,)
+    picked = decision.first.pick
+    return own, (instance.name, brought if picked is None else picked, decision.again.scope)
 
 
 class _Walk:
@@ -196,7 +210,7 @@ class _Walk:
         self.picks = lcm(self.picks, len(timed.decisions))
         decision = timed.decisions[self.errand.hashed % len(timed.decisions)]
         verdict = self._judge(decision, here, ahead)
-        arrived = replace(ahead, searches=(*ahead.searches, search), broker=decision.last.known_broker)
+        arrived = replace(ahead, searches=(*ahead.searches, search), broker=verdict.broker_instance)
         return self._leave(arrived, verdict, ARRIVALS)
 
     def _judge(self, decision: Decision, here: Instance, ahead: _Ahead) -> Verdict:
