@@ -16,14 +16,13 @@ from routing.messages import ids
 from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked, matters
 from routing.rules import text
-from routing.rules.estate import Instance, furnish
+from routing.rules.estate import Instance
 from routing.rules.following import Network
-from routing.rules.requesting import Request
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
 from routing.storage import frames
-from routing.storage.columns import Columns, routes_of, services_of
+from routing.storage.columns import Columns
 from routing.storage.keeping import HELD_ROWS, Keeper
-from routing.terms import BROKER_CONFIGURATION_SERVICE
+from routing.storage.networks import furnish_for, network_of
 
 _SCOPES = Schema(
     (
@@ -63,21 +62,11 @@ class Lookups:
 
         Only rows that name one of them, any, or the service that is asked for routes become objects.
         """
-        names = {*services, None, "", BROKER_CONFIGURATION_SERVICE}
-        settings = self.checked.settings
-        holding = settings["services"].naming("name", names)
-        routes = settings["routes"].naming("remote_service_name", names)
-        return furnish(self.checked.instances, services_of(holding), routes_of(routes))
+        return furnish_for(self.checked.instances, self.checked.settings, set(services))
 
     def network(self, services: Iterable[str]) -> Network:
         """What the rules need to know of the whole estate for messages to these services, and replies."""
-        names, requests = set(services), self.checked.settings.get("route_requests")
-        columns = ("instance_name", "database_name", "service_name", "requested_at", "message_id", "ended_at")
-        on_record: dict[tuple[str, str, str], list[Request]] = {}
-        for instance, database, service, *request in requests.rows(*columns) if requests else ():
-            if service in names:
-                on_record.setdefault((instance, database, service), []).append(Request(*request))
-        return Network(self.instances(names), on_record)
+        return network_of(self.checked.settings, set(services))
 
 
 def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
