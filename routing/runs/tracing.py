@@ -171,7 +171,8 @@ def _replace(spark: SparkSession, location: Location, rows: DataFrame, mark: str
     tables.put(rows, PATHS, location, tables.Write(mark, adds=False, widens=widens))
     ours = [commit.version for commit in commits.latest_commits(spark, location) if commit.metadata == mark]
     if not ours:
-        raise StorageError.overtaken(PATHS, str(location))
+        why = "its commit is not in the table's history"
+        raise StorageError.failed(f"writing output.{PATHS} to {location}", why)
     return max(ours)
 
 
