@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from routing.rules import choosing, locating, matching
 from routing.rules.choosing import Choice, End, Situation
@@ -69,7 +69,7 @@ def signature(key: Key, instance: Instance) -> Hashable:
     message, service = Bound(key.service, key.broker), key.service
     own = [r for r in instance.naming(key.scope, service) if matching.step_of(message, r) is not None]
     returned = instance.naming(ARRIVALS, service) if key.database is not None else ()
-    broker = named_broker(key, instance)
+    broker = named_broker(instance, key.scope, service, key.broker)
     return (
         key.database,
         tuple(map(id, own)),
@@ -82,14 +82,15 @@ def signature(key: Key, instance: Instance) -> Hashable:
     )
 
 
-def named_broker(key: Key, instance: Instance) -> str | None:
-    """The broker id of a key; `UNNAMED` where neither a database nor a route to its service has it."""
-    broker = key.broker
+def named_broker(instance: Instance, scope: str, service: str | None, broker: str | None) -> str | None:
+    """A broker id for what is searched in a scope, and in msdb if it comes back.
+
+    `UNNAMED` where neither a database of the instance nor a route to the service has it.
+    """
     if broker is None or broker in instance.brokers:
         return broker
-    scopes = (key.scope, ARRIVALS)
-    is_named = any(route.broker == broker for scope in scopes for route in instance.naming(scope, key.service))
-    return broker if is_named else UNNAMED
+    routes = (*instance.naming(scope, service), *instance.naming(ARRIVALS, service))
+    return broker if any(route.broker == broker for route in routes) else UNNAMED
 
 
 @dataclass(frozen=True)
@@ -195,14 +196,6 @@ class Decision:
     def rerouted_from(self) -> str | None:
         """The route that led back to this very instance."""
         return None if self.again is None else self.first.route_name
-
-    def bound_to(self, broker: str) -> Decision:
-        """What is decided for a message that brings this id, by what is for one with an id that nothing has."""
-        first, again = self.first, self.again
-        return Decision(
-            replace(first, broker=broker) if first.broker == UNNAMED else first,
-            replace(again, broker=broker) if again is not None and again.broker == UNNAMED else again,
-        )
 
     @property
     def asks(self) -> bool:

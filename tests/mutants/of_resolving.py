@@ -178,8 +178,8 @@ MUTANTS = (
         "one-hop-too-many",
         "HOP_LIMIT",
         "3: a message with no hops left is not forwarded",
-        "self.hops_remaining <= 0",
-        "self.hops_remaining < 0",
+        "hops_remaining <= 0",
+        "hops_remaining < 0",
     ),
     in_rules(
         "choosing",
