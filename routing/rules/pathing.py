@@ -10,10 +10,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from math import lcm
 
-from routing.rules.deciding import Decision, Key, Timed, decide, scope_of, signature
-from routing.rules.estate import Instance
+from routing.rules.deciding import Decision, Key, Timed, decide, signature
+from routing.rules.estate import ARRIVALS, Instance
 from routing.rules.following import MOST_PICKS, Addressee, Deciding, Errand, Followed, Network, follow
-from routing.rules.resolving import Verdict, requested, settled
+from routing.rules.resolving import Verdict, requested, requested_again, settled
 from routing.rules.ways import Trace, Way
 from routing.terms import Ending
 
@@ -89,12 +89,15 @@ def _reply(
 ) -> tuple[Verdict, int | None]:
     """What becomes of a reply where it is sent, by the requests on record; and until when."""
     until: int | None = None
-    for asks, scope in ((decision.asks, key.scope), (decision.asks_again, scope_of(None))):
-        if asks:
-            is_pending, ends = network.is_pending(here, scope, back_to, t)
-            until = _earliest(until, ends)
-            if not is_pending:
-                return requested(decision, key.broker, scope), until
+    if decision.asks:
+        is_pending, until = network.is_pending(here, key.scope, back_to, t)
+        if not is_pending:
+            return requested(decision, key.broker, key.scope), until
+    if decision.asks_again:
+        is_pending, ends = network.is_pending(here, ARRIVALS, back_to, t)
+        until = _earliest(until, ends)
+        if not is_pending:
+            return requested_again(decision, key.broker), until
     return settled(decision, key.broker, None, back_to.address), until
 
 
@@ -157,11 +160,23 @@ def _choices_at(
     key = to.key(sender.instance, sender.database, broker, is_initiator=sender.is_initiator)
     timed = deciding(key, sender.instance, t)
     one = _Key(network, deciding, sender, to, key, t)
-    # A pick binds the message: past one there is no other, so that one hash tells all that are met.
-    picks = lcm(len(timed.decisions), *(one.follow(made, 0, None).picks for made in timed.decisions))
-    many = range(picks if picks <= MOST_PICKS else len(timed.decisions))
-    choices = tuple(one.choice(timed.decisions[hashed % len(timed.decisions)], hashed) for hashed in many)
+    count = len(timed.decisions)
+    choices = tuple(one.choice(timed.decisions[hashed % count], hashed) for hashed in range(_picks(one, timed)))
     return choices, _earliest(timed.valid_to, one.until)
+
+
+def _picks(one: _Key, timed: Timed) -> int:
+    """How many hashes tell all dialogs of a key apart; of too many those alone that the first hop tells apart."""
+    count = picks = len(timed.decisions)
+    while True:
+        # What a dialog picks may hide from it what others pick, where there are too many ways.
+        met = (one.follow(timed.decisions[hashed % count], hashed, None).picks for hashed in range(picks))
+        more = lcm(picks, *met)
+        if more == picks:
+            return picks
+        if more > MOST_PICKS:
+            return count
+        picks = more
 
 
 class _Key:

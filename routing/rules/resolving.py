@@ -117,9 +117,7 @@ def judge(message: Message, dialog: Dialog, decision: Decision, requests: Reques
     if decision.asks and requests.of(scope, message.service).opens(message.t, message.message_id):
         return requested(decision, broker, scope)
     if decision.asks_again and requests.of(ARRIVALS, message.service).opens(message.t, message.message_id):
-        # It keeps the id that was picked before, and the route that led it back.
-        verdict = requested(decision, decision.first.known_broker, ARRIVALS)
-        return replace(verdict, rerouted_from=decision.rerouted_from)
+        return requested_again(decision, broker)
     return settled(decision, broker, message.hops_remaining, text.address_in_name(message.service))
 
 
@@ -127,6 +125,16 @@ def requested(decision: Decision, broker: str | None, opens_in: str) -> Verdict:
     """A request for a route is opened, in a database whose routes were searched (section 5)."""
     step = MatchingStep.ROUTE_REQUEST
     return Verdict(Outcome.DELAYED, Reason.ROUTE_REQUESTED, broker, step, decision=decision, opens_in=opens_in)
+
+
+def requested_again(decision: Decision, broker: str | None) -> Verdict:
+    """A request is opened in msdb, to which the message came back; ``broker`` is the id that it brings.
+
+    It keeps the id that was picked before, and the route that led it back.
+    """
+    picked = decision.first.pick
+    verdict = requested(decision, broker if picked is None else picked, ARRIVALS)
+    return replace(verdict, rerouted_from=decision.rerouted_from)
 
 
 def settled(

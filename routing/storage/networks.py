@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from routing.rules.estate import Instance, furnish
 from routing.rules.following import Network
@@ -27,10 +28,12 @@ def furnish_for(
     instances: Mapping[str, Instance], settings: Mapping[str, Columns], services: Collection[str]
 ) -> dict[str, Instance]:
     """Listed instances with what messages to some services can have to do with: only that becomes objects."""
+    with_routes = set(settings["routes"].values["instance_name"])
+    listed = {name: replace(one, has_routes=name in with_routes) for name, one in instances.items()}
     names = {*services, None, "", BROKER_CONFIGURATION_SERVICE}
     holding = settings["services"].naming("name", names)
     routes = settings["routes"].naming("remote_service_name", names)
-    return furnish(instances, services_of(holding), routes_of(routes))
+    return furnish(listed, services_of(holding), routes_of(routes))
 
 
 def requests_of(requests: Columns) -> dict[tuple[str, str, str], list[Request]]:

@@ -195,6 +195,8 @@ def test_the_last_override_wins_and_null_takes_a_key_away() -> None:
         ("/abs/routes", "/conf", Location("/abs/routes")),
         ("routes", "/conf", Location("/conf/routes")),
         ("./a.b", "/conf", Location("/conf/a.b")),
+        ("../data//routes/", "/etc/conf", Location("/etc/data/routes")),
+        ("/a/../b/./routes", "/conf", Location("/b/routes")),
         ("a..b", "/conf", Location("/conf/a..b")),
         ("a.b.c.d", "/conf", Location("/conf/a.b.c.d")),
         ("shop.routes", "/conf", Location("shop.routes", is_name=True)),
