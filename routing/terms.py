@@ -99,6 +99,8 @@ class Rejection(Word):
         return f"OUT_OF_RANGE_{column.upper()}"
 
 
+REJECTED = "REJECTED"
+"""In place of an outcome, where decisions are compared: the message is set aside, and its reasons are its codes."""
 LOCAL_ADDRESS = "LOCAL"
 TRANSPORT_ADDRESS = "TRANSPORT"
 MSDB = "msdb"
