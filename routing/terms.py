@@ -22,6 +22,10 @@ class Outcome(Word):
     DROPPED = "DROPPED"
 
 
+REJECTED = "REJECTED"
+"""Stands in the place of an outcome where a message is set aside."""
+
+
 class Ending(Word):
     """Where a message is at last, once it has been followed from instance to instance."""
 
@@ -99,8 +103,6 @@ class Rejection(Word):
         return f"OUT_OF_RANGE_{column.upper()}"
 
 
-REJECTED = "REJECTED"
-"""In place of an outcome, where decisions are compared: the message is set aside, and its reasons are its codes."""
 LOCAL_ADDRESS = "LOCAL"
 TRANSPORT_ADDRESS = "TRANSPORT"
 MSDB = "msdb"
