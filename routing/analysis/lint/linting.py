@@ -56,7 +56,7 @@ def lint(
     used = None if resolved is None else used_routes(resolved)
     changed = [] if resolved is None else changed_picks(resolved)
     every = find_all(columns, moment, expiring_within_days, used, changed)
-    suppressed = {one for one in every if any(_covers(part, one) for part in suppress)}
+    suppressed = _suppressed(every, suppress)
     return Lint(
         findings=_rows(every - suppressed),
         suppressed=_rows(suppressed),
@@ -77,6 +77,14 @@ def find_all(
         return registry.find_all(registry.Evidence(estate, answers_of(estate), used, list(changed)))
 
 
+def lint_columns(
+    columns: Mapping[str, Columns], now: int, days: int = DEFAULT_DAYS, suppress: Sequence[Suppression] = ()
+) -> Rows:
+    """The findings of `lint` in such columns, without those that are suppressed."""
+    every = find_all(columns, now, days)
+    return _rows(every - _suppressed(every, suppress))
+
+
 @contextmanager
 def _no_search_for_cycles() -> Iterator[None]:
     """Keep Python from looking for cycles among so many objects: there are none, and it takes 40 % of the time."""
@@ -87,6 +95,10 @@ def _no_search_for_cycles() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _suppressed(every: Iterable[Found], suppress: Sequence[Suppression]) -> set[Found]:
+    return {one for one in every if any(_covers(part, one) for part in suppress)}
 
 
 def _covers(one: Suppression, finding: Found) -> bool:

@@ -1,0 +1,112 @@
+"""What is compared: the settings of two sides as columns, each decided as of one time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from routing.errors import InputError, RoutingError, first_sentence
+from routing.storage.columns import Columns, Table, check_given
+from routing.storage.faults import refuse_faults
+from routing.storage.inputs import columns_of, read_each
+from routing.storage.times import moment_of
+
+SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
+"""The tables that the sides may differ in; messages and dialogs are the same for both."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A side as it is given: its tables of `SETTINGS`, of which some may be at a version that was asked for.
+
+    ``label`` says in a few words what it is. ``at`` is the time of all its decisions, in microseconds.
+    """
+
+    label: str
+    at: int
+    tables: Mapping[str, Table]
+    versions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Side:
+    """A side as it is judged: columns of its tables. What two sides share is one object."""
+
+    label: str
+    at: int
+    settings: Mapping[str, Columns]
+
+    @property
+    def moment(self) -> datetime:
+        """The time of its decisions. Raises OverflowError outside the years 1 to 9999."""
+        return moment_of(self.at)
+
+    def differs_in(self, other: Side) -> dict[str, Columns]:
+        """Its tables that are not the very same as another side's."""
+        return {key: columns for key, columns in self.settings.items() if columns is not other.settings.get(key)}
+
+    @property
+    def asks(self) -> Columns | None:
+        """Its requests for routes that are on record; None where no table is given."""
+        return self.settings.get("route_requests")
+
+
+def read(before: Given, after: Given) -> tuple[Side, Side]:
+    """Both sides, each distinct table read once.
+
+    Raises InputError, which names the side, where a table or column is missing.
+    """
+    owners: dict[str, tuple[Given, str]] = {}
+    names: dict[int, str] = {}
+    for side, given in (("before", before), ("after", after)):
+        with naming(given.label):
+            check_given(given.tables, SETTINGS)
+        for key, table in given.tables.items():
+            owners.setdefault(names.setdefault(id(table), f"{key} {side}"), (given, key))
+
+    def read_one(name: str) -> Columns:
+        given, key = owners[name]
+        with naming(given.label):
+            return _read(given, key)
+
+    found = read_each({name: given.tables[key] for name, (given, key) in owners.items()}, read_one)
+    first, second = (
+        Side(given.label, given.at, {key: found[names[id(table)]] for key, table in given.tables.items()})
+        for given in (before, after)
+    )
+    return first, second
+
+
+def _read(given: Given, key: str) -> Columns:
+    """A table's columns. Raises InputError where it is at fault, or its version is not there."""
+    try:
+        return columns_of(given.tables[key], key)
+    except RoutingError:
+        raise
+    except Exception as error:
+        # Of a version that was asked for the files may be gone, which is no failure of the storage.
+        if key not in given.versions:
+            raise
+        raise InputError.unreadable_version(key, given.versions[key], first_sentence(error)) from error
+
+
+def refuse(before: Side, after: Side, dialogs: Columns | None) -> None:
+    """Stop where a row is at fault, as `resolve` does. Raises InputError, which names the side.
+
+    ``dialogs`` are the rows of dialogs that can be at fault, the same for both sides.
+    """
+    with naming(before.label):
+        refuse_faults({**before.settings, **({} if dialogs is None else {"dialogs": dialogs})})
+    with naming(after.label):
+        refuse_faults(after.differs_in(before))
+
+
+@contextmanager
+def naming(label: str) -> Iterator[None]:
+    """Have what is wrong with a side's tables say whose they are."""
+    try:
+        yield
+    except InputError as fault:
+        raise fault.of_side(label) from fault
