@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages import keying, results
+from routing.messages import ids, keying, results
 from routing.messages.compiling import compile_job, count_keys
 from routing.messages.dialog_hash import IMPLEMENTATIONS
 from routing.messages.job import Job, Options
@@ -22,23 +22,18 @@ from routing.messages.lookups import look_into
 from routing.messages.openers import find_openers
 from routing.messages.rejecting import add_reasons
 from routing.messages.validate import Checked
-from routing.schemas import MESSAGE_CHANGES
+from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.storage.conform import in_shape
 from routing.storage.joining import Side
 from routing.storage.keeping import Keeper
 from routing.terms import REJECTED
 
-COMPARED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
-"""What of a decision is compared."""
-BEFORE, AFTER = (tuple(f"{name}_{side}" for name in COMPARED) for side in ("before", "after"))
-ENDS = ("outcome_before", "reason_before", "outcome_after", "reason_after")
-"""What examples are given of."""
-GROUP = ("instance_name", "database_name", "to_service_name", *BEFORE, *AFTER)
-"""What changed messages are counted by."""
-COUNT = "messages"
+BEFORE, AFTER = (tuple(f"{name}_{side}" for name in DECIDED) for side in ("before", "after"))
+_GROUP = [name for name in KEY_CHANGES.names if name != "messages"]
+_ENDS = [name for name in EXAMPLES.names if name.endswith(("_before", "_after"))]
+_LOWEST = [name for name in EXAMPLES.names if name not in _ENDS]
 # Columns of messages that are made clean on the way, and under what name they stay as they were read.
 _AS_READ = {name: f"{name}_as_read" for name in ("database_name", "conversation_id")}
-_LOWEST = ("instance_name", "message_id", "conversation_id")
 _PLACE = "place"
 
 
@@ -87,10 +82,10 @@ def _decide_side(messages: DataFrame, side: Compiled, names: tuple[str, ...]) ->
     keyed = job.source.key(keying.read_dialog(scoped))
     chosen = results.choose(keyed, job.plan, IMPLEMENTATIONS[job.options.dialog_hash], fits=job.fits)
     decided, values = results.decide(job, chosen, side.openers)
-    compared = {name: values[name] for name in COMPARED}
+    compared = {name: values[name] for name in DECIDED}
     if rejects:
         compared = _unless_rejected(compared)
-    of_side = [compared[name].alias(alias) for name, alias in zip(COMPARED, names, strict=True)]
+    of_side = [compared[name].alias(alias) for name, alias in zip(DECIDED, names, strict=True)]
     return decided.select(*messages.columns, *of_side)
 
 
@@ -110,17 +105,17 @@ def find_changed(decided: DataFrame) -> DataFrame:
 
 
 def count_changed(changed: DataFrame) -> DataFrame:
-    """How many changed messages (column `COUNT`) each `GROUP` has: one hash aggregate."""
-    return changed.groupBy(*GROUP).agg(F.count(F.lit(1)).alias(COUNT))
+    """How many messages change in which way, rows of `schemas.KEY_CHANGES`: one hash aggregate."""
+    named = changed.withColumn("database_name", ids.empty_as_null(F.col("database_name")))
+    return in_shape(named.groupBy(*_GROUP).agg(F.count(F.lit(1)).alias("messages")), KEY_CHANGES)
 
 
 def find_examples(changed: DataFrame, most: int) -> DataFrame:
-    """The lowest changed messages for each value of `ENDS`, as many as ``most``.
+    """A few messages of each change from an outcome and reason to others, ``most`` each (`schemas.EXAMPLES`).
 
-    Lowest by instance, message id and conversation, nulls first; then by all else, so that the order is total.
-    Spark keeps as many of each part before it exchanges any.
+    The lowest by instance, message id and conversation, nulls first. Spark keeps as many of each part before it
+    exchanges any.
     """
-    rest = [name for name in MESSAGE_CHANGES.names if name not in (*_LOWEST, *ENDS)]
-    order = [F.asc_nulls_first(name) for name in (*_LOWEST, *rest)]
-    place = F.row_number().over(Window.partitionBy(*ENDS).orderBy(*order))
-    return changed.withColumn(_PLACE, place).where(F.col(_PLACE) <= most).drop(_PLACE)
+    order = [F.asc_nulls_first(name) for name in _LOWEST]
+    place = F.row_number().over(Window.partitionBy(*_ENDS).orderBy(*order))
+    return in_shape(changed.withColumn(_PLACE, place).where(F.col(_PLACE) <= most), EXAMPLES)
