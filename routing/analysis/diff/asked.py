@@ -1,0 +1,82 @@
+"""What a configuration is compared with, and when: checked before a table is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from routing.analysis.diff.comparing import WORSE
+from routing.analysis.diff.sides import SETTINGS
+from routing.config import Config
+from routing.errors import ContractError, name_nearest, quote
+from routing.importing.tsql import Script
+from routing.storage.columns import Table
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Tables at older versions, by configuration key: what changed since."""
+
+    by_key: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Scripts:
+    """Scripts in force on an instance from the time of the decision: what they would change."""
+
+    scripts: Sequence[Script]
+    instance: str
+
+
+Against = Config | Mapping[str, Table] | Versions | datetime | Scripts
+"""Another configuration or its tables, older versions, another time of the same tables, or scripts."""
+
+
+def versions_of(texts: Sequence[str]) -> Versions:
+    """What ``--against-version`` gives: N of the table routes, or KEY=N. Raises ContractError."""
+    found: dict[str, int] = {}
+    for text in texts:
+        key, equals, number = text.rpartition("=")
+        key = key if equals else "routes"
+        if key not in SETTINGS:
+            near = name_nearest(key, {name: name for name in SETTINGS})
+            raise ContractError(
+                f"--against-version: {quote(key)} is no table of which a version can be compared",
+                f"did you mean {near}?" if near else f"known are {', '.join(SETTINGS)}",
+            )
+        if not (number.isascii() and number.isdecimal()) or len(number) > 18:
+            raise ContractError(f"--against-version takes N or KEY=N with a version's number, not {quote(text)}")
+        if key in found:
+            raise ContractError(f"--against-version gives a version of {key} twice", "give one of each table")
+        found[key] = int(number)
+    return Versions(found)
+
+
+def words_of(texts: Sequence[str]) -> tuple[str, ...]:
+    """What ``--fail-on`` gives: words of `comparing.WORSE`, one or several with commas. Raises ContractError."""
+    words = [word.strip() for text in texts for word in text.split(",")]
+    for word in words:
+        if word not in WORSE:
+            near = name_nearest(word, {name: name for name in WORSE})
+            hint = f"did you mean {near}?" if near else f"known are {', '.join(WORSE)}"
+            raise ContractError(f"--fail-on: unknown word {quote(word)}", hint)
+    return tuple(dict.fromkeys(words))
+
+
+def labels_of(against: Against, named: str) -> tuple[str, str]:
+    """A few words for the side before and the side after; ``named`` is what the tables at hand are called."""
+    if isinstance(against, Versions):
+        versions = ", ".join(f"{key} at version {version}" for key, version in against.by_key.items())
+        return f"{named} with {versions}", f"{named} as it is"
+    if isinstance(against, Scripts):
+        return named, f"{named} with {_names(against.scripts)} on {against.instance}"
+    if isinstance(against, datetime):
+        return named, named
+    return named, against.file if isinstance(against, Config) else "the tables given to compare with"
+
+
+def _names(scripts: Sequence[Script]) -> str:
+    names = [Path(script.file).name for script in scripts]
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more scripts"
