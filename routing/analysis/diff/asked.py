@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from routing.analysis.diff.comparing import WORSE
 from routing.analysis.diff.sides import SETTINGS
 from routing.config import Config
-from routing.errors import ContractError, name_nearest, quote
-from routing.importing.tsql import Script
+from routing.errors import ContractError, EnvironmentFault, name_nearest, quote
 from routing.storage.columns import Table
+
+if TYPE_CHECKING:
+    from routing.importing.tsql import Script
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,29 @@ class Versions:
 
 @dataclass(frozen=True)
 class Scripts:
-    """Scripts in force on an instance from the time of the decision: what they would change."""
+    """Files of T-SQL in force on an instance from the time of the decision: what they would change.
 
-    scripts: Sequence[Script]
+    ``database`` is in use until a script says USE; ``variables`` are those of sqlcmd.
+    """
+
+    files: Sequence[str]
     instance: str
+    database: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, at: datetime) -> list[Script]:
+        """The scripts, as of a time. Raises InputError for a file that cannot be read, or is no script."""
+        if find_spec("sqlglot") is None:
+            raise EnvironmentFault.no_package("sqlglot", "import")
+        from routing.importing.scripts import read_scripts
+
+        return read_scripts(
+            self.files,
+            instance=self.instance,
+            database=self.database,
+            scripted_at=at,
+            variables=self.variables,
+        )
 
 
 Against = Config | Mapping[str, Table] | Versions | datetime | Scripts
@@ -71,12 +94,12 @@ def labels_of(against: Against, named: str) -> tuple[str, str]:
         versions = ", ".join(f"{key} at version {version}" for key, version in against.by_key.items())
         return f"{named} with {versions}", f"{named} as it is"
     if isinstance(against, Scripts):
-        return named, f"{named} with {_names(against.scripts)} on {against.instance}"
+        return named, f"{named} with {_names(against.files)} on {against.instance}"
     if isinstance(against, datetime):
         return named, named
     return named, against.file if isinstance(against, Config) else "the tables given to compare with"
 
 
-def _names(scripts: Sequence[Script]) -> str:
-    names = [Path(script.file).name for script in scripts]
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more scripts"
+def _names(files: Sequence[str]) -> str:
+    names = [Path(file).name for file in files]
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -12,13 +12,11 @@ from routing.analysis.diff.asked import Against, Scripts
 from routing.analysis.diff.comparing import Changed, count_changes, is_worse, list_keys
 from routing.analysis.diff.finding_changes import find_finding_changes
 from routing.analysis.diff.route_changes import find_route_changes
-from routing.analysis.diff.scripted import apply_scripts
 from routing.analysis.diff.sides import Side
 from routing.analysis.lint.options import LintSettings
 from routing.analysis.lint.options import settings as lint_settings
 from routing.analysis.lint.reading import read_traffic
 from routing.config import Config
-from routing.importing.result import Imported
 from routing.sessions import session
 from routing.storage.columns import Columns, Table, check_given, is_frame
 from routing.storage.opening import Opener
@@ -26,6 +24,8 @@ from routing.storage.rows import Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from routing.importing.result import Imported
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ def diff(
     it, with ``spark`` where a session is needed. Raises ContractError, and names the side whose tables are wrong.
     """
     moment = datetime.now(timezone.utc) if at is None else at
+    scripts = against.read(moment) if isinstance(against, Scripts) else []
     shelf = opening.Shelf(opener or _opener(tables, spark))
     progress("reading the settings")
     before, after = sides.read(*opening.give_sides(tables, against, moment, shelf))
@@ -90,7 +91,9 @@ def diff(
     sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
     done = None
     if isinstance(against, Scripts):
-        after, done = apply_scripts(before, against.scripts, against.instance, after.label)
+        from routing.analysis.diff.scripted import apply_scripts
+
+        after, done = apply_scripts(before, scripts, against.instance, after.label)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
     changed = _compare(traffic, before, after, with_messages)
