@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from routing.commands import check, demo, explain, import_, lint, messages, resolve, runs
+from routing.commands import check, demo, diff, explain, import_, lint, messages, resolve, runs
 from routing.commands.parser import Parser
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
@@ -42,6 +42,7 @@ _ROOMS: dict[str, ModuleType] = {
     "messages": messages,
     "explain": explain,
     "lint": lint,
+    "diff": diff,
 }
 
 

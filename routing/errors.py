@@ -217,6 +217,11 @@ class OutputError(ContractError):
         )
 
     @classmethod
+    def out_is_taken(cls, location: str, why: str) -> OutputError:
+        """What ``--out`` names is something else than a table of an earlier comparison."""
+        return cls(f"--out: {quote(location)} {why}", "name another location; nothing was written")
+
+    @classmethod
     def newer_release(cls, location: str, found: str, own: str) -> OutputError:
         """A newer release has written there: what it means by its columns is not known here."""
         return cls(

@@ -92,15 +92,13 @@ def _read(given: Given, key: str) -> Columns:
         raise InputError.unreadable_version(key, given.versions[key], first_sentence(error)) from error
 
 
-def refuse(before: Side, after: Side, dialogs: Columns | None) -> None:
-    """Stop where a row is at fault, as `resolve` does. Raises InputError, which names the side.
+def refuse(side: Side, tables: Mapping[str, Columns]) -> None:
+    """Stop where a row of some of a side's tables is at fault, as `resolve` does.
 
-    ``dialogs`` are the rows of dialogs that can be at fault, the same for both sides.
+    Raises InputError, which names the side.
     """
-    with naming(before.label):
-        refuse_faults({**before.settings, **({} if dialogs is None else {"dialogs": dialogs})})
-    with naming(after.label):
-        refuse_faults(after.differs_in(before))
+    with naming(side.label):
+        refuse_faults(tables)
 
 
 @contextmanager
