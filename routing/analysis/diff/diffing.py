@@ -12,7 +12,7 @@ from routing.analysis.diff.asked import Against, Scripts
 from routing.analysis.diff.comparing import Changed, count_changes, is_worse, list_keys
 from routing.analysis.diff.finding_changes import find_finding_changes
 from routing.analysis.diff.route_changes import find_route_changes
-from routing.analysis.diff.sides import Side
+from routing.analysis.diff.sides import Side, Sides
 from routing.analysis.lint.options import LintSettings
 from routing.analysis.lint.options import settings as lint_settings
 from routing.analysis.lint.reading import read_traffic
@@ -85,18 +85,20 @@ def diff(
     scripts = against.read(moment) if isinstance(against, Scripts) else []
     shelf = opening.Shelf(opener or _opener(tables, spark))
     progress("reading the settings")
-    before, after = sides.read(*opening.give_sides(tables, against, moment, shelf))
+    both = sides.read(*opening.give_sides(tables, against, moment, shelf))
+    before, after = both.both
     traffic = _traffic(tables, shelf)
-    dialogs = _telling(traffic.get("dialogs"), before, after)
+    dialogs = _telling(traffic.get("dialogs"), both)
     sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
     done = None
     if isinstance(against, Scripts):
         from routing.analysis.diff.scripted import apply_scripts
 
         after, done = apply_scripts(before, scripts, against.instance, after.label)
+        both = Sides(before, after)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
-    changed = _compare(traffic, before, after, with_messages)
+    changed = _compare(traffic, both, with_messages)
     progress("comparing routes and findings")
     return Diff(
         before,
@@ -104,8 +106,8 @@ def diff(
         changed.compared,
         count_changes(changed),
         list_keys(changed),
-        find_route_changes(before, after),
-        find_finding_changes(before, after, dialogs, lint or _lint(tables)),
+        find_route_changes(both),
+        find_finding_changes(both, dialogs, lint or _lint(tables)),
         changed.messages,
         done,
     )
@@ -129,21 +131,21 @@ def _traffic(tables: Mapping[str, Table] | Config, shelf: opening.Shelf) -> dict
     return {key: tables[key] for key in opening.TRAFFIC if key in tables}
 
 
-def _telling(dialogs: Table | None, before: Side, after: Side) -> Sequence[Columns | None]:
+def _telling(dialogs: Table | None, both: Sides) -> Sequence[Columns | None]:
     """For each side the rows of dialogs that can be at fault, or tell a finding at its time."""
     if dialogs is None:
         return None, None
-    first = read_traffic(dialogs, "dialogs", before.at)
-    return first, first if before.at == after.at else read_traffic(dialogs, "dialogs", after.at)
+    first = read_traffic(dialogs, "dialogs", both.before.at)
+    return first, first if both.is_one_time else read_traffic(dialogs, "dialogs", both.after.at)
 
 
-def _compare(traffic: Mapping[str, Table], before: Side, after: Side, with_messages: bool) -> Changed:
+def _compare(traffic: Mapping[str, Table], both: Sides, with_messages: bool) -> Changed:
     """The messages compared, where they are."""
     messages, dialogs = traffic["messages"], traffic.get("dialogs")
     if is_frame(messages):
         from routing.analysis.diff import by_spark
 
-        return by_spark.find_changed(messages, dialogs, before, after, with_messages=with_messages)
+        return by_spark.find_changed(messages, dialogs, both, with_messages=with_messages)
     from routing.analysis.diff import by_arrow
 
-    return by_arrow.find_changed(messages, dialogs, before, after, with_messages=with_messages)
+    return by_arrow.find_changed(messages, dialogs, both, with_messages=with_messages)
