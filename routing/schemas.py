@@ -354,14 +354,15 @@ FINDINGS = _table(
     ("error_number", _INT),
 )
 """What ``lint`` finds."""
-_DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
+DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
+"""What of a decision is compared."""
 MESSAGE_CHANGES = Schema(
     (
         *(Field(f.name, f.kind) for f in MESSAGES if f.name not in ("observed_at", "hops_remaining")),
         *(
             Field(f"{name}_{side}", _STRING, name not in ("outcome", "reason"))
             for side in ("before", "after")
-            for name in _DECIDED
+            for name in DECIDED
         ),
     )
 )
