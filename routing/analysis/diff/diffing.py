@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from routing.analysis.diff import opening, sides
+from routing.analysis.diff import opening, sides, storing
+from routing.analysis.diff.affected import find_affected
 from routing.analysis.diff.asked import Against, Scripts
 from routing.analysis.diff.comparing import Changed, count_changes, is_worse, list_keys
 from routing.analysis.diff.finding_changes import find_finding_changes
@@ -16,7 +17,7 @@ from routing.analysis.diff.sides import Side, Sides
 from routing.analysis.lint.options import LintSettings
 from routing.analysis.lint.options import settings as lint_settings
 from routing.analysis.lint.reading import read_traffic
-from routing.config import Config
+from routing.config import Config, Location
 from routing.sessions import session
 from routing.storage.columns import Columns, Table, check_given, is_frame
 from routing.storage.opening import Opener
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing.importing.result import Imported
+    from routing.storage.keeping import Keeper
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,12 @@ class Diff:
     findings: Rows
     messages: Table | None
     script: Imported | None
+    kept: Keeper | None = None
+
+    def unpersist(self) -> None:
+        """Let go of what Spark has kept for ``messages``, where it compared them."""
+        if self.kept is not None:
+            self.kept.release()
 
     @property
     def changed(self) -> int:
@@ -66,6 +74,7 @@ def diff(
     *,
     at: datetime | None = None,
     with_messages: bool = False,
+    out: Location | None = None,
     lint: LintSettings | None = None,
     opener: Opener | None = None,
     spark: SparkSession | None = None,
@@ -77,9 +86,10 @@ def diff(
     they are compared with: another configuration, or tables that replace some of these; `Versions`, which are the
     side before; a time, as of which the same tables are decided; or `Scripts`, in force from the decision on.
     Messages and dialogs are always those of ``tables``. Both sides are decided as of ``at`` (UTC where it has no
-    zone; the clock if not given). ``with_messages`` keeps every changed message. ``lint`` says which findings
-    count; a configuration brings its own. A configuration's tables are opened by ``opener``, or as `Opener` does
-    it, with ``spark`` where a session is needed. Raises ContractError, and names the side whose tables are wrong.
+    zone; the clock if not given). ``with_messages`` keeps every changed message; ``out`` is where they are
+    written, in place of what an earlier comparison wrote there. ``lint`` says which findings count; a
+    configuration brings its own. A configuration's tables are opened by ``opener``, or as `Opener` does it, with ``spark`` where a
+    session is needed. Raises ContractError, which names the side whose tables are wrong, and StorageError.
     """
     moment = datetime.now(timezone.utc) if at is None else at
     scripts = against.read(moment) if isinstance(against, Scripts) else []
@@ -98,7 +108,7 @@ def diff(
         both = Sides(before, after)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
-    changed = _compare(traffic, both, with_messages)
+    changed, kept = _compare(tables, traffic, both, shelf.opener, with_messages, out)
     progress("comparing routes and findings")
     return Diff(
         before,
@@ -110,6 +120,7 @@ def diff(
         find_finding_changes(both, dialogs, lint or _lint(tables)),
         changed.messages,
         done,
+        kept,
     )
 
 
@@ -139,13 +150,53 @@ def _telling(dialogs: Table | None, both: Sides) -> Sequence[Columns | None]:
     return first, first if both.is_one_time else read_traffic(dialogs, "dialogs", both.after.at)
 
 
-def _compare(traffic: Mapping[str, Table], both: Sides, with_messages: bool) -> Changed:
-    """The messages compared, where they are."""
-    messages, dialogs = traffic["messages"], traffic.get("dialogs")
+def _compare(
+    tables: Mapping[str, Table] | Config,
+    traffic: Mapping[str, Table],
+    both: Sides,
+    opener: Opener,
+    with_messages: bool,
+    out: Location | None,
+) -> tuple[Changed, Keeper | None]:
+    """The messages compared, where they are, and written; with what Spark keeps for them."""
+    messages = traffic["messages"]
     if is_frame(messages):
-        from routing.analysis.diff import by_spark
-
-        return by_spark.find_changed(messages, dialogs, both, with_messages=with_messages)
+        return _compare_in_spark(tables, traffic, both, opener, with_messages, out)
     from routing.analysis.diff import by_arrow
 
-    return by_arrow.find_changed(messages, dialogs, both, with_messages=with_messages)
+    wanted = with_messages or out is not None
+    changed = by_arrow.find_changed(messages, traffic.get("dialogs"), both, with_messages=wanted)
+    if out is not None and changed.messages is not None:
+        storing.write(opener, out, changed.messages)
+    return changed, None
+
+
+def _compare_in_spark(
+    tables: Mapping[str, Table] | Config,
+    traffic: Mapping[str, Any],
+    both: Sides,
+    opener: Opener,
+    with_messages: bool,
+    out: Location | None,
+) -> tuple[Changed, Keeper | None]:
+    """The same of many messages, or of tables that Spark alone reads."""
+    from routing.analysis.diff import by_spark
+    from routing.messages.job import Options
+    from routing.storage.keeping import released_on_failure
+
+    options = Options(run_id="diff")
+    if isinstance(tables, Config):
+        given = tables.resolve
+        options = replace(options, dialog_hash=given.dialog_hash, broadcast_limit=given.broadcast_limit)
+    # At two times dialogs differ as well.
+    affected = find_affected(both).filters if both.is_one_time else None
+    notes: list[str] = []
+    with released_on_failure() as keeper:
+        frames = by_spark.Traffic(traffic["messages"], traffic.get("dialogs"))
+        changed = by_spark.compare(frames, both.both, options, keeper, notes, affected=affected, out=out)
+    for note in notes:
+        opener.tell(note)
+    if with_messages:
+        return changed, keeper
+    keeper.release()
+    return replace(changed, messages=None), None
