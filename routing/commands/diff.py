@@ -83,16 +83,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     place = None
     if options.out is not None:
-        configs = (one for one in (settings, against) if isinstance(one, Config))
-        place = storing.place_of(options.out, configs)
-        standing = storing.check(opening, place)
-    done = diff(
-        settings, against, at=at, with_messages=place is not None, opener=opening, progress=console.progress
-    )
-    if place is not None and done.messages is not None:
-        console.progress("writing the changed messages")
-        console.standing.text = "the table of changed messages may be written or not (start it again)"
-        storing.write(opening, place, standing, done.messages)
+        place = storing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])
+        storing.check(opening, place)
+        console.standing.text = "the table of changed messages is as it was, or as it is to be (start it again)"
+    done = diff(settings, against, at=at, out=place, opener=opening, progress=console.progress)
     if options.format == "json":
         console.result(printing.as_json(done))
     else:

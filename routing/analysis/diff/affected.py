@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from routing.analysis.diff.sides import Side
+from routing.analysis.diff.sides import Side, Sides
 from routing.rules.estate import Instance
 from routing.rules.requesting import Request
 from routing.storage.columns import Columns, instances_of
@@ -46,9 +46,10 @@ class Affected:
         return found
 
 
-def find_affected(before: Side, after: Side) -> Affected:
+def find_affected(sides: Sides) -> Affected:
     """The messages that may be decided differently because of what the sides say, or of when."""
-    near = _narrow(before, after)
+    before, after = sides.before, sides.after
+    near = _near(sides)
     first = instances_of(near[0])
     second = first if near[1] is near[0] else instances_of(near[1])
     old, new = (
@@ -68,33 +69,19 @@ def find_affected(before: Side, after: Side) -> Affected:
     return found
 
 
-def _narrow(before: Side, after: Side) -> tuple[Mapping[str, Columns], Mapping[str, Columns]]:
+def _near(sides: Sides) -> tuple[Mapping[str, Columns], Mapping[str, Columns]]:
     """The settings of both sides, at one time of those instances alone of which some row differs."""
-    if before.at != after.at:
-        return before.settings, after.settings if after.differs_in(before) else before.settings
-    names: set[str] = set()
-    for key, columns in after.differs_in(before).items():
-        if key in before.settings:
-            names |= _instances_of_rows(_rows(before.settings[key]) ^ _rows(columns))
-    return narrow(before.settings, names), narrow(after.settings, names)
+    before, after = sides.before.settings, sides.after.settings
+    if not sides.is_one_time:
+        return before, after if sides.differing else before
+    names = {row[0] for rows in sides.differing.values() for row in rows}
+    return narrow(before, names), narrow(after, names)
 
 
 def narrow(settings: Mapping[str, Columns], names: Iterable[str]) -> dict[str, Columns]:
     """Settings of some instances alone."""
     wanted = set(names)
     return {key: columns.naming("instance_name", wanted) for key, columns in settings.items()}
-
-
-def _rows(columns: Columns) -> set[tuple[Any, ...]]:
-    """Whole rows as values that can be compared, the instance first."""
-    names = ["instance_name", *(name for name in columns.values if name != "instance_name")]
-    return {
-        tuple(tuple(value) if isinstance(value, list) else value for value in row) for row in columns.rows(*names)
-    }
-
-
-def _instances_of_rows(rows: Iterable[tuple[Any, ...]]) -> set[str]:
-    return {row[0] for row in rows}
 
 
 def _services(old: Instance | None, new: Instance | None) -> set[str] | None:

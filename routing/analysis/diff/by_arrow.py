@@ -15,7 +15,7 @@ from routing.analysis.bulk.judging import Judge, Judged
 from routing.analysis.bulk.reading import read_batches
 from routing.analysis.diff.affected import Affected, find_affected, narrow
 from routing.analysis.diff.comparing import DECIDED, ENDS, JOINED, SHOWN, Changed
-from routing.analysis.diff.sides import Side
+from routing.analysis.diff.sides import Side, Sides
 from routing.schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.storage.arrow import micros_in
 from routing.storage.columns import Columns, Table, as_dataset, rows_where, shape_of
@@ -34,22 +34,20 @@ _EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
 _OF_A_MESSAGE = tuple(name for name in MESSAGE_CHANGES.names if not name.endswith(("_before", "_after")))
 
 
-def find_changed(
-    messages: Table, dialogs: Table | None, before: Side, after: Side, *, with_messages: bool
-) -> Changed:
+def find_changed(messages: Table, dialogs: Table | None, sides: Sides, *, with_messages: bool) -> Changed:
     """The messages of which the decisions differ; ``with_messages`` keeps each of them.
 
     Judged are those that may differ, with all messages of their instance to their service, since these may ask for
     the same route (section 5).
     """
-    affected = find_affected(before, after)
-    if before.at != after.at and dialogs is not None:
-        _add_dialogs(affected, messages, dialogs, *sorted((before.at, after.at)))
+    affected = find_affected(sides)
+    if not sides.is_one_time and dialogs is not None:
+        _add_dialogs(affected, messages, dialogs, *sorted((sides.before.at, sides.after.at)))
     names = affected.whole | affected.services.keys()
     found = _Found(with_messages)
     if names:
         read = Dialogs.of_table(dialogs)
-        judges = [_judge(side, names, read, messages, affected) for side in (before, after)]
+        judges = [_judge(side, names, read, messages, affected) for side in (sides.before, sides.after)]
         for batch in _batches(messages, affected):
             found.add(batch, *(judge.judge(batch) for judge in judges))
     return Changed(as_dataset(messages).count_rows(), found.groups, found.examples, found.table())

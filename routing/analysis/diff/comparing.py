@@ -21,7 +21,6 @@ SHOWN = 3
 WORSE = ("delayed", "dropped", "rejected")
 """What a message that gets worse may become, as options name it."""
 _RANKS = {str(Outcome.DELAYED): 1, str(Outcome.DROPPED): 2, REJECTED: 3}
-_WORSE, _OTHER, _BETTER = range(3)
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,15 @@ def rank(outcome: str) -> int:
     return _RANKS.get(outcome, 0)
 
 
+def step_of(row: Mapping[str, Any]) -> int:
+    """1 where messages of a row get worse, -1 where they get better, else 0."""
+    before, after = rank(row["outcome_before"]), rank(row["outcome_after"])
+    return (after > before) - (after < before)
+
+
 def is_worse(row: Mapping[str, Any]) -> bool:
     """Whether messages of a row get worse."""
-    return rank(row["outcome_after"]) > rank(row["outcome_before"])
+    return step_of(row) > 0
 
 
 def fails(counts: Iterable[Mapping[str, Any]], words: Collection[str]) -> bool:
@@ -89,9 +94,7 @@ def lowest(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _place(row: Mapping[str, Any]) -> tuple[int, int, int]:
     """What brings messages that get worse to the front, the worst of them first, then by how many they are."""
-    before, after = rank(row["outcome_before"]), rank(row["outcome_after"])
-    kind = _WORSE if after > before else _OTHER if after == before else _BETTER
-    return kind, -after, -row["messages"]
+    return -step_of(row), -rank(row["outcome_after"]), -row["messages"]
 
 
 def _order(row: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routing.analysis.diff.sides import Side
+from routing.analysis.diff.sides import Side, Sides
 from routing.analysis.lint.catalogue import Severity
-from routing.analysis.lint.linting import lint_columns
+from routing.analysis.lint.linting import lint_apart
 from routing.analysis.lint.options import LintSettings
 from routing.schemas import FINDING_CHANGES, FINDINGS
 from routing.storage.columns import Columns
@@ -17,29 +17,24 @@ COMES, GOES = "comes", "goes"
 _WORST_FIRST = [str(severity) for severity in Severity]
 
 
-def find_finding_changes(
-    before: Side, after: Side, dialogs: Sequence[Columns | None], settings: LintSettings
-) -> Rows:
+def find_finding_changes(sides: Sides, dialogs: Sequence[Columns | None], settings: LintSettings) -> Rows:
     """The findings that one side alone has, those that come first, the worst of each first.
 
     Whole rows are compared: a finding that says something else goes, and comes. ``dialogs`` are, for each side,
     the rows of dialogs that can tell something at its time. Suppressed findings are left out.
     """
-    if not after.differs_in(before) and not before.differs_in(after) and before.at == after.at:
+    if sides.is_one_time and not sides.differing:
         return Rows(FINDING_CHANGES, ())
-    old, new = (_findings(side, rows, settings) for side, rows in zip((before, after), dialogs, strict=True))
-    comes = [{"change": COMES, **row} for key, row in new.items() if key not in old]
-    goes = [{"change": GOES, **row} for key, row in old.items() if key not in new]
+    before, after = ((_columns(side, rows), side.at) for side, rows in zip(sides.both, dialogs, strict=True))
+    found = lint_apart(before, after, settings.expiring_within_days, settings.suppress)
+    goes, comes = (
+        [{"change": change, **row} for row in rows] for change, rows in zip((GOES, COMES), found, strict=True)
+    )
     return Rows(FINDING_CHANGES, (*sorted(comes, key=_place), *sorted(goes, key=_place)))
 
 
-def _findings(
-    side: Side, dialogs: Columns | None, settings: LintSettings
-) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """A side's findings, by all that they say."""
-    columns = {**side.settings, **({} if dialogs is None else {"dialogs": dialogs})}
-    found = lint_columns(columns, side.at, settings.expiring_within_days, settings.suppress)
-    return {tuple(row[name] for name in FINDINGS.names): dict(row) for row in found}
+def _columns(side: Side, dialogs: Columns | None) -> Mapping[str, Columns]:
+    return {**side.settings, **({} if dialogs is None else {"dialogs": dialogs})}
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:

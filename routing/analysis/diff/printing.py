@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from routing import show
-from routing.analysis.diff.comparing import is_worse
+from routing.analysis.diff.comparing import step_of
 from routing.analysis.diff.diffing import Diff
 from routing.analysis.diff.finding_changes import COMES, GOES
 from routing.analysis.diff.route_changes import CHANGED
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SHOWN = 20
 _COUNTS = ("messages", "before", "after", "such as")
 _KEYS = ("messages", "instance", "database", "service", "before", "after")
-_ROUTES = ("route", "instance", "database", "name", "before", "after")
+_ROUTES = ("change", "instance", "database", "name", "before", "after")
 _FINDINGS = ("code", "severity", "instance", "database", "object", "message")
 _SAID = ("remote_service_name", "broker_instance", "address", "mirror_address", "lifetime")
 _CALLED = {"remote_service_name": "service", "broker_instance": "broker", "mirror_address": "mirror"}
@@ -42,10 +42,9 @@ def as_json(done: Diff) -> str:
 def as_text(done: Diff) -> Iterator[RenderableType]:
     """What is printed, part by part."""
     yield _head(done)
-    worse = [row for row in done.counts if is_worse(row)]
-    others = [row for row in done.counts if not is_worse(row)]
-    yield from _listed("Messages that get worse", _COUNTS, [_count(row) for row in worse])
-    yield from _listed("Other messages that change", _COUNTS, [_count(row) for row in others])
+    for step, title in ((1, "worse"), (0, "neither worse nor better, but change"), (-1, "better")):
+        rows = [row for row in done.counts if step_of(row) == step]
+        yield from _listed(f"Messages that get {title}", _COUNTS, rows, _count)
     yield from _listed("Where they are, and what becomes of them", _KEYS, list(done.keys), _key)
     yield from _listed("Routes in force that differ", _ROUTES, list(done.routes), _route)
     for change, title in ((COMES, "Findings of lint that come"), (GOES, "Findings of lint that go")):
@@ -64,6 +63,11 @@ def _head(done: Diff) -> str:
     lines = [
         f"{name:7}{show.printable(side.label):{width}}  as of {_time(side.moment)}" for name, side in _sides(done)
     ]
+    refused = 0 if done.script is None else len(done.script.rejected)
+    if refused:
+        lines.append(
+            f"       {_many(refused, 'statement')} would be refused, and change{'s' * (refused == 1)} nothing"
+        )
     return "\n".join([*lines, "", _messages(done)])
 
 
@@ -117,10 +121,10 @@ def _decision(row: Row, side: str) -> str:
         row[f"{name}_{side}"]
         for name in ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
     )
-    where = database if database is not None else address
+    where = f"to {address}" if database is None else f"into {database}"
     parts = [f"{outcome} {reason}"]
     parts += [] if route is None else [f"by {route}"]
-    parts += [] if where is None else [f"to {where}"]
+    parts += [] if database is None and address is None else [where]
     parts += [] if mirror is None else [f"mirror {mirror}"]
     return " ".join(parts)
 

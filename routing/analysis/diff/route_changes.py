@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from routing.analysis.diff.sides import Side
+from routing.analysis.diff.sides import Side, Sides
 from routing.rules import text
 from routing.schemas import ROUTE_CHANGES
-from routing.storage.columns import Columns
 from routing.storage.rows import Rows
 from routing.storage.times import with_moments
 
@@ -26,16 +25,15 @@ _COMPARED: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def find_route_changes(before: Side, after: Side) -> Rows:
+def find_route_changes(sides: Sides) -> Rows:
     """The routes in force that one side alone has, or that say something else, by instance, database and name.
 
     A route counts by its name; versions of it that say the same are one. A lifetime that is not over yet is part
     of what a route says.
     """
-    mine, theirs = before.settings["routes"], after.settings["routes"]
-    if mine is theirs and before.at == after.at:
-        return Rows(ROUTE_CHANGES, ())
-    old, new = _in_force(mine, before.at), _in_force(theirs, after.at)
+    # At one time only routes of which a row differs can.
+    near = {row[: len(_NAME)] for row in sides.differing.get("routes", ())} if sides.is_one_time else None
+    old, new = (_in_force(side, near) for side in (sides.before, sides.after))
     found = [
         _row(name, old.get(name), new.get(name))
         for name in sorted(old.keys() | new.keys())
@@ -45,14 +43,17 @@ def find_route_changes(before: Side, after: Side) -> Rows:
     return Rows(ROUTE_CHANGES, tuple(with_moments(found, lifetimes)))
 
 
-def _in_force(routes: Columns, at: int) -> dict[Name, Said]:
-    """What the routes in force say, by instance, database and name."""
-    found = {}
-    for row in routes.rows(*_BOUNDS, *_NAME, *_SAID):
-        begins, *ends = row[: len(_BOUNDS)]
-        if (begins is None or begins <= at) and all(end is None or at < end for end in ends):
-            found[row[len(_BOUNDS) : -len(_SAID)]] = row[-len(_SAID) :]
-    return found
+def _in_force(side: Side, near: Collection[Name] | None) -> dict[Name, Said]:
+    """What a side's routes in force say, by instance, database and name; with ``near`` only those."""
+    routes, at = side.settings["routes"], side.at
+    if near is not None:
+        routes = routes.take([place for place, name in enumerate(routes.rows(*_NAME)) if name in near])
+    said = zip(routes.rows(*_BOUNDS), routes.rows(*_NAME), routes.rows(*_SAID), strict=True)
+    return {
+        name: says
+        for (begins, *ends), name, says in said
+        if (begins is None or begins <= at) and all(end is None or at < end for end in ends)
+    }
 
 
 def _compared(said: Said | None) -> Said | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.analysis.diff.sides import Side
+from routing.errors import quote
 from routing.importing.covered import Row
 from routing.importing.history import Changes
 from routing.importing.keyed import key_of
@@ -29,7 +30,10 @@ def apply_scripts(side: Side, scripts: Sequence[Script], instance: str, label: s
     names = [*side.settings["instances"].dicts()], [*side.settings["databases"].dicts()]
     spelling = Spelling.of_tables(*names)
     name = spelling.instance(instance)
-    done = Imported(True, counted="statements", notes=say_near_names([name], [*names[0], *names[1]]))
+    known = [*names[0], *names[1]]
+    done = Imported(True, counted="statements", notes=say_near_names([name], known))
+    if all(row["instance_name"] != name for row in known):
+        done.notes.append(f"the tables know no instance {quote(name)}: the scripts are tried on a new one")
     own = {key: _rows_of(side.settings[key], key, name) for key in _CHANGED}
     before = state_of(own, side.moment)
     after = apply_all(done, before, scripts, spelling, name, snapshot=False)

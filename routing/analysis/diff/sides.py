@@ -6,13 +6,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
+from typing import Any
 
 from routing.errors import InputError, RoutingError, first_sentence
+from routing.schemas import INPUTS
 from routing.storage.columns import Columns, Table, check_given
 from routing.storage.faults import refuse_faults
 from routing.storage.inputs import columns_of, read_each
 from routing.storage.times import moment_of
 
+Row = tuple[Any, ...]
 SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
 """The tables that the sides may differ in; messages and dialogs are the same for both."""
 
@@ -53,7 +57,49 @@ class Side:
         return self.settings.get("route_requests")
 
 
-def read(before: Given, after: Given) -> tuple[Side, Side]:
+@dataclass(frozen=True)
+class Sides:
+    """Both sides beside each other."""
+
+    before: Side
+    after: Side
+
+    @property
+    def both(self) -> tuple[Side, Side]:
+        """The side before, and the one after."""
+        return self.before, self.after
+
+    @property
+    def is_one_time(self) -> bool:
+        """Whether both are decided as of one time."""
+        return self.before.at == self.after.at
+
+    @cached_property
+    def differing(self) -> Mapping[str, set[Row]]:
+        """The rows that one side alone has, by table; nothing of tables of which all are equal.
+
+        A row has its table's columns in their order, of which the first is the instance.
+        """
+        found = {}
+        for key in SETTINGS:
+            old, new = self.before.settings.get(key), self.after.settings.get(key)
+            rows = set() if old is new else _rows(old, key) ^ _rows(new, key)
+            if rows:
+                found[key] = rows
+        return found
+
+
+def _rows(columns: Columns | None, key: str) -> set[Row]:
+    """Whole rows of a table as values that can be compared."""
+    if columns is None:
+        return set()
+    rows = columns.rows(*INPUTS[key].names)
+    if key != "instances":
+        return set(rows)
+    return {tuple(tuple(value) if isinstance(value, list) else value for value in row) for row in rows}
+
+
+def read(before: Given, after: Given) -> Sides:
     """Both sides, each distinct table read once.
 
     Raises InputError, which names the side, where a table or column is missing.
@@ -76,7 +122,7 @@ def read(before: Given, after: Given) -> tuple[Side, Side]:
         Side(given.label, given.at, {key: found[names[id(table)]] for key, table in given.tables.items()})
         for given in (before, after)
     )
-    return first, second
+    return Sides(first, second)
 
 
 def _read(given: Given, key: str) -> Columns:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from routing.config import Config, Location
 from routing.errors import OutputError, StorageError, first_sentence, join_bounded
 from routing.schemas import MESSAGE_CHANGES
-from routing.storage.columns import Table, columns_in, is_frame
+from routing.storage.columns import columns_in
 from routing.storage.commits import is_local
 from routing.storage.local import Unfit, write_new
 from routing.storage.opening import Opened, Opener
 from routing.storage.shapes import differences, lacks, types_of
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _KEY = "message_changes"
 
@@ -53,11 +57,9 @@ def check(opener: Opener, place: Location) -> Opened | None:
     return None
 
 
-def write(opener: Opener, place: Location, standing: Opened | None, rows: Table) -> None:
-    """Write the changed messages in place of what stands there, in one commit. Raises StorageError."""
-    if is_frame(rows):
-        _write_by_spark(opener, place, Unfit("its rows are Spark's"), rows)
-        return
+def write(opener: Opener, place: Location, rows: pyarrow.Table) -> None:
+    """Write changed messages in place of what stands there, in one commit. Raises OutputError, StorageError."""
+    standing = check(opener, place)
     found = opener.open_to_write(place, None if standing is None else standing.version)
     if isinstance(found, Unfit):
         _write_by_spark(opener, place, found, rows)
@@ -71,12 +73,11 @@ def write(opener: Opener, place: Location, standing: Opened | None, rows: Table)
         raise StorageError.failed(f"writing --out to {place}", first_sentence(error)) from error
 
 
-def _write_by_spark(opener: Opener, place: Location, why: Unfit, rows: Table) -> None:
+def _write_by_spark(opener: Opener, place: Location, why: Unfit, rows: pyarrow.Table) -> None:
     spark = opener.start_for("--out", "written", why)
     from routing.storage import frames, tables
 
-    if not is_frame(rows):
-        names = MESSAGE_CHANGES.names
-        columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
-        rows = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
-    tables.overwrite(rows, _KEY, place, "sbroute diff")
+    names = MESSAGE_CHANGES.names
+    columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
+    frame = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
+    tables.overwrite(frame, _KEY, place, "sbroute diff")
