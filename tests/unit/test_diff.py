@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from routing.analysis.bulk.reading import read_batches
+from routing.analysis.diff.affected import find_affected
 from routing.analysis.diff.asked import Scripts, Versions, versions_of, words_of
 from routing.analysis.diff.comparing import WORSE, Changed, count_changes, fails
 from routing.analysis.diff.diffing import Diff, diff
 from routing.analysis.diff.route_changes import find_route_changes
-from routing.analysis.diff.sides import Side, Sides
+from routing.analysis.diff.sides import SETTINGS, Given, Side, Sides, read
 from routing.cli import main
 from routing.errors import ContractError, InputError
 from routing.schemas import KEY_CHANGES, ROUTES
-from tests.frames import arrow, arrow_of
+from tests.frames import Tables, arrow, arrow_of
 from tests.stored import STORE, config_of, config_text, message, route, save_estate, small_estate
 from tests.unit.explained_rows import columns_of_rows
 from tests.unit.rules.by_rules import micros
@@ -354,3 +355,72 @@ def test_faults_of_a_side_are_told_with_its_name(tmp_path: Path) -> None:
     other = config_of(tmp_path / "in", tmp_path / "out", services=tmp_path / "none")
     with pytest.raises(InputError, match=r"config\.yaml: tables\.services: there is no Delta table"):
         diff(config_of(tmp_path / "in", tmp_path / "out"), other, at=AT)
+
+
+def hub(**columns: Any) -> dict[str, Any]:
+    return {
+        "instance_name": "hub",
+        "is_message_forwarding_enabled": True,
+        "addresses": ["tcp://hub:4022"],
+        **columns,
+    }
+
+
+def altered(table: str, place: int, **columns: Any) -> Tables:
+    """The small estate, whose instance has an address, with a row altered."""
+    tables = {**small_estate(), "instances": [hub()]}
+    tables[table] = [{**row, **columns} if n == place else row for n, row in enumerate(tables[table])]
+    return tables
+
+
+def added(table: str, *rows: dict[str, Any]) -> Tables:
+    tables = {**small_estate(), "instances": [hub()]}
+    return {**tables, table: [*tables[table], *rows]}
+
+
+ALL_OF_HUB = [{"instance_name": ["hub"]}]
+END = "2026-01-05T12:30:00Z"
+
+
+def of_services(*services: str) -> list[dict[str, list[str]]]:
+    return [{"instance_name": ["hub"], "to_service_name": list(services)}]
+
+
+@pytest.mark.parametrize(
+    ("after", "found"),
+    [
+        (added("routes"), []),
+        (altered("instances", 0, addresses=["tcp://hub:4023"]), ALL_OF_HUB),
+        (altered("instances", 0, addresses=["TCP://HUB:4022/"]), []),
+        (altered("instances", 0, is_message_forwarding_enabled=None), ALL_OF_HUB),
+        (altered("instances", 0, instance_name="other"), [{"instance_name": ["hub", "other"]}]),
+        (altered("databases", 1, is_broker_enabled=False), ALL_OF_HUB),
+        (altered("databases", 1, is_broker_enabled=True), []),
+        (altered("databases", 1, service_broker_guid=STORE), ALL_OF_HUB),
+        (added("databases", {"instance_name": "hub", "name": "New", "service_broker_guid": "x"}), ALL_OF_HUB),
+        (altered("services", 0, database_name="Sales"), of_services("//stock")),
+        (
+            added("services", {"instance_name": "hub", "database_name": "Sales", "name": "//new"}),
+            of_services("//new"),
+        ),
+        (altered("routes", 2, address="tcp://far:1"), of_services("//far")),
+        (altered("routes", 2, remote_service_name="//near"), of_services("//far", "//near")),
+        (altered("routes", 2, remote_service_name=None), ALL_OF_HUB),
+        (altered("routes", 2, database_name="msdb"), of_services("//far")),
+        (altered("routes", 2, valid_to=NOON), of_services("//far")),
+        (altered("routes", 3, address="tcp://ask:1"), ALL_OF_HUB),
+        (added("routes", route("Past", "//past", "LOCAL", valid_to=NOON)), []),
+        (added("routes", route("Other", "//x", "LOCAL", instance_name="unlisted")), []),
+        (altered("route_requests", 0, ended_at=END), of_services("//elsewhere")),
+        (altered("route_requests", 0, ended_at=TWO), []),
+        (altered("route_requests", 0, requested_at=NOON), []),
+        (altered("route_requests", 0, requested_at=AT), of_services("//elsewhere")),
+        (altered("route_requests", 0, requested_at=TWO), of_services("//elsewhere")),
+        (altered("route_requests", 0, message_id="m00"), []),
+    ],
+)
+def test_which_messages_an_edit_can_touch(after: Tables, found: list[Any]) -> None:
+    before = added("routes")
+    both = [Given(name, micros(AT) or 0, arrow(tables)) for name, tables in (("a", before), ("b", after))]
+    given = [Given(one.label, one.at, {key: one.tables[key] for key in SETTINGS}) for one in both]
+    assert find_affected(read(*given)).filters == found

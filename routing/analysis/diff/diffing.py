@@ -88,8 +88,9 @@ def diff(
     Messages and dialogs are always those of ``tables``. Both sides are decided as of ``at`` (UTC where it has no
     zone; the clock if not given). ``with_messages`` keeps every changed message; ``out`` is where they are
     written, in place of what an earlier comparison wrote there. ``lint`` says which findings count; a
-    configuration brings its own. A configuration's tables are opened by ``opener``, or as `Opener` does it, with ``spark`` where a
-    session is needed. Raises ContractError, which names the side whose tables are wrong, and StorageError.
+    configuration brings its own. A configuration's tables are opened by ``opener``, or as `Opener` does it, with
+    ``spark`` where a session is needed. Raises ContractError, which names the side whose tables are wrong, and
+    StorageError.
     """
     moment = datetime.now(timezone.utc) if at is None else at
     scripts = against.read(moment) if isinstance(against, Scripts) else []

@@ -50,7 +50,10 @@ def as_text(done: Diff) -> Iterator[RenderableType]:
     for change, title in ((COMES, "Findings of lint that come"), (GOES, "Findings of lint that go")):
         yield from _listed(title, _FINDINGS, [row for row in done.findings if row["change"] == change], _finding)
     yield ""
-    yield _total(done)
+    if done.counts or done.routes or done.findings:
+        yield _total(done)
+    else:
+        yield "no route in force differs, and no finding of lint comes or goes"
 
 
 def _sides(done: Diff) -> tuple[tuple[str, Any], tuple[str, Any]]:
