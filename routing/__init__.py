@@ -1,6 +1,7 @@
 """Where SQL Server Service Broker messages go, and why: resolve messages against route tables with PySpark.
 
-`resolve` takes tables and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says.
+`resolve` takes tables and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says;
+`diff` tells what changes between two configurations, times or versions, or by a script.
 Each is imported when it is first used, Spark by those that need it: the command line is to be there at once.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from routing.analysis.diff.asked import Scripts, Versions
+    from routing.analysis.diff.diffing import Diff, diff
     from routing.analysis.trace.tracing import trace
     from routing.config import Config
     from routing.config import load as load_config
@@ -21,14 +24,18 @@ if TYPE_CHECKING:
 __all__ = [
     "Config",
     "ContractError",
+    "Diff",
     "MatchingStep",
     "Outcome",
     "Reason",
     "Resolution",
     "RoutingError",
     "Run",
+    "Scripts",
     "StorageError",
+    "Versions",
     "current_routes",
+    "diff",
     "load_config",
     "read_run",
     "register_dialog_hash",
@@ -39,6 +46,8 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "routing.analysis.diff.asked": ("Scripts", "Versions"),
+    "routing.analysis.diff.diffing": ("Diff", "diff"),
     "routing.analysis.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),

@@ -26,6 +26,7 @@ from routing.messages.keying import (
     look_up,
 )
 from routing.messages.lookups import Lookups
+from routing.messages.rejecting import FROM_NETWORK
 from routing.storage.joining import small_side
 
 PathKeyRow = tuple[str, str, str, str, str, int]
@@ -36,16 +37,18 @@ _FROM_FACTOR = 2 * OTHER_BROKER
 
 
 def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
-    """Messages of `keying.bind` with the columns of `PATH_KEY`; empty text as null in from_service_name.
+    """Messages of `keying.bind` with the columns of `PATH_KEY`.
 
     ``lookups`` as `lookups.look_around` makes them; ``transport``: a route may read its address from a service
     name. key_service, key_broker and key_from are empty text for what is unknown or absent; key_kind tells these
     apart. A name of class OWN_ADDRESS is its leading address, as written.
     """
     addresses = lookups.addresses if transport else None
-    known = messages.withColumn("from_service_name", ids.empty_as_null(F.col("from_service_name")))
-    named = _add_name(known, lookups, "to_service_name", "key_service", addresses)
-    answered = _add_name(named, lookups, "from_service_name", "key_from", addresses)
+    named = _add_name(messages, lookups, "to_service_name", "key_service", addresses)
+    # Of an arrival the way back is not known, whoever sent it.
+    is_sent_here = (F.col("key_database") != FROM_NETWORK) & (F.col("from_service_name") != "")
+    sent = named.withColumn("back_to", F.when(is_sent_here, F.col("from_service_name")))
+    answered = _add_name(sent, lookups, "back_to", "key_from", addresses).drop("back_to")
     brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
     # The ids of the estate are distinct, so the join keeps the number of messages.
     joined = look_up(answered, small_side(brokers), ["bound_broker"])

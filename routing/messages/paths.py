@@ -37,6 +37,7 @@ def message_paths(job: Job, openers: Side | None) -> DataFrame:
         values = _unless(here | in_msdb, values, REQUESTED, F.when(here, scope).otherwise(MSDB))
     if dialogs is not None and dialogs.end:
         values = _unless(F.col("is_expired"), values, EXPIRED, scope)
+    values["from_service_name"] = ids.empty_as_null(F.col("from_service_name"))
     return in_shape(messages, MESSAGE_PATHS, values)
 
 

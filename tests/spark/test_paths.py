@@ -24,7 +24,7 @@ from tests.walked import apart, random_networks, walked
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.core, pytest.mark.classic]
+pytestmark = pytest.mark.core
 Row = dict[str, Any]
 CASES = load_trace_cases()
 NETWORKS, MESSAGES, SEED = 60, 40, 20260105
@@ -109,6 +109,7 @@ def _assert_as_walked(found: Traced, tables: Tables, as_of: datetime | None) -> 
     return expected
 
 
+@pytest.mark.classic
 def test_random_networks_under_the_plan_law(
     spark: SparkSession, tables: Tables, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def _assert_much_is_met(rows: list[Row]) -> None:
     assert {row["multiple_targets"] for row in rows} == {True, False}
 
 
+@pytest.mark.classic
 def test_over_the_limit_and_at_one_time_rows_are_as_walked(
     spark: SparkSession, tables: Tables, stored: Path
 ) -> None:
