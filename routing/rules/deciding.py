@@ -220,35 +220,47 @@ class Timed:
     decisions: tuple[Decision, ...]
 
 
+@dataclass(frozen=True)
+class Concerning:
+    """The routes that can concern a key: those of its scope, and those of msdb if it may come back; by name."""
+
+    key: Key
+    instance: Instance
+    own: tuple[Route, ...]
+    returned: tuple[Route, ...]
+
+    @classmethod
+    def of(cls, key: Key, instance: Instance) -> Concerning:
+        """Those of a key of an instance."""
+        own = matching.concerning(Bound(key.service, key.broker), instance.routes_for(key.scope, key.service))
+        may_return = key.database is not None and _leads_back(key, instance, own)
+        returned = instance.routes_for(ARRIVALS, key.service) if may_return else ()
+        return cls(key, instance, tuple(own), tuple(returned))
+
+    def changes(self) -> list[int]:
+        """The times, in order, at which those that are in force change; between two the decisions are the same."""
+        bounds = {bound for route in (*self.own, *self.returned) for bound in (route.live_from, route.live_to)}
+        return sorted(bound for bound in bounds if bound is not None)
+
+    def decide(self, t: int) -> tuple[Decision, ...]:
+        """The decisions at a time."""
+        return _decisions(self.key, self.instance, _live(self.own, t), _live(self.returned, t))
+
+
 def decide(key: Key, instance: Instance) -> Iterator[Timed]:
     """All decisions of a key, in the order of time."""
-    for span in spans(*_concerning(key, instance)):
+    concerning = Concerning.of(key, instance)
+    for span in spans(concerning.own, concerning.returned):
         yield Timed(span.valid_from, span.valid_to, _decisions(key, instance, *span.tables))
 
 
 def decide_at(key: Key, instance: Instance, t: int) -> tuple[Decision, ...]:
     """The decisions of a key at one time."""
-    own, returned = _concerning(key, instance)
-    return _decisions(key, instance, _live(own, t), _live(returned, t))
-
-
-def changes(key: Key, instance: Instance) -> list[int]:
-    """The times, in order, at which the routes in force change that can concern a key; decisions stand between."""
-    own, returned = _concerning(key, instance)
-    bounds = {bound for route in (*own, *returned) for bound in (route.live_from, route.live_to)}
-    return sorted(bound for bound in bounds if bound is not None)
+    return Concerning.of(key, instance).decide(t)
 
 
 def _live(routes: Iterable[Route], t: int) -> tuple[Route, ...]:
     return tuple(route for route in routes if route.is_live(t))
-
-
-def _concerning(key: Key, instance: Instance) -> tuple[list[Route], list[Route]]:
-    """The routes of the scope that can concern a key, and those of msdb if it may come back; by name."""
-    own = instance.routes_for(key.scope, key.service)
-    own = matching.concerning(Bound(key.service, key.broker), own)
-    may_return = key.database is not None and _leads_back(key, instance, own)
-    return own, instance.routes_for(ARRIVALS, key.service) if may_return else []
 
 
 def _leads_back(key: Key, instance: Instance, routes: Iterable[Route]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.bulk import courses
+from routing.analysis.bulk import remembering
 from routing.analysis.bulk.judging import Judge, Judged
 from routing.analysis.bulk.reading import read_batches
 from routing.errors import InputError
@@ -100,7 +100,7 @@ def test_batches_of_one_row_are_judged_like_one_batch(as_of: datetime | None) ->
 
 
 def test_what_is_forgotten_is_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(courses, "MOST_KEYS", 3)
+    monkeypatch.setattr(remembering, "MOST_KEYS", 3)
     _assert_agrees(_estates(20), None)
 
 

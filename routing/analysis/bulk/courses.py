@@ -8,19 +8,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from routing.rules.deciding import Decision, Key, changes, decide_at, named_broker, scope_of, signature
+from routing.analysis.bulk.remembering import remember
+from routing.rules.deciding import Concerning, Decision, Key, named_broker, scope_of, signature
 from routing.rules.estate import Instance
 from routing.rules.hashing import pick
 from routing.rules.requesting import Requests
 from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, is_out_of_hops, judge, settled
 from routing.rules.text import address_in_name
-
-T = TypeVar("T")
-
-# So many keys are remembered at a time: names and ids that messages invent are not to fill the memory.
-MOST_KEYS = 100_000
 
 
 @dataclass
@@ -31,8 +26,7 @@ class Course:
     ``decided`` has the decisions by the number of the span between two of them, as far as messages asked.
     """
 
-    key: Key
-    instance: Instance
+    concerning: Concerning
     changes: Sequence[int]
     decided: dict[int, tuple[Decision, ...]] = field(default_factory=dict)
 
@@ -41,7 +35,7 @@ class Course:
         span = bisect_right(self.changes, t) if self.changes else 0
         decisions = self.decided.get(span)
         if decisions is None:
-            decisions = self.decided[span] = decide_at(self.key, self.instance, t)
+            decisions = self.decided[span] = self.concerning.decide(t)
         return span, decisions
 
 
@@ -104,7 +98,7 @@ class Courses:
         found = self._keyed.get(told)
         if found is None:
             found = Keyed(self._course(instance, message, broker), broker, message.service)
-            _remember(self._keyed, told, found)
+            remember(self._keyed, told, found)
         return found
 
     def _course(self, instance: Instance, message: Message, broker: str | None) -> Course:
@@ -115,19 +109,14 @@ class Courses:
         if found is None:
             key = Key.of_names(instance, message.database, service, named, is_initiator=is_initiator)
             found = self._course_of(key, instance)
-            _remember(self._by_key, told, found)
+            remember(self._by_key, told, found)
         return found
 
     def _course_of(self, key: Key, instance: Instance) -> Course:
         shared = instance.name, signature(key, instance)
         found = self._by_signature.get(shared)
         if found is None:
-            found = Course(key, instance, changes(key, instance) if self.as_of is None else ())
-            _remember(self._by_signature, shared, found)
+            concerning = Concerning.of(key, instance)
+            found = Course(concerning, concerning.changes() if self.as_of is None else ())
+            remember(self._by_signature, shared, found)
         return found
-
-
-def _remember(found: dict[Hashable, T], key: Hashable, value: T) -> None:
-    if len(found) >= MOST_KEYS:
-        found.clear()
-    found[key] = value

@@ -20,6 +20,7 @@ from routing.storage.conform import conform
 from routing.storage.faults import refuse_faults
 from routing.storage.frames import collect
 from routing.storage.keeping import Keeper
+from routing.storage.places import check_writable
 
 OUT = "message_changes"
 # A condition of more values takes longer to be handed over than it saves.
@@ -54,7 +55,7 @@ def compare(
     """
     spark = traffic.messages.sparkSession
     if out is not None:
-        tables.check_writable(OUT, out)
+        check_writable(OUT, out)
         tables.check_output(spark, OUT, out, MESSAGE_CHANGES)
     messages = conform(traffic.messages, "messages")
     checked = _check(traffic, sides)
