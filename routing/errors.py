@@ -144,6 +144,26 @@ class InputError(ContractError):
         )
 
     @classmethod
+    def missing_version(cls, key: str, location: str, version: int, newest: int) -> InputError:
+        """A table has no such version yet."""
+        return cls(
+            f"tables.{key}: {quote(location)} has no version {version}, its newest is {newest}",
+            "name an older version",
+        )
+
+    @classmethod
+    def unreadable_version(cls, key: str, version: int, why: str) -> InputError:
+        """A version of a table is not there any more, or never was."""
+        return cls(
+            f"tables.{key}: version {version} cannot be read: {why}",
+            "name a version whose log and files have not been cleaned up",
+        )
+
+    def of_side(self, label: str) -> InputError:
+        """The same, with the side of a comparison that it is about."""
+        return InputError(f"{label}: {self.message}", self.hint)
+
+    @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
         """Something else than an append happened to the messages since the last run."""
         return cls.full_run_needed(f"version {version} of {quote(location)} is not an append ({operation})")
@@ -203,6 +223,11 @@ class OutputError(ContractError):
             f" {join_bounded(faults, 'difference')}",
             "name another location",
         )
+
+    @classmethod
+    def out_is_taken(cls, location: str, why: str) -> OutputError:
+        """What ``--out`` names is something else than a table of an earlier comparison."""
+        return cls(f"--out: {quote(location)} {why}", "name another location; nothing was written")
 
     @classmethod
     def newer_release(cls, location: str, found: str, own: str) -> OutputError:

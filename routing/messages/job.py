@@ -53,7 +53,7 @@ class Source:
 
     def keys(self) -> DataFrame:
         """The distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
-        messages = self._in_dialog(keying.clean(self.messages, self.as_of))
+        messages = keying.add_dialog(keying.clean(self.messages, self.as_of), self.dialog_side)
         return keying.count_keys(messages, self.lookups, self.keying, transport=self.has_transport)
 
     def resolvable(self, *, may_reject: bool) -> DataFrame:
@@ -62,11 +62,16 @@ class Source:
         if may_reject or (self.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
         valid = prepared.where(keying.is_valid()) if may_reject else prepared
-        bound = keying.bind(self._in_dialog(valid))
-        return self.keying.add(bound, self.lookups, self.has_transport)
+        return self.key(keying.add_dialog(valid, self.dialog_side))
 
-    def _in_dialog(self, messages: DataFrame) -> DataFrame:
-        return keying.add_dialog(messages, None if self.dialogs is None else self.dialogs.side)
+    def key(self, messages: DataFrame) -> DataFrame:
+        """Messages of `keying.add_dialog`, bound and keyed; in their scope where a route may read an address."""
+        return self.keying.add(keying.bind(messages), self.lookups, self.has_transport)
+
+    @property
+    def dialog_side(self) -> Side | None:
+        """The dialogs that messages look theirs up in, if there are any."""
+        return None if self.dialogs is None else self.dialogs.side
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,11 @@ class Job:
     def broadcasts(self) -> Broadcasts:
         """What may be broadcast."""
         return self.counted.broadcasts
+
+    @property
+    def fits(self) -> bool:
+        """Whether the plan is broadcast."""
+        return self.plan.size <= self.broadcasts.limit
 
     @property
     def notes(self) -> list[str]:

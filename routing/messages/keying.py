@@ -24,6 +24,13 @@ from routing.terms import BLANKS, ZERO_GUID
 
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 
+# What a message finds of its dialog, whatever the time; as `lookups.Lookups` has it.
+DIALOG = {
+    "dialog_lifetime": "timestamp",
+    "acknowledged_broker": "string",
+    "acknowledged_at": "timestamp",
+    "far_broker": "string",
+}
 # What of a message its key is made of, but for its dialog.
 READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
 
@@ -60,14 +67,18 @@ def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
 
     Narrow; every row is kept.
     """
-    waited = F.coalesce("observed_at", "enqueue_time")
     return messages.withColumns(
         {
             "database_name": ids.empty_as_null(F.col("database_name")),
-            "decided_at": waited if as_of is None else F.lit(as_of),
+            "decided_at": time_of(as_of),
             "conversation_id": ids.conversation_id(F.col("conversation_id")),
         }
     )
+
+
+def time_of(as_of: datetime | None) -> Column:
+    """The time as of which a message is decided."""
+    return F.coalesce("observed_at", "enqueue_time") if as_of is None else F.lit(as_of)
 
 
 def prepare(messages: DataFrame, as_of: datetime | None) -> DataFrame:
@@ -147,16 +158,26 @@ def is_valid() -> Column:
 
 
 def add_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
-    """Cleaned messages with dialog_broker, the broker instance that their dialog binds them to, and is_expired.
+    """Cleaned messages with what their dialog says at their time (see `read_dialog`)."""
+    return read_dialog(find_dialog(messages, dialogs))
+
+
+def find_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
+    """Cleaned messages with the columns `DIALOG` of their dialog, null where none is found.
 
     A dialog has one row of an end in a database, checked by validation, so the join keeps the number of messages.
     """
     if dialogs is None:
-        return messages.withColumns({"dialog_broker": F.lit(None).cast("string"), "is_expired": F.lit(False)})
+        return messages.withColumns({name: F.lit(None).cast(kind) for name, kind in DIALOG.items()})
     on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
+    return look_up(messages, dialogs.with_hint(), on, shuffled=not dialogs.fits)
+
+
+def read_dialog(messages: DataFrame) -> DataFrame:
+    """Messages of `find_dialog` with dialog_broker, the broker instance that it binds them to, and is_expired."""
     t = F.col("decided_at")
     acknowledged = F.when(F.col("acknowledged_at") <= t, F.col("acknowledged_broker"))
-    return look_up(messages, dialogs.with_hint(), on, shuffled=not dialogs.fits).withColumns(
+    return messages.withColumns(
         {
             "dialog_broker": F.coalesce(acknowledged, F.col("far_broker")),
             "is_expired": F.coalesce(F.col("dialog_lifetime") <= t, F.lit(False)),

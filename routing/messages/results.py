@@ -78,11 +78,21 @@ def _add_opener(messages: DataFrame, opened: Side, database: Column, name: str) 
 def resolved_routes(job: Job, openers: Side | None, attempt: Column | None = None) -> DataFrame:
     """The rows of ``resolved_routes``, one for each message to be resolved (rule book, all sections).
 
-    ``openers`` as `openers.find_openers` gives them; ``attempt`` is 1 where it is not given. The plan's choice
-    stands but for three things that are a message's own: its hops, a request that it opens (step 4), and the end
-    of its dialog, which comes before all else. What cannot happen in this run is left out.
+    ``openers`` as `openers.find_openers` gives them; ``attempt`` is 1 where it is not given.
     """
-    messages, uses, dialogs = job.choices, job.plan.uses, job.source.dialogs
+    messages, values = decide(job, job.choices, openers)
+    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(job.options.run_id)}
+    values["attempt"] = F.lit(1) if attempt is None else attempt
+    return in_shape(messages, RESOLVED_ROUTES, values)
+
+
+def decide(job: Job, chosen: DataFrame, openers: Side | None) -> tuple[DataFrame, dict[str, Column]]:
+    """Chosen messages, and of them the values of `CHOSEN`: what is decided.
+
+    The plan's choice stands but for three things that are a message's own: its hops, a request that it opens (step
+    4), and the end of its dialog, which comes before all else. What cannot happen in this job is left out.
+    """
+    messages, uses, dialogs = chosen, job.plan.uses, job.source.dialogs
     if openers is not None:
         messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
     choice = F.col("choice")
@@ -101,9 +111,7 @@ def resolved_routes(job: Job, openers: Side | None, attempt: Column | None = Non
         values["broker_instance"] = F.when(F.col("is_expired"), F.col("bound_broker")).otherwise(
             values["broker_instance"]
         )
-    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(job.options.run_id)}
-    values["attempt"] = F.lit(1) if attempt is None else attempt
-    return in_shape(messages, RESOLVED_ROUTES, values)
+    return messages, values
 
 
 def _unless_asking(values: dict[str, Column]) -> dict[str, Column]:

@@ -10,23 +10,26 @@ from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found
 from routing.analysis.lint.probing import Answers
 from routing.analysis.lint.resolved import Changed, RouteName
+from routing.storage.columns import Columns
 
 
 @dataclass(frozen=True)
 class Evidence:
     """What findings are made from.
 
-    used, changed: what `resolved` tells of messages, None and empty where none are given.
+    used, changed: what `resolved` tells of messages, None and empty where none are given. rows: those of routes
+    that are looked at one by one.
     """
 
     estate: Estate
     answers: Answers
     used: set[RouteName] | None
     changed: list[Changed]
+    rows: Columns
 
 
 FAMILIES: dict[str, Callable[[Evidence], Iterable[Found]]] = {
-    "route rows": lambda given: addresses.route_rows(given.estate),
+    "route rows": lambda given: addresses.route_rows(given.estate, given.rows),
     "refused rows": lambda given: contract.refused_rows(given.estate),
     "broker ids": lambda given: identities.broker_ids(given.estate),
     "disabled brokers": lambda given: identities.disabled_brokers(given.estate),
