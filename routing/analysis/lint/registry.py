@@ -31,8 +31,8 @@ class Evidence:
     """What findings are made from.
 
     hazards: the choices of open dialogs that lead to several targets, proved by walks. used, changed, dialogs_of:
-    what `resolved` tells of messages, None and empty where none are given. rows: those of routes that are looked at
-    one by one.
+    what `resolved` tells of messages, None and empty where none are given. rows: those of routes that are looked
+    at one by one.
     """
 
     estate: Estate
