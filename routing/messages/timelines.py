@@ -8,7 +8,7 @@ each key and interval of time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +42,13 @@ class Uses:
     asks_msdb: bool = False
 
     def __or__(self, other: Uses) -> Uses:
-        return Uses(*(mine or theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+        return Uses(
+            self.has_times or other.has_times,
+            self.reads_addresses or other.reads_addresses,
+            self.asks or other.asks,
+            self.asks_in_databases or other.asks_in_databases,
+            self.asks_msdb or other.asks_msdb,
+        )
 
 
 @dataclass(frozen=True)

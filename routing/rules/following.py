@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import lcm
+from typing import NamedTuple
 
 from routing.rules import text
 from routing.rules.deciding import Decision, Key, Leg, Timed, decide_at
@@ -31,7 +32,7 @@ _ENDINGS = {
     Outcome.DROPPED: Ending.DROPPED,
 }
 # Where open messages may meet routes to several targets.
-_UNPINNED = (MatchingStep.SERVICE, MatchingStep.ANY_SERVICE)
+OPEN_STEPS = (MatchingStep.SERVICE, MatchingStep.ANY_SERVICE)
 _Search = tuple[str, "str | None", str]
 
 
@@ -125,8 +126,7 @@ class Followed:
     hops: int
 
 
-@dataclass(frozen=True)
-class _Ahead:
+class _Ahead(NamedTuple):
     """A message on its way to an instance, or out of the estate; ``nodes``: the choices of open dialogs before."""
 
     hops: tuple[Hop, ...]
@@ -210,7 +210,7 @@ class _Walk:
         self.picks = lcm(self.picks, len(timed.decisions))
         decision = timed.decisions[self.errand.hashed % len(timed.decisions)]
         verdict = self._judge(decision, here, ahead)
-        arrived = replace(ahead, searches=(*ahead.searches, search), broker=verdict.broker_instance)
+        arrived = ahead._replace(searches=(*ahead.searches, search), broker=verdict.broker_instance)
         return self._leave(arrived, verdict, ARRIVALS)
 
     def _judge(self, decision: Decision, here: Instance, ahead: _Ahead) -> Verdict:
@@ -240,12 +240,13 @@ class _Walk:
         left = here.hops_remaining
         if verdict.outcome is Outcome.FORWARDED and left is not None:
             left -= 1
-        onward = replace(here, hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
-        ways = [
-            replace(onward, hops=(*here.hops, replace(hop, route_name=name, address=address)), owner=owner)
-            for name, address in _taken(verdict)
-            for owner in self._owners(address, instance)
-        ]
+        onward = here._replace(hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
+        ways = []
+        for name, address in _taken(verdict):
+            is_reported = (name, address) == (hop.route_name, hop.address)
+            taken = hop if is_reported else replace(hop, route_name=name, address=address)
+            hops = (*here.hops, taken)
+            ways += [onward._replace(hops=hops, owner=owner) for owner in self._owners(address, instance)]
         return ways[::-1]
 
     def _owners(self, address: str | None, here: Instance) -> tuple[Instance | None, ...]:
@@ -262,7 +263,7 @@ class _Walk:
 
     def _nodes(self, here: _Ahead, leg: Leg | None) -> tuple[int, ...]:
         """The choices of an open dialog up to this one; where it is bound, or balanced, there is none to make."""
-        if leg is None or leg.step not in _UNPINNED or leg.broker is not None:
+        if leg is None or leg.step not in OPEN_STEPS or leg.broker is not None:
             return here.nodes
         self.targets.append(set())
         return (*here.nodes, len(self.targets) - 1)
