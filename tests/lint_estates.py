@@ -14,12 +14,19 @@ from tests.lint_drafts import (
     FAR,
     NOW,
     TO_STOCK,
+    TO_THREE,
+    any_service_that_is_asked_for,
+    any_service_twice,
+    both_by_a_gate,
     both_hold,
+    both_targets,
     configuration,
     databases,
     dialogs,
     doubled_route,
+    gates_to_one,
     gateways,
+    listener,
     long_loop,
     loop,
     pair,
@@ -133,6 +140,10 @@ HAS: tuple[Estate, ...] = (
     Estate("SBR037", sales("TCP://one:4022/", "Sales"), _R),
     Estate("SBR037", sales("tcp://localhost:4022", "Sales"), _R),
     Estate("SBR038", dialogs("id-1", "id-2"), [("one", "Sales", "Stock")]),
+    Estate("SBR041", both_targets(TO_THREE), _R),
+    Estate("SBR041", both_by_a_gate, [("gate", "msdb", "On-three")]),
+    Estate("SBR041", listener(), _R),
+    Estate("SBR041", any_service_twice, [("one", "App", "A"), ("one", "Sales", "A")]),
 )
 
 HAS_NOT: tuple[Estate, ...] = tuple(
@@ -176,6 +187,8 @@ HAS_NOT: tuple[Estate, ...] = tuple(
             routes(("one", "Sales", "B1", FAR, "Spread", "id-1"), ("one", "Sales", "Open", FAR, "Spread")),
         ),
         ("SBR018", gateways),
+        # What is proved is SBR041 and nothing besides.
+        ("SBR018", both_targets(TO_THREE)),
         ("SBR019", databases(("two", "Second", "id-second", "Other"))),
         ("SBR020", routes(TO_STOCK, BACK)),
         # One way back is enough: which of the sender's services begins the dialog is not known.
@@ -216,5 +229,15 @@ HAS_NOT: tuple[Estate, ...] = tuple(
         ("SBR037", sales("tcp://two:4022", "Stock")),
         ("SBR038", dialogs("id-1", "ID-1")),
         ("SBR038", dialogs("id-1", "id-2", group=False)),
+        # Only what arrives at one of them is known to be delivered.
+        ("SBR041", lambda: both_hold(TO_STOCK, TO_THREE)),
+        ("SBR041", gates_to_one),
+        ("SBR041", listener(mirrored=True)),
+        # Each is balanced to its own target.
+        ("SBR041", both_targets((*TO_THREE, "id-stock-3"), (*TO_STOCK, "id-stock"), to_stock=False)),
+        # The routes of another tier are not used in turn with these.
+        ("SBR041", both_targets((*TO_THREE[:3], "LOCAL", "Stock"))),
+        # A request comes first, and whether one is pending is not in the tables that lint reads.
+        ("SBR041", any_service_that_is_asked_for),
     )
 )

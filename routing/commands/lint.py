@@ -45,7 +45,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--messages",
         action="store_true",
-        help="resolve tables.messages as well: routes that no message used, dialogs whose pick changed",
+        help="resolve tables.messages as well: routes that no message used, dialogs whose pick changed, dialogs at"
+        " risk",
     )
     command.add_argument(
         "--all",

@@ -32,7 +32,7 @@ _ENDINGS = {
     Outcome.DROPPED: Ending.DROPPED,
 }
 # Where open messages may meet routes to several targets.
-_UNPINNED = (MatchingStep.SERVICE, MatchingStep.ANY_SERVICE)
+OPEN_STEPS = (MatchingStep.SERVICE, MatchingStep.ANY_SERVICE)
 _Search = tuple[str, "str | None", str]
 
 
@@ -263,7 +263,7 @@ class _Walk:
 
     def _nodes(self, here: _Ahead, leg: Leg | None) -> tuple[int, ...]:
         """The choices of an open dialog up to this one; where it is bound, or balanced, there is none to make."""
-        if leg is None or leg.step not in _UNPINNED or leg.broker is not None:
+        if leg is None or leg.step not in OPEN_STEPS or leg.broker is not None:
             return here.nodes
         self.targets.append(set())
         return (*here.nodes, len(self.targets) - 1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.core
-ESTATES = int(os.environ.get("SBROUTE_RANDOM_ESTATES", "300"))
+ESTATES = int(os.environ.get("SBROUTE_RANDOM_ESTATES", "150"))
 # Looked at for cells that the first ones leave out, however few those are.
 MOST_ESTATES = 20 * max(ESTATES, 300)
 MESSAGES = int(os.environ.get("SBROUTE_RANDOM_MESSAGES", "60"))

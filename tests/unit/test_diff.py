@@ -21,7 +21,17 @@ from routing.cli import main
 from routing.errors import ContractError, InputError
 from routing.schemas import KEY_CHANGES, ROUTES
 from tests.frames import Tables, arrow, arrow_of
-from tests.stored import STORE, config_of, config_text, message, route, save_estate, small_estate
+from tests.stored import (
+    STOCK,
+    STORE,
+    config_of,
+    config_text,
+    conversation,
+    message,
+    route,
+    save_estate,
+    small_estate,
+)
 from tests.unit.explained_rows import columns_of_rows
 from tests.unit.rules.by_rules import micros
 
@@ -424,3 +434,34 @@ def test_which_messages_an_edit_can_touch(after: Tables, found: list[Any]) -> No
     both = [Given(name, micros(AT) or 0, arrow(tables)) for name, tables in (("a", before), ("b", after))]
     given = [Given(one.label, one.at, {key: one.tables[key] for key in SETTINGS}) for one in both]
     assert find_affected(read(*given)).filters == found
+
+
+LATER = datetime(2026, 1, 5, 14, tzinfo=timezone.utc)
+LAST = "2026-01-05T13:59:59.999999Z"
+STOCKED = ["DELIVERED", "LOCAL_SERVICE", "Stock", "LOCAL", None, "Stock"]
+STORED = ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"]
+EXPIRED = ["DROPPED", "DIALOG_EXPIRED", None, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({}, {}),
+        # Between 13:00 and 14:00, the end included and the beginning not.
+        ({"lifetime": AT}, {}),
+        ({"lifetime": "2026-01-05T13:00:00.000001Z"}, {"m2": (STORED, EXPIRED)}),
+        ({"lifetime": TWO}, {"m2": (STORED, EXPIRED)}),
+        ({"lifetime": "2026-01-05T14:00:00.000001Z"}, {}),
+        ({"acknowledged_at": AT, "acknowledged_broker_instance": STOCK}, {}),
+        ({"acknowledged_at": LAST, "acknowledged_broker_instance": STOCK}, {"m2": (STORED, STOCKED)}),
+        ({"acknowledged_at": TWO, "acknowledged_broker_instance": STOCK}, {"m2": (STORED, STOCKED)}),
+        ({"acknowledged_at": "2026-01-05T14:00:00.000001Z", "acknowledged_broker_instance": STOCK}, {}),
+    ],
+)
+def test_dialogs_that_turn_between_two_times(columns: dict[str, Any], found: Decisions) -> None:
+    tables = small_estate()
+    tables["dialogs"][0] |= {"conversation_id": conversation(2).swapcase(), **columns}
+    assert decided(diff(arrow(tables), LATER, at=AT, with_messages=True)) == found
+    # The other way round as well.
+    back = {message_id: (new, old) for message_id, (old, new) in found.items()}
+    assert decided(diff(arrow(tables), AT, at=LATER, with_messages=True)) == back

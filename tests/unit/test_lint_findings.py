@@ -21,7 +21,7 @@ from tests.frames import arrow, arrow_of, load_cases, merged
 from tests.golden_texts import assert_golden
 from tests.lint_drafts import NOW, Tables, apart, pair, together
 from tests.lint_estates import HAS, HAS_NOT, Estate
-from tests.lint_messages import MESSAGES, RESOLVED, messages_estate
+from tests.lint_messages import MESSAGES, RESOLVED, RISKS, messages_estate, risks_estate
 
 CASES = {
     f"{kind}-{number}-{estate.code.lower()}": estate
@@ -53,7 +53,7 @@ def all_estates() -> Tables:
     many = [apart(cast("Tables", tables), label) for label, tables in {**built, **seeds}.items()]
     without_messages = [{key: rows for key, rows in tables.items() if key != "messages"} for tables in many]
     quiet = apart(cast("Tables", pair().tables), "quiet")
-    return merged([*without_messages, quiet, messages_estate()])
+    return merged([*without_messages, quiet, messages_estate(), risks_estate()])
 
 
 @cache
@@ -115,6 +115,18 @@ def test_findings_that_messages_show() -> None:
         for row in _of("messages", of_messages=True)
     ]
     assert got == MESSAGES
+
+
+def test_dialogs_at_risk() -> None:
+    names = ("instance_name", "database_name", "object", "message")
+    got = [tuple(row[name] for name in names) for row in _of("risks") if row["code"] == "SBR041"]
+    assert got == RISKS
+
+
+def test_without_messages_nothing_is_said_of_dialogs() -> None:
+    done = lint(arrow(risks_estate()), now=NOW)
+    got = [row["message"] for row in done.findings if row["code"] == "SBR041"]
+    assert got == [message.partition(";")[0] for *_, message in RISKS]
 
 
 def test_no_error_rests_on_forwarding_that_is_not_known() -> None:

@@ -128,7 +128,8 @@ class _Found:
             return
         rows = batch.take([place for place, _, _ in changed])
         for group, example, (_, old, new) in zip(rows.rows(*_GROUP), rows.rows(*_EXAMPLE), changed, strict=True):
-            self._counts[(*group, *old, *new)] += 1
+            instance, database, service = group
+            self._counts[(instance, database or None, service, *old, *new)] += 1
             self._keep_lowest((*old[:2], *new[:2]), example)
         if self.with_messages:
             self._parts.append(_rows(rows, [old for _, old, _ in changed], [new for _, _, new in changed]))

@@ -243,5 +243,11 @@ FINDINGS: tuple[Finding, ...] = (
         "Forwarding needed and not known",
         "import sys.service_broker_endpoints of the instance; until then forwarding is taken as off",
     ),
+    Finding(
+        "SBR041",
+        _E,
+        "Open dialogs that get several target endpoints",
+        "give each route the broker id of its target, so that each dialog is balanced to one of them",
+    ),
 )
 BY_CODE: dict[str, Finding] = {finding.code: finding for finding in FINDINGS}

@@ -7,15 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from routing.analysis.lint import reading, registry, traffic
 from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.estate import estate_of
 from routing.analysis.lint.finding import Found
+from routing.analysis.lint.hazards import prove_hazards
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
 from routing.analysis.lint.probing import answers_of
-from routing.analysis.lint.resolved import Changed, RouteName, changed_picks, used_routes
+from routing.analysis.lint.resolved import Changed, RouteName, changed_picks, open_dialogs, used_routes
+from routing.analysis.lint.targets import OpenDialogsOf
+from routing.analysis.lint.walks import Walks
 from routing.schemas import FINDINGS, ROUTE_COVERAGE, ROUTES
 from routing.storage.columns import Columns, Table
 from routing.storage.rows import Rows
@@ -52,14 +56,15 @@ def lint(
     ``tables`` maps routes, databases, services, instances and, where there are any, dialogs and route_requests to
     DataFrames, Arrow tables or datasets (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC
     where it has no zone. ``resolved`` are rows of ``resolved_routes``, as any of these: with them routes that no
-    message used (SBR028) and dialogs whose pick changed (SBR039) are found, and coverage is known. Raises
-    InputError where a table or column is missing.
+    message used (SBR028) and dialogs whose pick changed (SBR039) are found, dialogs at risk (SBR041) are told, and
+    coverage is known. Raises InputError where a table or column is missing.
     """
     moment = micros_of(now)
     columns = reading.columns(tables, moment)
     used = None if resolved is None else used_routes(resolved)
     changed = [] if resolved is None else changed_picks(resolved)
-    every = find_all(columns, moment, expiring_within_days, used, changed)
+    dialogs_of = None if resolved is None else partial(open_dialogs, resolved)
+    every = find_all(columns, moment, expiring_within_days, used, changed, dialogs_of)
     suppressed = _suppressed(every, suppress)
     return Lint(
         findings=_rows(every - suppressed),
@@ -74,6 +79,7 @@ def find_all(
     days: int = DEFAULT_DAYS,
     used: set[RouteName] | None = None,
     changed: Sequence[Changed] = (),
+    dialogs_of: OpenDialogsOf | None = None,
     rows: Columns | None = None,
 ) -> set[Found]:
     """All that is found in columns of the tables that `reading.READ` names, at a moment (microseconds).
@@ -83,7 +89,12 @@ def find_all(
     with _no_search_for_cycles():
         estate = estate_of(columns, now, days)
         given = columns["routes"] if rows is None else rows
-        return registry.find_all(registry.Evidence(estate, answers_of(estate), used, list(changed), given))
+        walks = Walks(estate)
+        hazards = prove_hazards(estate, walks)
+        found = registry.Evidence(
+            estate, answers_of(estate), walks, hazards, used, list(changed), dialogs_of, given
+        )
+        return registry.find_all(found)
 
 
 Moment = tuple[Mapping[str, Columns], int]

@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from routing.analysis.lint import addresses, answers, balancing, contract, identities, loops, shadows, traffic
+from routing.analysis.lint import (
+    addresses,
+    answers,
+    balancing,
+    contract,
+    identities,
+    loops,
+    shadows,
+    targets,
+    traffic,
+)
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found
+from routing.analysis.lint.hazards import Hazards
 from routing.analysis.lint.probing import Answers
 from routing.analysis.lint.resolved import Changed, RouteName
+from routing.analysis.lint.targets import OpenDialogsOf
+from routing.analysis.lint.walks import Walks
 from routing.storage.columns import Columns
 
 
@@ -17,14 +30,18 @@ from routing.storage.columns import Columns
 class Evidence:
     """What findings are made from.
 
-    used, changed: what `resolved` tells of messages, None and empty where none are given. rows: those of routes
-    that are looked at one by one.
+    hazards: the choices of open dialogs that lead to several targets, proved by walks. used, changed, dialogs_of:
+    what `resolved` tells of messages, None and empty where none are given. rows: those of routes that are looked
+    at one by one.
     """
 
     estate: Estate
     answers: Answers
+    walks: Walks
+    hazards: Hazards
     used: set[RouteName] | None
     changed: list[Changed]
+    dialogs_of: OpenDialogsOf | None
     rows: Columns
 
 
@@ -37,7 +54,8 @@ FAMILIES: dict[str, Callable[[Evidence], Iterable[Found]]] = {
     "balancing": lambda given: balancing.unbalanced_routes(given.estate),
     "answers": lambda given: answers.answers(given.estate, given.answers),
     "returns": lambda given: answers.no_return(given.answers),
-    "open routes": lambda given: shadows.open_to_several(given.estate, given.answers),
+    "open routes": lambda given: shadows.open_to_several(given.estate, given.answers, given.hazards),
+    "several targets": lambda given: targets.several_targets(given.walks, given.hazards, given.dialogs_of),
     "shadowed routes": lambda given: shadows.shadowed_routes(given.estate, given.answers),
     "loops": lambda given: loops.loops(given.estate, given.answers),
     "conversation groups": lambda given: (

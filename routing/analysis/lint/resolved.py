@@ -5,9 +5,10 @@ The rows of a DataFrame are grouped where they are, and only the groups are coll
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from routing.rules.following import OPEN_STEPS
 from routing.storage.columns import Table, is_frame, select_arrow
 from routing.terms import MSDB, MatchingStep
 
@@ -17,11 +18,25 @@ if TYPE_CHECKING:
 RouteName = tuple[Any, Any, Any]
 """Instance, database and name."""
 _ROUTES = ("instance_name", "database_name", "route_name", "rerouted_from", "alternative_routes")
+_SENDER = ("instance_name", "database_name", "to_service_name")
 _DIALOG = ("instance_name", "database_name", "to_service_name", "conversation_id", "is_initiator")
 
 
 class Changed(NamedTuple):
     """Open dialogs of a scope to a service that were balanced to several ids: how many, and the first by id."""
+
+    instance: str
+    database: str
+    service: str
+    dialogs: int
+    first: str
+
+
+class OpenDialogs(NamedTuple):
+    """Dialogs of a database to a service whose messages take routes while they are bound to no broker id.
+
+    How many there are, and the first by id.
+    """
 
     instance: str
     database: str
@@ -98,3 +113,45 @@ def _changes_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
         if len(brokers - {None}) > 1:
             groups.setdefault((instance, MSDB if database is None else database, service), []).append(conversation)
     return [(*scope, len(conversations), min(conversations)) for scope, conversations in groups.items()]
+
+
+def open_dialogs(resolved: Table, services: Collection[str]) -> list[OpenDialogs]:
+    """The open dialogs to some services, by the databases that begin them.
+
+    A dialog is open where a message of its initiator was sent by a route without broker id, and is bound to none:
+    no target has acknowledged it.
+    """
+    found = _open_in_spark(resolved, services) if is_frame(resolved) else _open_in_arrow(resolved, services)
+    return [OpenDialogs(*group) for group in found]
+
+
+def _open_in_spark(resolved: DataFrame, services: Collection[str]) -> Iterable[tuple[Any, ...]]:
+    from pyspark.sql import functions as F
+
+    from routing.storage.frames import collect, where_in
+
+    wanted: dict[str, list[Any]] = {
+        "matching_step": [int(step) for step in OPEN_STEPS],
+        "to_service_name": sorted(services),
+    }
+    is_sent = F.col("is_initiator") & F.col("broker_instance").isNull() & F.col("database_name").isNotNull()
+    dialogs = where_in(resolved, wanted).where(is_sent).select(*_SENDER, "conversation_id").distinct()
+    counted = dialogs.groupBy(*_SENDER).agg(
+        F.count(F.lit(1)).alias("dialogs"), F.min("conversation_id").alias("first")
+    )
+    columns = collect(counted)
+    return columns.rows(*columns.values)
+
+
+def _open_in_arrow(resolved: Any, services: Collection[str]) -> Iterable[tuple[Any, ...]]:
+    import pyarrow.compute as pc
+
+    is_open = pc.field("matching_step").isin([int(step) for step in OPEN_STEPS]) & pc.field("is_initiator")
+    is_sent = pc.field("broker_instance").is_null() & pc.field("database_name").is_valid()
+    is_wanted = pc.field("to_service_name").isin(sorted(services))
+    rows = select_arrow(resolved, (*_SENDER, "conversation_id"), is_open & is_sent & is_wanted)
+    dialogs = rows.group_by(rows.column_names).aggregate([])
+    counts = [("conversation_id", "count"), ("conversation_id", "min")]
+    found = dialogs.group_by(list(_SENDER)).aggregate(counts)
+    names = (*_SENDER, *("_".join(count) for count in counts))
+    return zip(*(found[name].to_pylist() for name in names), strict=True)

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding, list_names
+from routing.analysis.lint.hazards import Hazards
 from routing.analysis.lint.probing import Answers, addresses_of
 from routing.analysis.lint.refused import catches_all
+from routing.analysis.lint.walks import Choice
 from routing.rules.choosing import tier_of
 from routing.terms import MatchingStep
 
@@ -39,13 +41,16 @@ def shadowed_routes(estate: Estate, given: Answers) -> Iterator[Found]:
                 yield finding("SBR027", said.place, route.name, "every message that it matches takes %s", other)
 
 
-def open_to_several(estate: Estate, given: Answers) -> Iterator[Found]:
+def open_to_several(estate: Estate, given: Answers, proved: Hazards) -> Iterator[Found]:
     """SBR018: routes without broker id that the transport may use in turn lead to several holders.
 
-    Only places that the tables know can be judged; gateways do not hold the service and are no hazard.
+    Only places that the tables know can be judged; gateways do not hold the service and are no hazard. What is
+    proved of the same scope and service is an error of its own, and no warning besides.
     """
     for verdict in given.routes:
         service = verdict.asked.service
+        if Choice(*verdict.place, service or "") in proved:
+            continue
         for leg in verdict.legs:
             if leg.step is not MatchingStep.SERVICE or not leg.alternatives:
                 continue

@@ -1,0 +1,115 @@
+"""Which scopes lint proves to lead open dialogs to several targets: as the tests' own walk has it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from routing.analysis.lint.estate import estate_of
+from routing.analysis.lint.hazards import prove_hazards
+from routing.analysis.lint.walks import Choice, Walks
+from routing.schemas import TABLES
+from routing.storage.columns import Columns
+from routing.storage.times import micros_of
+from tests.reference import estate_words as words
+from tests.reference.following import Network
+from tests.reference.messages import Message
+from tests.reference.networks import SENDERS, SERVICES, random_network
+from tests.reference.requests import RequestBook
+from tests.reference.ways import Trace
+
+NETWORKS, SEED = 150, 20260107
+CONVERSATIONS = [f"d0000000-0000-4000-8000-{number:012d}" for number in range(24)]
+Tables = dict[str, list[dict[str, Any]]]
+Ends = dict[str, str]
+
+
+def _proved(tables: Tables, now: datetime) -> dict[Choice, Ends]:
+    keys = ("routes", "databases", "services", "instances")
+    columns = {key: Columns.of_rows(tables[key], TABLES[key]) for key in keys}
+    estate = estate_of(columns, micros_of(now), 30)
+    return {choice: dict(hazard.ends) for choice, hazard in prove_hazards(estate, Walks(estate)).items()}
+
+
+def _by_own_walk(tables: Tables, now: datetime) -> dict[Choice, list[Ends]]:
+    """Each choice with all that any dialog's hash shows, from every scope for every service."""
+    network = Network({**tables, "route_requests": []})
+    found: dict[Choice, list[Ends]] = {}
+    for instance in network.instances.values():
+        for scope in {*instance.databases, "msdb"}:
+            for service in {*SERVICES, *SENDERS}:
+                choice = Choice(instance.name, scope, service)
+                sender = None if scope == "msdb" else scope
+                for conversation in CONVERSATIONS:
+                    message = Message(
+                        message_id="m",
+                        conversation_id=conversation,
+                        is_initiator=True,
+                        sequence_number=None,
+                        enqueue_time=now,
+                        at=now,
+                        instance=instance,
+                        database=sender,
+                        service=service,
+                        own_broker=None,
+                        hops=None,
+                        broker=None,
+                        dialog_expired=False,
+                    )
+                    trace = network.trace(message, RequestBook([]), None).there
+                    found.setdefault(choice, []).extend(_several(trace, choice))
+                    if len(trace.ways) == 1 and not any(hop.step == 3 for hop in trace.ways[0].hops):
+                        break
+    return {choice: ends for choice, ends in found.items() if ends}
+
+
+def _several(trace: Trace, choice: Choice) -> Iterator[Ends]:
+    """The ends that different ways out of the scope itself lead to, where these differ in their ids."""
+    by_way_out: dict[tuple[str | None, str], Ends] = {}
+    for way in trace.ways:
+        first = way.hops[0]
+        if way.end == "DELIVERED" and way.target is not None and (first.instance, first.scope) == choice[:2]:
+            out = (first.address, way.hops[1].instance if len(way.hops) > 1 else "")
+            by_way_out.setdefault(out, {})[f"{way.instance}.{way.database}"] = way.target
+    for one in by_way_out.values():
+        for other in by_way_out.values():
+            differ = any(mine != theirs for mine in one.values() for theirs in other.values())
+            if one is not other and differ and trace.multiple_targets:
+                yield {name: target for ends in by_way_out.values() for name, target in ends.items()}
+                return
+
+
+def _enrich(tables: Tables) -> None:
+    """Let there be something to choose from: databases of many ids that hold services, routes without an id."""
+    names = ("instance_name", "database_name", "name")
+    held = {tuple(row[name] for name in names) for row in tables["services"]}
+    for number, row in enumerate(tables["databases"]):
+        row["service_broker_guid"] = words.ZERO if number % 9 == 8 else f"id-{number % 9}"
+        row["is_broker_enabled"] = number % 7 != 6
+        held |= {(row["instance_name"], row["name"], service) for service in SERVICES[:4]}
+    tables["services"] = [dict(zip(names, key, strict=True)) for key in sorted(held)]
+    for number, row in enumerate(tables["routes"]):
+        if number % 3:
+            row["broker_instance"] = None
+        if number % 4 == 0 and row["address"].strip().startswith("tcp") and not row["mirror_address"]:
+            row["remote_service_name"] = None if number % 8 else SERVICES[0]
+            row["valid_from"] = row["valid_to"] = row["lifetime"] = None
+
+
+def test_hazards_are_those_of_the_tests_own_walk() -> None:
+    rng = random.Random(SEED)
+    count, by_any = 0, 0
+    for _ in range(NETWORKS):
+        tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
+        _enrich(tables)
+        proved, own = _proved(tables, now), _by_own_walk(tables, now)
+        assert proved.keys() == own.keys()
+        assert all(proved[choice] in ends for choice, ends in own.items())
+        count += len(own)
+        names = {
+            (row["instance_name"], row["database_name"], row["remote_service_name"]) for row in tables["routes"]
+        }
+        by_any += sum(choice not in names for choice in own)
+    assert min(count - 60, by_any - 20) > 0, (count, by_any)
