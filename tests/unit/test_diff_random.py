@@ -83,7 +83,8 @@ def test_two_configurations(seed: int) -> None:
         assert row["examples"] == first_three(expected, tuple(row[name] for name in ENDS))
     names = (*KEY, *(name for name in expected[0] if name.endswith(("_before", "_after"))))
     groups = {tuple(row[name] for name in names): row["messages"] for row in done.keys}
-    assert groups == counted(expected, names)
+    # Of empty text and null alike a message came from the network.
+    assert groups == counted([{**row, "database_name": row["database_name"] or None} for row in expected], names)
     assert len(groups) == len(done.keys)
 
 

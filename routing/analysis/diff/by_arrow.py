@@ -16,6 +16,7 @@ from routing.analysis.bulk.reading import read_batches
 from routing.analysis.diff.affected import Affected, find_affected, narrow
 from routing.analysis.diff.comparing import DECIDED, ENDS, JOINED, SHOWN, Changed
 from routing.analysis.diff.sides import Side, Sides
+from routing.rules import text
 from routing.schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.storage.arrow import micros_in
 from routing.storage.columns import Columns, Table, as_dataset, rows_where, shape_of
@@ -127,8 +128,9 @@ class _Found:
         if not changed:
             return
         rows = batch.take([place for place, _, _ in changed])
-        for group, example, (_, old, new) in zip(rows.rows(*_GROUP), rows.rows(*_EXAMPLE), changed, strict=True):
-            self._counts[(*group, *old, *new)] += 1
+        told = zip(rows.rows(*_GROUP), rows.rows(*_EXAMPLE), changed, strict=True)
+        for (instance, database, service), example, (_, old, new) in told:
+            self._counts[(instance, text.empty_as_null(database), service, *old, *new)] += 1
             self._keep_lowest((*old[:2], *new[:2]), example)
         if self.with_messages:
             self._parts.append(_rows(rows, [old for _, old, _ in changed], [new for _, _, new in changed]))
