@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from routing.analysis.diff.asked import Scripts, Versions
     from routing.analysis.diff.diffing import Diff, diff
+    from routing.analysis.trace.tracing import trace
     from routing.config import Config
     from routing.config import load as load_config
     from routing.errors import ContractError, RoutingError, StorageError
     from routing.messages.dialog_hash import register as register_dialog_hash
     from routing.runs.pipeline import Resolution, Run, current_routes, read_run, resolve, run
+    from routing.runs.tracing import trace_all
     from routing.terms import MatchingStep, Outcome, Reason
 
 __all__ = [
@@ -39,15 +41,19 @@ __all__ = [
     "register_dialog_hash",
     "resolve",
     "run",
+    "trace",
+    "trace_all",
 ]
 
 _ROOMS = {
     "routing.analysis.diff.asked": ("Scripts", "Versions"),
     "routing.analysis.diff.diffing": ("Diff", "diff"),
+    "routing.analysis.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),
     "routing.messages.dialog_hash": ("register_dialog_hash",),
     "routing.runs.pipeline": ("Resolution", "Run", "current_routes", "read_run", "resolve", "run"),
+    "routing.runs.tracing": ("trace_all",),
     "routing.terms": ("MatchingStep", "Outcome", "Reason"),
 }
 _OTHER_NAMES = {"load_config": "load", "register_dialog_hash": "register"}

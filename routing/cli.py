@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from routing.commands import check, demo, diff, explain, import_, lint, messages, resolve, runs
+from routing.commands import check, demo, diff, explain, import_, lint, messages, resolve, runs, trace
 from routing.commands.parser import Parser
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
@@ -41,6 +41,7 @@ _ROOMS: dict[str, ModuleType] = {
     "runs": runs,
     "messages": messages,
     "explain": explain,
+    "trace": trace,
     "lint": lint,
     "diff": diff,
 }

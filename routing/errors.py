@@ -89,6 +89,14 @@ class ConfigError(ContractError):
         return cls("--now is for resolve.mode: incremental", "a full run judges all messages as of --as-of")
 
     @classmethod
+    def no_paths(cls, file: str) -> ConfigError:
+        """Nothing says where the paths of all messages are to be written."""
+        return cls(
+            f"the configuration {quote(file)} has no output.message_paths, which trace --all writes",
+            "name a location, in the file or with --set output.message_paths=…",
+        )
+
+    @classmethod
     def hanging_udf(cls, version: str, setting: str) -> ConfigError:
         """A Python UDF over a Delta scan would hang for ever on this Spark."""
         return cls(
@@ -399,6 +407,11 @@ class InternalError(RoutingError):
         return cls(
             f"{read} messages were read, but {resolved} resolved and {rejected} rejected; the run is not recorded"
         )
+
+    @classmethod
+    def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
+        """Rows read are not rows traced plus rows rejected."""
+        return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
 
 
 def condition(error: BaseException) -> str:

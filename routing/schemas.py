@@ -242,6 +242,34 @@ MESSAGE_PATHS = _table(
     ("return_ways_agree", _BOOLEAN),
 )
 """Messages followed to their end, and back. ``outcome`` is an `Ending`, ``hops`` are the first way's."""
+# A path has a number where the dialog is not known, and decides; direction: THERE or BACK.
+TRACED_WAYS = _table(
+    ("path!", _INT),
+    ("direction!", _STRING),
+    ("way!", _INT),
+    ("outcome!", _STRING),
+    ("reason", _STRING),
+    ("instance_name", _STRING),
+    ("database_name", _STRING),
+    ("address", _STRING),
+)
+"""The ways of one message, and where each ends."""
+TRACED_HOPS = _table(
+    ("path!", _INT),
+    ("direction!", _STRING),
+    ("way!", _INT),
+    ("hop!", _INT),
+    ("instance_name!", _STRING),
+    ("scope!", _STRING),
+    ("matching_step", _INT),
+    ("route_name", _STRING),
+    ("address", _STRING),
+    ("outcome!", _STRING),
+    ("reason!", _STRING),
+    ("broker_instance", _STRING),
+    ("rerouted_from", _STRING),
+)
+"""Their hops; ``scope`` is the database whose routes were searched."""
 REJECTED_MESSAGES = Schema(
     (
         *(

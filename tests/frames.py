@@ -41,6 +41,12 @@ def load_cases() -> list[dict[str, Any]]:
     return cases
 
 
+def load_trace_cases() -> list[dict[str, Any]]:
+    """The worked cases of tracing."""
+    text = (CASES.parent / "trace_cases" / "trace.yaml").read_text(encoding="utf-8")
+    return list(yaml.load(text, _LOADER)["cases"])
+
+
 def prefixed(tables: Tables, prefix: str) -> Tables:
     """The same rows under instance names of their own, so that many estates fit in one Spark job."""
     return {

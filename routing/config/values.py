@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ class Location:
             return cls(text, is_name=True)
         if _URI.match(folder):
             return cls(posixpath.join(folder, text))
-        return cls(str(Path(folder, text).absolute()))
+        # As Spark reads it: a folder `..` takes back the one before, whatever links there are.
+        return cls(os.path.normpath(Path(folder, text).absolute()))
 
     def __str__(self) -> str:
         return self.text

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from routing.messages import ids
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.job import Job
-from routing.messages.keying import KEY, look_up
-from routing.messages.plan import TIMELINE, Plan
+from routing.messages.keying import look_up
 from routing.messages.rejecting import add_reasons
+from routing.messages.timelines import TIMELINE, Plan
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.storage.conform import in_shape, no_rows
 from routing.storage.joining import Side, side_of
@@ -33,15 +33,15 @@ CHOSEN = (
 
 
 def choose(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool) -> DataFrame:
-    """Keyed messages with their choice (column ``choice``, see `plan.CHOICE`).
+    """Keyed messages with their choice (column ``choice``, such as `plan.CHOICE`).
 
     A key has one timeline, and that one row for a time, so the joins keep the number of messages. The dialog-ID
     hash takes one of the choices (sections 2.3 and 6). ``fits``: the plan is broadcast.
     """
-    on: Sequence[str] = KEY
+    on: Sequence[str] = plan.key
     if plan.keys is not None:
         numbers = side_of(plan.keys, fits=fits)
-        keyed, on = look_up(keyed, numbers.with_hint(), KEY, shuffled=not fits), [TIMELINE]
+        keyed, on = look_up(keyed, numbers.with_hint(), plan.key, shuffled=not fits), [TIMELINE]
     side = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)

@@ -119,6 +119,7 @@ class Instance:
     """One SQL Server instance.
 
     ``is_forwarding``: False too where it is not known, as ``is_forwarding_known`` tells; no rule asks for that.
+    ``has_routes``: whether any route of it is known, be it in force or not, and none of those below.
     ``routes``: by database, then by the service that they name (None for any), in the order of their names.
     ``holders``: by service, the databases that hold it, in the order of their names.
     """
@@ -130,6 +131,7 @@ class Instance:
     routes: Mapping[str, Mapping[str | None, tuple[Route, ...]]] = field(default_factory=dict)
     holders: Mapping[str, tuple[Database, ...]] = field(default_factory=dict)
     is_forwarding_known: bool = True
+    has_routes: bool = False
 
     @cached_property
     def brokers(self) -> frozenset[str]:
@@ -153,6 +155,11 @@ class Instance:
         Services say nothing without their database.
         """
         return not (self.is_forwarding_known or self.own_addresses or self.databases)
+
+    @property
+    def is_only_addressed(self) -> bool:
+        """Whether nothing tells what becomes of arrivals: neither its databases nor its routes are known."""
+        return not (self.databases or self.has_routes)
 
     def at(self, t: int) -> Instance:
         """The instance with the routes alone that are in force at a time."""
@@ -198,6 +205,16 @@ def own_addresses(addresses: Iterable[str | None] | None) -> frozenset[str]:
     return frozenset(own | {f"tcp://{host}:{port}" for port in ports for host in LOOPBACK_HOSTS})
 
 
+def places_of(instances: Iterable[Instance]) -> dict[str, tuple[Instance, ...]]:
+    """Who has an address, as it is compared, by name; loopback names lead nowhere from outside."""
+    found: dict[str, list[Instance]] = {}
+    for instance in sorted(instances, key=lambda one: one.name):
+        for address in instance.own_addresses:
+            if text.host(address) not in (None, *LOOPBACK_HOSTS):
+                found.setdefault(address, []).append(instance)
+    return {address: tuple(owners) for address, owners in found.items()}
+
+
 InstanceRow = tuple[str, bool | None, Iterable[str | None] | None]
 DatabaseRow = tuple[str, str, str | None, bool | None]
 ServiceRow = tuple[str, str, str]
@@ -241,7 +258,8 @@ def furnish(
     """Listed instances with services and routes.
 
     Rows: (instance_name, database_name, name); (instance_name, database_name, `Route`). Routes that are in force
-    at no time are left out; so are services of databases, and routes of instances, that are not listed.
+    at no time are left out; so are services of databases, and routes of instances, that are not listed. Of an
+    instance whose routes are not all given, ``has_routes`` tells that there are some.
     """
     holding: dict[str, dict[str, list[Database]]] = {}
     for instance, database, service in services:
@@ -249,7 +267,9 @@ def furnish(
         if found is not None:
             holding.setdefault(instance, {}).setdefault(service, []).append(found)
     routed: dict[str, dict[str, dict[str | None, list[Route]]]] = {}
+    with_routes = set()
     for instance, database, route in routes:
+        with_routes.add(instance)
         if route.is_ever_live:
             scope = routed.setdefault(instance, {}).setdefault(database, {})
             scope.setdefault(route.service, []).append(route)
@@ -264,6 +284,7 @@ def furnish(
                 service: tuple(sorted(found, key=lambda database: database.name))
                 for service, found in holding.get(name, {}).items()
             },
+            has_routes=instance.has_routes or name in with_routes,
         )
         for name, instance in instances.items()
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from routing.rules import hashing, text
 from routing.rules.deciding import Decision, Key, decide_at, scope_of
@@ -176,26 +176,43 @@ def judge(message: Message, dialog: Dialog, decision: Decision, requests: Reques
     broker = bound_broker(message, dialog)
     if dialog.is_expired(message.t):
         return Verdict(Outcome.DROPPED, Reason.DIALOG_EXPIRED, broker)
-    scope, picked = scope_of(message.database), decision.pick
-    asked = (Outcome.DELAYED, Reason.ROUTE_REQUESTED)
-    step = MatchingStep.ROUTE_REQUEST
+    scope = scope_of(message.database)
     if decision.asks and requests.of(scope, message.service).opens(message.t, message.message_id):
-        return Verdict(*asked, broker, step, decision=decision, opens_in=scope)
+        return requested(decision, broker, scope)
     if decision.asks_again and requests.of(ARRIVALS, message.service).opens(message.t, message.message_id):
-        # It keeps the id that was picked before, and the route that led it back.
-        before = decision.first.known_broker
-        return Verdict(
-            *asked, before, step, rerouted_from=decision.rerouted_from, decision=decision, opens_in=ARRIVALS
-        )
-    leg = decision.last
-    no_hops = leg.end.counts_hops and message.is_out_of_hops
+        return requested_again(decision, broker)
+    return settled(decision, broker, message.hops_remaining, text.address_in_name(message.service))
+
+
+def requested(decision: Decision, broker: str | None, opens_in: str) -> Verdict:
+    """A request for a route is opened, in a database whose routes were searched (section 5)."""
+    step = MatchingStep.ROUTE_REQUEST
+    return Verdict(Outcome.DELAYED, Reason.ROUTE_REQUESTED, broker, step, decision=decision, opens_in=opens_in)
+
+
+def requested_again(decision: Decision, broker: str | None) -> Verdict:
+    """A request is opened in msdb, to which the message came back; ``broker`` is the id that it brings.
+
+    It keeps the id that was picked before, and the route that led it back.
+    """
+    picked = decision.first.pick
+    verdict = requested(decision, broker if picked is None else picked, ARRIVALS)
+    return replace(verdict, rerouted_from=decision.rerouted_from)
+
+
+def settled(
+    decision: Decision, broker: str | None, hops_remaining: int | None, address_in_name: str | None
+) -> Verdict:
+    """What a decision comes to where no request is opened; ``broker`` is the id that the message brings."""
+    leg, picked = decision.last, decision.pick
+    no_hops = leg.end.counts_hops and hops_remaining is not None and hops_remaining <= 0
     return Verdict(
         Outcome.DROPPED if no_hops else leg.end.outcome,
         Reason.HOP_LIMIT if no_hops else leg.end.reason,
         broker if picked is None else picked,
         leg.step,
         leg.route_name,
-        text.address_in_name(message.service) if leg.reads_address else leg.address,
+        address_in_name if leg.reads_address else leg.address,
         leg.mirror_address,
         decision.destination,
         leg.alternatives,

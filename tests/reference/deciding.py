@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from .instances import MSDB
 from .messages import Message
-from .requests import RequestBook
+from .requests import Asked, Moment
 from .routes import (
     LOCAL,
     MIRROR,
@@ -49,18 +49,30 @@ class Decision:
     """A message sent here to one of the instance's own addresses, to be routed once more."""
 
 
-def decide(message: Message, requests: RequestBook) -> Decision:
+class Book(Protocol):
+    """Requests, as a decision asks for them."""
+
+    def opens(self, asked: Asked, moment: Moment) -> bool:
+        """Open a request for a message, or tell by False that one is pending for it."""
+
+
+def decide(message: Message, requests: Book) -> Decision:
     """Decide on a message; one sent to this very instance is routed again as an arriving one."""
+    return searches(message, requests)[-1]
+
+
+def searches(message: Message, requests: Book) -> list[Decision]:
+    """List what each search decides: the scope's own, and that of msdb for what was sent to this very instance."""
     if message.dialog_expired:
-        return Decision("DROPPED", "DIALOG_EXPIRED", message.broker)
+        return [Decision("DROPPED", "DIALOG_EXPIRED", message.broker)]
     first = _route(message, message.broker, message.database, requests)
     if not first.own_address:
-        return first
+        return [first]
     second = _route(message, first.broker, None, requests)
-    return replace(second, rerouted_from=first.route_name)
+    return [first, replace(second, rerouted_from=first.route_name)]
 
 
-def _route(message: Message, broker: str | None, sender: str | None, requests: RequestBook) -> Decision:
+def _route(message: Message, broker: str | None, sender: str | None, requests: Book) -> Decision:
     """Route a message once: from its sending database, or from the network where that is None."""
     instance = message.instance
     if sender is None and not message.is_initiator and broker is not None and broker in instance.broker_ids:

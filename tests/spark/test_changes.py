@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from routing.analysis.diff.sides import Side
+from routing.analysis.diff.affected import find_affected
+from routing.analysis.diff.sides import Side, Sides
 from routing.config import Location
 from routing.messages.job import Options
 from routing.schemas import EXAMPLES, INPUTS, KEY_CHANGES, MESSAGE_CHANGES
-from routing.storage.columns import Columns
+from routing.storage.columns import Columns, is_frame
 from routing.storage.keeping import Keeper
 from routing.storage.times import micros_of
 from tests.frames import frame_of, frames, rows_of
@@ -31,7 +32,7 @@ from tests.stored import store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from routing.analysis.diff.by_spark import Traffic
+    from routing.analysis.diff.comparing import Changed
     from tests.reference.resolver import Tables
 
 pytestmark = pytest.mark.core
@@ -70,10 +71,15 @@ def draw(seed: int, as_of: tuple[datetime, datetime], estates: int = ESTATES) ->
     return Estates(before, after, as_of, both(before, after, as_of))
 
 
+class Traffic(NamedTuple):
+    """Messages and dialogs."""
+
+    messages: DataFrame
+    dialogs: DataFrame
+
+
 def traffic_of(spark: SparkSession, estates: Estates, folder: Path | None = None) -> Traffic:
     """Messages and dialogs as frames; with a folder the messages as a Delta table, so that plans show it."""
-    from routing.analysis.diff.by_spark import Traffic
-
     given = frames(spark, estates.before)
     messages = given["messages"]
     if folder is not None:
@@ -87,8 +93,7 @@ def decided(spark: SparkSession, estates: Estates, traffic: Traffic, keeper: Kee
     from routing.storage.conform import conform
 
     before, after = estates.sides
-    dialogs = None if traffic.dialogs is None else conform(traffic.dialogs, "dialogs")
-    known = validate.check(validate.Inputs(before.settings, dialogs))
+    known = validate.check(validate.Inputs(before.settings, conform(traffic.dialogs, "dialogs")))
     messages = conform(traffic.messages, "messages")
     sides = [
         changes.compile_side(messages, checked, Options("diff", as_of=as_of), keeper, [])
@@ -98,7 +103,7 @@ def decided(spark: SparkSession, estates: Estates, traffic: Traffic, keeper: Kee
 
 
 def test_both_decisions_are_those_of_two_runs(spark: SparkSession) -> None:
-    estates = draw(SEED, (EARLY, EARLY))
+    estates = draw(SEED, (EARLY, LATE))
     _assert_much_changes(estates.expected)
     with Keeper() as keeper:
         found = decided(spark, estates, traffic_of(spark, estates), keeper)
@@ -126,40 +131,29 @@ def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
     assert max(ids.values()) > 1
 
 
-def test_changes_are_written_counted_and_shown(spark: SparkSession, tmp_path: Path) -> None:
-    from routing.analysis.diff import by_spark
-
-    estates = draw(SEED, (EARLY, LATE))
+@pytest.mark.parametrize("as_of", [(EARLY, EARLY), (EARLY, LATE)], ids=["one time", "two times"])
+def test_changes_are_counted_shown_and_written(
+    spark: SparkSession, tmp_path: Path, as_of: tuple[datetime, datetime]
+) -> None:
+    estates = draw(SEED, as_of)
     expected = [row for row in estates.expected if has_changed(row)]
     out = Location(str(store(frame_of(spark, estates.expected[:1], MESSAGE_CHANGES), tmp_path / "changes")))
     with Keeper() as keeper:
-        changed = by_spark.compare(
-            traffic_of(spark, estates),
-            estates.sides,
-            Options("diff"),
-            keeper,
-            [],
-            affected=_affected(estates.before, expected),
-            out=out,
-        )
+        changed = compared(spark, estates, keeper, out)
     assert changed.compared == len(estates.before["messages"])
-    stored = spark.read.format("delta").load(out.text)
-    assert_same(rows_of(stored), expected, "table of changes")
     assert_same([*map(dict, changed.groups)], _count(expected), "groups")
     assert_same([*map(dict, changed.examples)], _lowest(expected), "examples")
+    assert_same(rows_of(spark.read.format("delta").load(out.text)), expected, "table of changes")
 
 
-def _affected(tables: Tables, changed: list[dict[str, Any]]) -> list[dict[str, list[str]]]:
-    """Some instances as a whole, of the others the services alone of which messages change."""
-    names = {row["instance_name"] for row in tables["messages"] if row["instance_name"]}
-    whole = {row["instance_name"] for row in changed if not row["to_service_name"]}
-    whole |= {name for name in names if name.endswith("spoke")}
-    services = {row["to_service_name"] for row in changed if row["instance_name"] not in whole}
-    assert min(len(whole), len(names - whole)) > 1
-    return [
-        {"instance_name": sorted(whole)},
-        {"instance_name": sorted(names - whole), "to_service_name": sorted(services)},
-    ]
+def compared(spark: SparkSession, estates: Estates, keeper: Keeper, out: Location | None = None) -> Changed:
+    """What changes; at one time of what may change alone."""
+    from routing.analysis.diff import by_spark
+
+    sides = Sides(*estates.sides)
+    affected = find_affected(sides).filters if sides.is_one_time else None
+    traffic = by_spark.Traffic(*traffic_of(spark, estates))
+    return by_spark.compare(traffic, sides.both, Options("diff"), keeper, [], affected=affected, out=out)
 
 
 def _count(changed: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -183,19 +177,23 @@ def _place(row: dict[str, Any]) -> list[tuple[bool, str]]:
     ]
 
 
-def test_a_configuration_does_not_differ_from_itself(spark: SparkSession) -> None:
+def test_a_configuration_does_not_differ_from_itself(spark: SparkSession, tmp_path: Path) -> None:
     from routing.analysis.diff import by_spark
 
     estates = draw(SEED + 1, (EARLY, EARLY), 20)
+    same = estates._replace(after=estates.before)
+    out = Location(str(tmp_path / "changes"))
     with Keeper() as keeper:
-        same = estates._replace(after=estates.before)
-        nothing: list[dict[str, list[str]]] = []
-        for affected in (None, nothing):
-            changed = by_spark.compare(
-                traffic_of(spark, estates), same.sides, Options("diff"), keeper, [], affected=affected
-            )
+        traffic = by_spark.Traffic(*traffic_of(spark, estates))
+        # Told that nothing can change, and not told so.
+        found = [
+            compared(spark, same, keeper, out),
+            by_spark.compare(traffic, same.sides, Options("diff"), keeper, []),
+        ]
+        for changed in found:
             assert (changed.groups, changed.examples) == ([], [])
-            assert changed.messages is not None
+            assert is_frame(changed.messages)
+            assert changed.messages.columns == MESSAGE_CHANGES.names
             assert changed.messages.count() == 0
             assert changed.compared == len(estates.before["messages"])
 

@@ -92,6 +92,18 @@ def test_random_estates_agree(spark: SparkSession, as_of: datetime | None, batch
         _print_coverage(Counter(expected.cells()))
 
 
+def test_where_there_are_no_messages_nothing_comes_out(spark: SparkSession) -> None:
+    import routing
+
+    tables = random_estate(random.Random(SEED), MESSAGES)
+    done = routing.resolve(spark, frames(spark, {**tables, "messages": []}))
+    try:
+        assert done.resolved_routes.count() == done.rejected_messages.count() == 0
+        assert done.new_route_requests.count() == 0
+    finally:
+        done.unpersist()
+
+
 def _print_coverage(cells: Counter[Any]) -> None:
     """The coverage table; fails on a reachable cell that no row reached."""
     lines = [f"{'step':>4} {'tier':<10} {'outcome':<10} {'reason':<26} {'rows':>7} {'rerouted':>8}"]

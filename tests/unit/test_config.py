@@ -195,6 +195,8 @@ def test_the_last_override_wins_and_null_takes_a_key_away() -> None:
         ("/abs/routes", "/conf", Location("/abs/routes")),
         ("routes", "/conf", Location("/conf/routes")),
         ("./a.b", "/conf", Location("/conf/a.b")),
+        ("../data//routes/", "/etc/conf", Location("/etc/data/routes")),
+        ("/a/../b/./routes", "/conf", Location("/b/routes")),
         ("a..b", "/conf", Location("/conf/a..b")),
         ("a.b.c.d", "/conf", Location("/conf/a.b.c.d")),
         ("shop.routes", "/conf", Location("shop.routes", is_name=True)),
@@ -315,6 +317,23 @@ def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
     config = loaded(incremental, "output.pending_messages=out/pending")
     assert config.output["pending_messages"] == Location("/conf/out/pending")
     assert "pending_messages" not in loaded(WHOLE).output
+
+
+def test_the_table_of_paths_is_no_output_of_resolve() -> None:
+    assert loaded(WHOLE).paths is None
+    config = loaded(WHOLE, "output.message_paths=out/paths")
+    assert config.paths == Location("/conf/out/paths")
+    assert set(config.output) == set(WHOLE["output"])
+    assert load("/elsewhere/runs.yaml", text=config.as_json()).paths == config.paths
+
+
+@pytest.mark.parametrize(
+    ("place", "taken"),
+    [("data/messages", "tables.messages"), ("out/runs", "output.runs"), ("data/imports", "tables.imports")],
+)
+def test_the_table_of_paths_stands_by_itself(place: str, taken: str) -> None:
+    values = {**WHOLE, "tables": {**WHOLE["tables"], "imports": "data/imports"}}
+    assert f"output.message_paths has the location of {taken}" in faults(values, f"output.message_paths={place}")
 
 
 def test_one_decision_time_is_not_for_incremental_mode() -> None:

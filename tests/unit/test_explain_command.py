@@ -94,7 +94,7 @@ def test_a_configuration_behind_a_uri_is_not_read_for_a_wrong_question(
 ) -> None:
     monkeypatch.setattr(explain, "load", None)
     assert cli.main(["explain", "--config", "s3a://bucket/job.yaml"]) == 2
-    assert "explain needs a message" in capsys.readouterr().err
+    assert "no message is named" in capsys.readouterr().err
 
 
 def test_the_older_name_of_an_option_is_the_same_option() -> None:

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from routing.analysis.explain.asked import Described, Question, QuestionError, Stored
-from routing.analysis.explain.explaining import Explanation, explain, open_tables
+from routing.analysis.explain.explaining import Explanation, explain
+from routing.analysis.explain.given import open_tables
 from routing.analysis.explain.reading import Source
 from routing.errors import InputError
 from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES

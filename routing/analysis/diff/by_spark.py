@@ -16,7 +16,7 @@ from routing.messages import changes, validate
 from routing.messages.job import Options
 from routing.schemas import MESSAGE_CHANGES
 from routing.storage import tables
-from routing.storage.conform import conform
+from routing.storage.conform import conform, no_rows
 from routing.storage.faults import refuse_faults
 from routing.storage.frames import collect
 from routing.storage.keeping import Keeper
@@ -57,6 +57,9 @@ def compare(
         tables.check_writable(OUT, out)
         tables.check_output(spark, OUT, out, MESSAGE_CHANGES)
     messages = conform(traffic.messages, "messages")
+    if affected is not None and not affected:
+        nothing = no_rows(spark, MESSAGE_CHANGES)
+        return Changed(messages.count(), [], [], nothing if out is None else _write(nothing, out))
     checked = _check(traffic, sides)
     found = messages if affected is None else messages.where(_is_one_of(affected))
     before, after = (

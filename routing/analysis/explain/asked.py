@@ -62,7 +62,7 @@ class Described:
 
     ``conversation_id``, or the handle of an end in its place, says which dialog it belongs to; None: whichever, so
     that the outcome for every broker id is told. ``is_target``: the target of the dialog sent it. ``at`` is the
-    time of the decision.
+    time of the decision. ``from_service_name`` is the service that sent it, to which a reply goes.
     """
 
     instance_name: str
@@ -72,6 +72,8 @@ class Described:
     to_broker_instance: str | None = None
     conversation_id: str | None = None
     is_target: bool = False
+    from_service_name: str | None = None
+    hops_remaining: int | None = None
 
 
 Question = Stored | Described
@@ -84,7 +86,7 @@ class QuestionError(ContractError):
     def neither(cls) -> QuestionError:
         """No message is named."""
         return cls(
-            "explain needs a message",
+            "no message is named",
             "--message-id ID or --conversation GUID for a stored one; --instance with --database or"
             " --from-network, and --service, for one that is described",
         )

@@ -13,6 +13,7 @@ from routing.rules.rejecting import rejections
 from routing.rules.requesting import Request, Requests
 from routing.rules.resolving import DIALOG_COLUMNS, MESSAGE_COLUMNS, NO_DIALOG, Dialog, Message
 from routing.storage.columns import Columns, instances_of
+from routing.storage.networks import requests_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 Row = Mapping[str, Any]
@@ -83,12 +84,10 @@ class Known:
     @classmethod
     def of_columns(cls, tables: Mapping[str, Columns], chunks: Chunks) -> Known:
         """What columns of the configuration, dialogs and route_requests say, in rows without a fault."""
-        on_record = defaultdict(list)
+        on_record: dict[tuple[str, str], list[tuple[str, str, Request]]] = defaultdict(list)
         if "route_requests" in tables:
-            for row in tables["route_requests"].dicts():
-                request = Request(row["requested_at"], row["message_id"], row["ended_at"])
-                asked = (row["database_name"], row["service_name"], request)
-                on_record[row["instance_name"], row["service_name"]].append(asked)
+            for (instance, database, service), requests in requests_of(tables["route_requests"]).items():
+                on_record[instance, service] += [(database, service, request) for request in requests]
         return cls(instances_of(tables), Dialogs.of_columns(tables.get("dialogs")), on_record, chunks)
 
     def requests(self, message: Message) -> Requests:

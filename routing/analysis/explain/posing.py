@@ -22,6 +22,8 @@ def question(
     is_target: bool,
     at: datetime | None,
     now: datetime,
+    from_service: str | None = None,
+    hops_remaining: int | None = None,
 ) -> Question:
     """The question that the options of the command ask. Raises QuestionError."""
     described = {
@@ -31,6 +33,8 @@ def question(
         "--broker-instance": broker_instance is not None,
         "--conversation": conversation is not None,
         "--is-target": is_target,
+        "--from-service": from_service is not None,
+        "--hops": hops_remaining is not None,
     }
     given = [option for option, is_given in described.items() if is_given]
     texts = {
@@ -40,6 +44,7 @@ def question(
         "--service": service,
         "--broker-instance": broker_instance,
         "--conversation": conversation,
+        "--from-service": from_service,
     }
     for option, value in texts.items():
         # Halves of surrogates stand for such bytes; Spark cannot take them.
@@ -60,4 +65,14 @@ def question(
     missing += [] if service is not None else ["--service"]
     if missing or instance is None or service is None:
         raise QuestionError.incomplete(missing)
-    return Described(instance, database, service, at or now, broker_instance, conversation, is_target)
+    return Described(
+        instance,
+        database,
+        service,
+        at or now,
+        broker_instance,
+        conversation,
+        is_target,
+        from_service,
+        hops_remaining,
+    )

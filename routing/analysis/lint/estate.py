@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.rules import text
-from routing.rules.estate import Database, Instance, Route
+from routing.rules.estate import Database, Instance, Route, places_of
 from routing.storage.columns import Columns, instances_of
-from routing.terms import LOOPBACK_HOSTS
 
 # Every database of SQL Server holds services of these; nobody routes to them.
 _SYSTEM_SERVICES = "http://schemas.microsoft.com/SQL/"
@@ -67,12 +65,7 @@ class Estate:
     @cached_property
     def places(self) -> Mapping[str, tuple[Instance, ...]]:
         """Who has an address, as it is compared; loopback names lead nowhere from outside."""
-        found: dict[str, list[Instance]] = {}
-        for name in sorted(self.listed):
-            for address in self.instances[name].own_addresses:
-                if text.host(address) not in (None, *LOOPBACK_HOSTS):
-                    found.setdefault(address, []).append(self.instances[name])
-        return {address: tuple(instances) for address, instances in found.items()}
+        return places_of(self.instances[name] for name in self.listed)
 
     @cached_property
     def holders(self) -> tuple[Holder, ...]:

@@ -1,0 +1,40 @@
+"""The tables of a question: as they are given, or opened as a configuration names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from routing.analysis.explain.reading import Source
+from routing.config import Config
+from routing.schemas import INPUTS
+from routing.sessions import session
+from routing.storage.columns import Table
+from routing.storage.opening import Opener
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_source(
+    tables: Mapping[str, Table] | Config, as_of: datetime | None, spark: SparkSession | None
+) -> tuple[Source, datetime | None]:
+    """What tables, or those that a configuration names, hold; and the one decision time, if there is any."""
+    if isinstance(tables, Config):
+        settings, as_of = tables, as_of or tables.resolve.as_of
+        opener = (
+            Opener.of_session(spark) if spark else Opener(lambda: session.start(settings.spark), settings.spark)
+        )
+        tables = open_tables(settings, opener)
+    return Source.of(tables), as_of
+
+
+def open_tables(settings: Config, opener: Opener) -> dict[str, Table]:
+    """Every input that a configuration names, each at its newest version, and what import keeps if it is there.
+
+    Raises InputError where an input is missing.
+    """
+    inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
+    found = {key: opener.find(f"tables.{key}", location) for key, location in settings.kept.items()}
+    return {**inputs, **{key: opened.rows for key, opened in found.items() if opened is not None}}

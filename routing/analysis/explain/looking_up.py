@@ -1,0 +1,70 @@
+"""A question and what is known of it: the message as a row, the rows that concern it, and what the rules see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from routing.analysis.explain.asked import DESCRIBED_ID, Described, Question, QuestionError, Stored
+from routing.analysis.explain.finding import find_dialog, find_stored
+from routing.analysis.explain.judging import Asked
+from routing.analysis.explain.known import Known, Row, narrow_to
+from routing.analysis.explain.reading import Source
+from routing.schemas import MESSAGES
+from routing.storage.columns import Columns
+from routing.storage.times import micros_of
+
+
+@dataclass(frozen=True)
+class Posed:
+    """``near`` are the columns of the message's instance; ``others`` as in `Explanation`."""
+
+    asked: Asked
+    near: Mapping[str, Columns]
+    known: Known
+    others: int = 0
+
+
+def pose(source: Source, question: Question, as_of: datetime | None) -> Posed:
+    """Look up what a question is about; the question's own time wins over ``as_of``.
+
+    Raises QuestionError where no such message, instance or database is there, InputError where a row is at fault.
+    """
+    others = 0
+    if isinstance(question, Stored):
+        found, moment = find_stored(source, question), question.at or as_of
+        asked = Asked(found.row, is_described=False, as_of=None if moment is None else micros_of(moment))
+        others = found.others
+    else:
+        asked = _describe(question, find_dialog(source, question))
+    near = source.read_near(asked.row)
+    if isinstance(question, Described):
+        _check_names(source, near, question)
+    return Posed(asked, near, Known.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of)), others)
+
+
+def _describe(question: Described, conversation_id: str | None) -> Asked:
+    given: Row = {
+        "message_id": DESCRIBED_ID,
+        "conversation_id": conversation_id,
+        "is_initiator": not question.is_target,
+        "enqueue_time": micros_of(question.at),
+        "instance_name": question.instance_name,
+        "database_name": question.database_name,
+        "to_service_name": question.to_service_name,
+        "to_broker_instance": question.to_broker_instance,
+        "hops_remaining": question.hops_remaining,
+        "from_service_name": question.from_service_name,
+    }
+    return Asked({**dict.fromkeys(MESSAGES.names), **given}, is_described=True)
+
+
+def _check_names(source: Source, near: Mapping[str, Columns], question: Described) -> None:
+    """Whether the instance and the database of a description are listed. Raises QuestionError."""
+    instance, database = question.instance_name, question.database_name
+    if not len(near["instances"]):
+        raise QuestionError.unknown_name("instance", instance, source.instance_names())
+    names = near["databases"].values["name"]
+    if database is not None and database not in names:
+        raise QuestionError.unknown_name("database", database, names, f" on instance {instance!r}")

@@ -1,0 +1,1 @@
+"""Follow messages hop by hop to where they end, and the replies back."""

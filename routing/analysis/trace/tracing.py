@@ -1,0 +1,106 @@
+"""Follow one message: from tables and a question to its paths."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from math import lcm
+from typing import TYPE_CHECKING
+
+from routing.analysis.explain.asked import Question
+from routing.analysis.explain.given import open_source
+from routing.analysis.explain.judging import Judged, judge_question
+from routing.analysis.explain.looking_up import pose
+from routing.analysis.trace.rows import hop_rows, way_rows
+from routing.config import Config
+from routing.rules import hashing, text
+from routing.rules.deciding import scope_of
+from routing.rules.following import MOST_PICKS, Addressee, Errand, Followed, Network, decide_now, follow
+from routing.rules.pathing import Path, Sender, trace_back
+from routing.rules.resolving import Message
+from routing.storage.columns import Table
+from routing.storage.faults import refuse_faults
+from routing.storage.inputs import columns_of, read_each
+from routing.storage.networks import network_of
+from routing.storage.rows import Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_READ = ("routes", "databases", "services", "instances", "route_requests")
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What `trace` returns.
+
+    ``paths``: one, or where the dialog decides and is not known one for each that differs. ``ways`` and ``hops``
+    have all of it as rows (`schemas.TRACED_WAYS`, `schemas.TRACED_HOPS`). ``others`` as in `Explanation`.
+    """
+
+    message: Message
+    from_service: str | None
+    paths: tuple[Path, ...]
+    ways: Rows
+    hops: Rows
+    others: int = 0
+
+
+def trace(
+    tables: Mapping[str, Table] | Config,
+    question: Question,
+    *,
+    as_of: datetime | None = None,
+    spark: SparkSession | None = None,
+) -> Traced:
+    """Follow one message from instance to instance to where it ends, and the reply to it back.
+
+    Arguments and errors are those of `routing.analysis.explain.explaining.explain`; all instances, databases,
+    services and routes are read, and checked. Every hop is decided at the time at which the first one is.
+    """
+    source, as_of = open_source(tables, as_of, spark)
+    posed = pose(source, question, as_of)
+    judged = judge_question(posed.asked, posed.known)
+    from_service = text.empty_as_null(posed.asked.row["from_service_name"])
+    services = {judged.message.service, *([from_service] if from_service else [])}
+    paths = _paths(judged, read_network(source.tables, services), from_service)
+    return Traced(judged.message, from_service, paths, way_rows(paths), hop_rows(paths), posed.others)
+
+
+def read_network(tables: Mapping[str, Table], services: Collection[str]) -> Network:
+    """All instances as messages to some services see them. Raises InputError where a row is at fault."""
+    given = {key: tables[key] for key in _READ if key in tables}
+    settings = read_each(given, lambda key: columns_of(given[key], key))
+    refuse_faults(settings)
+    return network_of(settings, services)
+
+
+def _paths(judged: Judged, network: Network, from_service: str | None) -> tuple[Path, ...]:
+    message = judged.message
+    back_to = None if from_service is None else Addressee.of_name(from_service)
+    sender = Sender(network.instances[message.instance], message.database, message.is_initiator, back_to)
+    dialog = message.conversation_id
+    if dialog is None:
+        followed = _follow_any(judged, network)
+    else:
+        followed = [_follow(judged, network, hashing.dialog_id_hash(dialog))]
+    paths = (trace_back(network, decide_now, sender, one.trace, message.t)[0] for one in followed)
+    return tuple(dict.fromkeys(paths))
+
+
+def _follow_any(judged: Judged, network: Network) -> list[Followed]:
+    """A message of any dialog, once for each that may make a difference."""
+    count = len(judged.possible)
+    first = [_follow(judged, network, hashed) for hashed in range(count)]
+    # Past one pick there is no other, so that one hash tells all that are met.
+    picks = lcm(count, *(one.picks for one in first))
+    return [*first, *(_follow(judged, network, hashed) for hashed in range(count, min(picks, MOST_PICKS)))]
+
+
+def _follow(judged: Judged, network: Network, hashed: int) -> Followed:
+    """The message of a dialog with this hash."""
+    message, (_, verdict) = judged.message, judged.possible[hashed % len(judged.possible)]
+    errand = Errand(Addressee.of_name(message.service), message.is_initiator, message.t, hashed)
+    instance, scope = network.instances[message.instance], scope_of(message.database)
+    return follow(network, decide_now, errand, instance, verdict, scope, message.hops_remaining)

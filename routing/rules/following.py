@@ -1,0 +1,299 @@
+"""Follow a message from instance to instance: where all that the transport may take ends.
+
+Each instance decides by sections 1 to 5 of the rule book for what arrives there from the network, bound to the
+broker id that the message had or got so far. Past its first hop only requests on record are pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import lcm
+
+from routing.rules import text
+from routing.rules.deciding import Decision, Key, Leg, Timed, decide_at
+from routing.rules.estate import ARRIVALS, Instance, NameAddress, places_of
+from routing.rules.requesting import Request
+from routing.rules.resolving import Verdict, requested, settled
+from routing.rules.ways import Hop, Trace, Way
+from routing.terms import Ending, MatchingStep, Outcome
+
+MOST_WAYS = 100
+"""Up to so many ways of one message are followed."""
+MOST_PICKS = 1000
+"""Up to so many picks together (section 2.3): the dialogs of a key are told apart by no more."""
+Deciding = Callable[[Key, Instance, int], Timed]
+"""The decisions of a key at an instance and a time, and how long they stay."""
+_ENDINGS = {
+    Outcome.DELIVERED: Ending.DELIVERED,
+    Outcome.DELAYED: Ending.DELAYED,
+    Outcome.DROPPED: Ending.DROPPED,
+}
+# Where open messages may meet routes to several targets.
+_UNPINNED = (MatchingStep.SERVICE, MatchingStep.ANY_SERVICE)
+_Search = tuple[str, "str | None", str]
+
+
+def decide_now(key: Key, instance: Instance, t: int) -> Timed:
+    """The decisions at one time alone."""
+    return Timed(None, None, decide_at(key, instance, t))
+
+
+@dataclass(frozen=True)
+class Addressee:
+    """The service that a message is for: its name, and the address that the name begins with, as it is written.
+
+    ``name`` is None for a name that nothing known names; ``holds_address`` without ``address``: it begins with
+    one that no known instance has.
+    """
+
+    name: str | None
+    address: str | None
+    holds_address: bool
+
+    @classmethod
+    def of_name(cls, name: str) -> Addressee:
+        """The addressee of a message."""
+        address = text.address_in_name(name)
+        return cls(name, address, address is not None)
+
+    def key(self, instance: Instance, database: str | None, broker: str | None, *, is_initiator: bool) -> Key:
+        """The key of a message for it at an instance."""
+        return Key(database, self.name, broker, is_initiator, self._address_at(instance))
+
+    def _address_at(self, instance: Instance) -> NameAddress:
+        if not self.holds_address:
+            return NameAddress.NONE
+        is_own = self.address is not None and text.comparable_address(self.address) in instance.own_addresses
+        return NameAddress.OWN if is_own else NameAddress.ELSEWHERE
+
+
+@dataclass(frozen=True)
+class Network:
+    """The instances, and the requests that are on record: by instance, database and service."""
+
+    instances: Mapping[str, Instance]
+    on_record: Mapping[tuple[str, str, str], Sequence[Request]] = field(default_factory=dict)
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[Instance, ...]]:
+        """Who has an address, as it is compared; by the instances' names."""
+        return places_of(self.instances.values())
+
+    def owners(self, address: str, here: Instance) -> tuple[Instance, ...]:
+        """The instances at an address that one of them sends to; a loopback name leads back to it alone."""
+        compared = text.comparable_address(address)
+        found = self.places.get(compared, ())
+        return (here,) if not found and compared in here.own_addresses else found
+
+    def is_pending(self, here: Instance, scope: str, to: Addressee, t: int) -> tuple[bool, int | None]:
+        """Whether a request on record for a service is pending in a database; and until when that stays so.
+
+        Ids of messages are not compared: one that was made before this time is pending.
+        """
+        found = self.on_record.get((here.name, scope, to.name or ""), ())
+        moments = (moment for request in found for moment in (request.requested_at + 1, request.ended_at))
+        until = min((moment for moment in moments if moment is not None and moment > t), default=None)
+        return any(request.is_pending(t, "") for request in found), until
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What of a message stays the same on its way.
+
+    ``t`` is the time of all decisions. ``hashed`` is the dialog-ID hash, or a number congruent to it by all picks.
+    """
+
+    to: Addressee
+    is_initiator: bool
+    t: int
+    hashed: int
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A trace, and what it holds for.
+
+    It is the same for all times from its own to before ``until`` (None: for ever), for every hash congruent by
+    ``picks``, and for all messages that have ``hops`` left or more.
+    """
+
+    trace: Trace
+    until: int | None
+    picks: int
+    hops: int
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """A message on its way to an instance, or out of the estate; ``nodes``: the choices of open dialogs before."""
+
+    hops: tuple[Hop, ...]
+    owner: Instance | None
+    broker: str | None
+    hops_remaining: int | None
+    tested: int
+    searches: tuple[_Search, ...]
+    nodes: tuple[int, ...]
+
+
+def follow(
+    network: Network,
+    deciding: Deciding,
+    errand: Errand,
+    instance: Instance,
+    verdict: Verdict,
+    scope: str,
+    hops_remaining: int | None,
+) -> Followed:
+    """Follow a message on from what its first instance does with it, all hops decided at one time.
+
+    ``scope`` is the database whose routes were searched first. Ways come in the order in which the rules report
+    them: the chosen route before its alternatives, an address before its mirror, its owners by name.
+    """
+    walk = _Walk(network, deciding, errand)
+    searches = _searches(verdict, instance)
+    start = _Ahead((), instance, verdict.broker_instance, hops_remaining, 0, searches, ())
+    return walk.run(start, verdict, scope)
+
+
+def _searches(verdict: Verdict, instance: Instance) -> tuple[_Search, ...]:
+    """The searches of a first instance.
+
+    A decision may be shared by messages that are bound to other ids: what each is bound to its verdict tells.
+    """
+    decision = verdict.decision
+    if decision is None:
+        return ()
+    brought = verdict.broker_instance if decision.pick is None else None
+    own = (instance.name, brought, decision.first.scope)
+    if decision.again is None:
+        return (own,)
+    picked = decision.first.pick
+    return own, (instance.name, brought if picked is None else picked, decision.again.scope)
+
+
+class _Walk:
+    """One walk, depth first; ``targets`` are the broker ids that ways past each choice of an open dialog reach."""
+
+    def __init__(self, network: Network, deciding: Deciding, errand: Errand) -> None:
+        self.network, self.deciding, self.errand = network, deciding, errand
+        self.ways: list[Way] = []
+        self.targets: list[set[str | None]] = []
+        self.until: int | None = None
+        self.picks, self.tested = 1, 0
+
+    def run(self, start: _Ahead, verdict: Verdict, scope: str) -> Followed:
+        """Follow all ways from a first verdict."""
+        ahead = self._leave(start, verdict, scope)
+        while ahead and len(self.ways) < MOST_WAYS:
+            ahead += self._arrive(ahead.pop())
+        is_cut = bool(ahead) or self.picks > MOST_PICKS
+        several = any(len(reached) > 1 for reached in self.targets)
+        return Followed(Trace(tuple(self.ways), several, is_cut), self.until, self.picks, self.tested)
+
+    def _arrive(self, ahead: _Ahead) -> list[_Ahead]:
+        """What a message does that comes from the network; the ways ahead of it, the first one last."""
+        here, t = ahead.owner, self.errand.t
+        if here is None:
+            self.ways.append(Way(ahead.hops, Ending.LEFT_ESTATE, address=ahead.hops[-1].address))
+            return []
+        search = (here.name, ahead.broker, ARRIVALS)
+        if search in ahead.searches or here.is_only_addressed:
+            ending = Ending.LOOP if search in ahead.searches else Ending.NOT_KNOWN
+            self.ways.append(Way(ahead.hops, ending, instance=here.name))
+            return []
+        key = self.errand.to.key(here, None, ahead.broker, is_initiator=self.errand.is_initiator)
+        timed = self.deciding(key, here, t)
+        self._ends_at(timed.valid_to)
+        self.picks = lcm(self.picks, len(timed.decisions))
+        decision = timed.decisions[self.errand.hashed % len(timed.decisions)]
+        verdict = self._judge(decision, here, ahead)
+        arrived = replace(ahead, searches=(*ahead.searches, search), broker=verdict.broker_instance)
+        return self._leave(arrived, verdict, ARRIVALS)
+
+    def _judge(self, decision: Decision, here: Instance, ahead: _Ahead) -> Verdict:
+        if decision.asks:
+            is_pending, until = self.network.is_pending(here, ARRIVALS, self.errand.to, self.errand.t)
+            self._ends_at(until)
+            if not is_pending:
+                return requested(decision, ahead.broker, ARRIVALS)
+        return settled(decision, ahead.broker, ahead.hops_remaining, self.errand.to.address)
+
+    def _ends_at(self, moment: int | None) -> None:
+        if moment is not None:
+            self.until = moment if self.until is None else min(self.until, moment)
+
+    def _leave(self, here: _Ahead, verdict: Verdict, scope: str) -> list[_Ahead]:
+        """The ways on from a verdict, the first one last; none where it ends here."""
+        decision, instance = verdict.decision, here.owner
+        if instance is None:
+            raise ValueError("nothing leaves from outside the estate")
+        last = None if decision is None else decision.last
+        tested = here.tested + (last is not None and last.end.counts_hops)
+        self.tested = max(self.tested, tested)
+        hop = _hop_of(verdict, instance, scope)
+        if verdict.outcome in _ENDINGS:
+            self._end(here, instance, hop, verdict)
+            return []
+        left = here.hops_remaining
+        if verdict.outcome is Outcome.FORWARDED and left is not None:
+            left -= 1
+        onward = replace(here, hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
+        ways = [
+            replace(onward, hops=(*here.hops, replace(hop, route_name=name, address=address)), owner=owner)
+            for name, address in _taken(verdict)
+            for owner in self._owners(address, instance)
+        ]
+        return ways[::-1]
+
+    def _owners(self, address: str | None, here: Instance) -> tuple[Instance | None, ...]:
+        # An address that is read from a name and not known is one that no known instance has.
+        return (address is not None and self.network.owners(address, here)) or (None,)
+
+    def _end(self, here: _Ahead, instance: Instance, hop: Hop, verdict: Verdict) -> None:
+        database = verdict.destination_database
+        ending = _ENDINGS[verdict.outcome]
+        self.ways.append(Way((*here.hops, hop), ending, verdict.reason, instance.name, database))
+        if database is not None:
+            for node in here.nodes:
+                self.targets[node].add(instance.databases[database].broker)
+
+    def _nodes(self, here: _Ahead, leg: Leg | None) -> tuple[int, ...]:
+        """The choices of an open dialog up to this one; where it is bound, or balanced, there is none to make."""
+        if leg is None or leg.step not in _UNPINNED or leg.broker is not None:
+            return here.nodes
+        self.targets.append(set())
+        return (*here.nodes, len(self.targets) - 1)
+
+
+def _hop_of(verdict: Verdict, instance: Instance, scope: str) -> Hop:
+    decision = verdict.decision
+    if verdict.opens_in is not None:
+        scope = verdict.opens_in
+    elif decision is not None:
+        scope = decision.last.scope
+    return Hop(
+        instance.name,
+        scope,
+        verdict.matching_step,
+        verdict.route_name,
+        verdict.address,
+        verdict.outcome,
+        verdict.reason,
+        verdict.broker_instance,
+        verdict.rerouted_from,
+        decision is not None and verdict.opens_in is None and decision.last.reads_address,
+    )
+
+
+def _taken(verdict: Verdict) -> Iterator[tuple[str | None, str | None]]:
+    """The routes and addresses that the transport may take."""
+    yield verdict.route_name, verdict.address
+    if verdict.mirror_address is not None:
+        yield verdict.route_name, verdict.mirror_address
+    for route in verdict.alternatives:
+        yield route.name, route.address
+        if route.mirror_address is not None:
+            yield route.name, route.mirror_address

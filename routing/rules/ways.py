@@ -1,0 +1,78 @@
+"""What following a message yields: hops, ways, and what they say together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing.terms import Ending, MatchingStep, Outcome, Reason
+
+
+@dataclass(frozen=True)
+class Hop:
+    """What one instance does with a message.
+
+    ``scope`` is the database whose routes were searched last, ``address`` the one that the message takes (where it
+    goes no further, that of the decision). ``broker`` is the id that it is bound to afterwards, None while it is
+    open. ``reads_address``: the address is that of the message's own service name.
+    """
+
+    instance: str
+    scope: str
+    step: MatchingStep | None
+    route_name: str | None
+    address: str | None
+    outcome: Outcome
+    reason: Reason
+    broker: str | None = None
+    rerouted_from: str | None = None
+    reads_address: bool = False
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way that a message may take, and where it ends.
+
+    ``reason`` is that of DELIVERED, DELAYED and DROPPED. ``instance`` is where it ends (for LOOP where it comes by
+    again), None for LEFT_ESTATE, which has an ``address``. ``database`` is that of DELIVERED.
+    """
+
+    hops: tuple[Hop, ...]
+    ending: Ending
+    reason: Reason | None = None
+    instance: str | None = None
+    database: str | None = None
+    address: str | None = None
+
+    @property
+    def place(self) -> tuple[Ending, str | None, str | None]:
+        """What ways agree on: how it ends, and at which instance and database."""
+        return self.ending, self.instance, self.database
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All ways of a message, the first one by the routes that are reported.
+
+    ``has_multiple_targets``: while the dialog is open, ways that the transport may choose between end at different
+    broker ids. ``is_cut``: there are more ways than are followed, and those that are say not enough.
+    """
+
+    ways: tuple[Way, ...]
+    has_multiple_targets: bool = False
+    is_cut: bool = False
+
+    @property
+    def ending(self) -> Ending:
+        """How the first way ends, or TOO_MANY_WAYS."""
+        return Ending.TOO_MANY_WAYS if self.is_cut else self.ways[0].ending
+
+    @property
+    def ways_agree(self) -> bool | None:
+        """Whether all end alike at one instance and database; None where those that are not followed tell."""
+        agree = len({way.place for way in self.ways}) == 1
+        return None if agree and self.is_cut else agree
+
+    @property
+    def delivered(self) -> Way | None:
+        """The first way that ends DELIVERED."""
+        return next((way for way in self.ways if way.ending is Ending.DELIVERED), None)

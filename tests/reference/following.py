@@ -1,0 +1,198 @@
+"""Where a message goes from instance to instance, and the reply to it: the tests' own walk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from math import lcm
+from typing import Any
+
+from .deciding import Book, Decision, searches
+from .instances import MSDB, Instance, Rows, read_instances
+from .messages import Message
+from .requests import Asked, Moment
+from .text import LOOPBACK_HOSTS, address_key
+from .times import utc
+from .ways import Hop, Path, Trace, Way
+
+MOST_WAYS = 100
+MOST_PICKS = 1000
+_OPEN_STEPS = (2, 5)
+_ON_ITS_WAY = ("SENT", "FORWARDED")
+
+
+class _OnRecord:
+    """The requests of the route_requests table alone; ids of messages do not count."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._spans: dict[Asked, list[tuple[Any, Any]]] = {}
+        for row in rows:
+            asked = (row["instance_name"], row["database_name"], row["service_name"])
+            self._spans.setdefault(asked, []).append((utc(row["requested_at"]), utc(row.get("ended_at"))))
+
+    def opens(self, asked: Asked, moment: Moment) -> bool:
+        at = moment[0]
+        return not any(made < at and (end is None or at < end) for made, end in self._spans.get(asked, ()))
+
+
+@dataclass
+class _Trail:
+    """What counts of the way so far."""
+
+    hops: tuple[Hop, ...] = ()
+    seen: frozenset[tuple[str, str | None, str]] = frozenset()
+    branches: tuple[int, ...] = ()
+    choices: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass
+class _Picks:
+    """By how many ids the hash was divided on the ways, all together."""
+
+    together: int = field(default=1)
+
+
+class Network:
+    """The instances of the tables, who has which address, and the requests on record."""
+
+    def __init__(self, tables: dict[str, Rows]) -> None:
+        """Read the configuration tables and route_requests."""
+        self.instances = read_instances(tables)
+        self.on_record = _OnRecord(tables.get("route_requests") or [])
+        self._owners: dict[str, set[str]] = {}
+        for row in tables.get("instances") or ():
+            for address in filter(None, row.get("addresses") or ()):
+                if not _is_loopback(address_key(address)):
+                    self._owners.setdefault(address_key(address), set()).add(row["instance_name"])
+
+    def trace(self, message: Message, requests: Book, answer_to: str | None) -> Path:
+        """Follow a message, which may open a request in the book, and the reply to the service that sent it."""
+        there = self._follow(message, requests)
+        delivered = [way for way in there.ways if way.end == "DELIVERED"]
+        if not delivered:
+            return Path(there, None, None)
+        sender = None if message.database is None else message.instance.databases[message.database].broker
+        if not answer_to or sender is None:
+            return Path(there, None, "NOT_KNOWN")
+        assert delivered[0].instance is not None
+        reply = replace(
+            message,
+            message_id="",
+            is_initiator=not message.is_initiator,
+            instance=self.instances[delivered[0].instance],
+            database=delivered[0].database,
+            service=answer_to,
+            own_broker=sender,
+            broker=sender,
+            hops=None,
+            dialog_expired=False,
+        )
+        back = self._follow(reply, self.on_record)
+        return Path(there, back, back.end)
+
+    def _follow(self, message: Message, requests: Book) -> Trace:
+        picks = _Picks()
+        made = searches(message, requests)
+        brought = [(message.broker, message.database or MSDB), (made[0].broker, MSDB)][: len(made)]
+        seen = frozenset((message.instance.name, broker, scope) for broker, scope in brought)
+        ways = list(islice(self._go_on(message, made, brought[-1][1], _Trail(seen=seen), picks), MOST_WAYS + 1))
+        return Trace(tuple(ways[:MOST_WAYS]), len(ways) > MOST_WAYS or picks.together > MOST_PICKS)
+
+    def _go_on(
+        self, message: Message, made: list[Decision], scope: str, trail: _Trail, picks: _Picks
+    ) -> Iterator[Way]:
+        """Yield the ways on from what an instance decided, in the order of what the transport may take."""
+        decision, here = made[-1], message.instance
+        hop = Hop(
+            here.name,
+            scope,
+            decision.step,
+            decision.route_name,
+            decision.address,
+            decision.outcome,
+            decision.reason,
+            decision.broker,
+            decision.rerouted_from,
+        )
+        if decision.outcome not in _ON_ITS_WAY:
+            yield _ended(hop, decision, here, trail)
+            return
+        hops = message.hops
+        if decision.outcome == "FORWARDED" and hops is not None:
+            hops -= 1
+        choices = trail.choices
+        if decision.step in _OPEN_STEPS and decision.broker is None:
+            choices = (*choices, trail.branches)
+        branch = 0
+        for route, address in _takes(decision):
+            taken = replace(trail, hops=(*trail.hops, replace(hop, route=route, address=address)), choices=choices)
+            for owner in self._at(address, here):
+                branch += 1
+                ahead = replace(taken, branches=(*trail.branches, branch))
+                arrival = replace(message, database=None, broker=decision.broker, hops=hops, dialog_expired=False)
+                yield from self._arrive(arrival, owner, address, ahead, picks)
+
+    def _arrive(
+        self, message: Message, owner: Instance | None, address: str, trail: _Trail, picks: _Picks
+    ) -> Iterator[Way]:
+        """Yield the ways of a message that comes from the network to the owner of an address."""
+        if owner is None:
+            yield Way(trail.hops, "LEFT_ESTATE", address=address)
+            return
+        search = (owner.name, message.broker, MSDB)
+        if search in trail.seen:
+            yield Way(trail.hops, "LOOP", instance=owner.name)
+            return
+        if not owner.databases and not owner.scopes:
+            yield Way(trail.hops, "NOT_KNOWN", instance=owner.name)
+            return
+        arrived = replace(message, instance=owner)
+        made = searches(arrived, self.on_record)
+        if made[-1].step == 3:
+            picks.together = lcm(picks.together, _ids_to_pick(arrived))
+        trail = replace(trail, seen=trail.seen | {search})
+        yield from self._go_on(arrived, made, MSDB, trail, picks)
+
+    def _at(self, address: str, here: Instance) -> list[Instance | None]:
+        """List who may get what an instance sends to an address, by name; null where nobody is known."""
+        key = address_key(address)
+        names = set(self._owners.get(key, ()))
+        if _is_loopback(key) and key in here.own_addresses:
+            names = {here.name}
+        return [self.instances[name] for name in sorted(names)] or [None]
+
+
+def _is_loopback(key: str) -> bool:
+    return any(key == f"tcp://{host}" or key.startswith(f"tcp://{host}:") for host in LOOPBACK_HOSTS)
+
+
+def _ended(hop: Hop, decision: Decision, here: Instance, trail: _Trail) -> Way:
+    target = None if decision.destination is None else here.databases[decision.destination].broker
+    return Way(
+        (*trail.hops, hop),
+        decision.outcome,
+        decision.reason,
+        here.name,
+        decision.destination,
+        target=target,
+        choices=trail.choices,
+    )
+
+
+def _takes(decision: Decision) -> Iterator[tuple[str | None, str]]:
+    """Yield the routes and addresses that the transport may take, as `resolved_routes` has them."""
+    first = {
+        "route_name": decision.route_name,
+        "address": decision.address,
+        "mirror_address": decision.mirror_address,
+    }
+    for route in [first, *(decision.alternatives or ())]:
+        yield route["route_name"], route["address"]
+        if route["mirror_address"] is not None:
+            yield route["route_name"], route["mirror_address"]
+
+
+def _ids_to_pick(message: Message) -> int:
+    naming = message.instance.scopes[MSDB].naming[message.service]
+    return len({route.broker for route in naming if route.broker is not None and route.in_force(message.at)})

@@ -1,0 +1,205 @@
+"""Messages of whole tables followed by the rules alone, as the tests' own walk writes ways and hops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from routing.rules import hashing, text
+from routing.rules.following import Addressee, Errand, Network, decide_now, follow
+from routing.rules.pathing import Path, Paths, Sender, Timelines, plan_paths, trace_back
+from routing.rules.requesting import Request
+from routing.rules.resolving import NO_DIALOG, Verdict
+from routing.rules.ways import Hop, Trace, Way
+from routing.terms import BROKER_CONFIGURATION_SERVICE
+from tests.reference import following, ways
+from tests.reference.messages import read_dialogs, read_message
+from tests.reference.requests import RequestBook
+from tests.unit.rules import by_rules
+from tests.unit.rules.by_rules import Row, Tables
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A row of messages, and what becomes of it at its first instance; ``broker`` is the id that it brings."""
+
+    row: Row
+    t: int
+    verdict: Verdict
+    broker: str | None
+    hashed: int
+
+    @property
+    def hops(self) -> int | None:
+        left: int | None = self.row["hops_remaining"]
+        return left
+
+
+class Followed:
+    """The messages of an estate without faults, each followed by itself, or by the plan of its key."""
+
+    def __init__(self, tables: Tables) -> None:
+        requests: dict[tuple[str, str, str], list[Request]] = {}
+        for row in tables["route_requests"]:
+            scope = (row["instance_name"], row["database_name"], row["service_name"])
+            request = Request(
+                by_rules.micros(row["requested_at"]) or 0, row["message_id"], by_rules.micros(row["ended_at"])
+            )
+            requests.setdefault(scope, []).append(request)
+        self.network = Network(by_rules.instances_of(tables), requests)
+        self.tables = tables
+        self.timelines = Timelines()
+        self.named = {row["remote_service_name"] for row in tables["routes"]} | {BROKER_CONFIGURATION_SERVICE}
+        self.named |= {row["name"] for row in tables["services"]} | {service for *_, service in requests}
+        self._plans: dict[Any, list[Paths]] = {}
+
+    def sent(self) -> Iterator[Sent]:
+        """The messages in their order, decided where they are."""
+        dialogs = by_rules.dialogs_of(self.tables)
+        verdicts = by_rules.resolved(self.tables)
+        for place, row in enumerate(self.tables["messages"]):
+            conversation = text.fold(row["conversation_id"])
+            at = by_rules.decided_at(row, None)
+            dialog = dialogs.get(
+                (row["instance_name"], row["database_name"], conversation, row["is_initiator"]), NO_DIALOG
+            )
+            t = by_rules.micros(at) or 0
+            broker = text.broker_id(row["to_broker_instance"]) or dialog.acknowledged(t) or dialog.far_broker
+            yield Sent(row, t, verdicts[place], broker, hashing.dialog_id_hash(conversation))
+
+    def walked(self, message: Sent) -> Path:
+        """The path of a message by a walk of its own."""
+        row = message.row
+        sender, to = self._sender(row), Addressee.of_name(row["to_service_name"])
+        errand = Errand(to, row["is_initiator"], message.t, message.hashed)
+        scope = row["database_name"] or "msdb"
+        args = (errand, sender.instance, message.verdict, scope, message.hops)
+        there = follow(self.network, decide_now, *args).trace
+        return trace_back(self.network, decide_now, sender, there, message.t)[0]
+
+    def planned(self, message: Sent) -> Path | None:
+        """The path that the plan of its key has for a message; None for one that opens a request, or is over."""
+        if message.verdict.decision is None or message.verdict.opens_in is not None:
+            return None
+        row = message.row
+        sender, to = self._sender(row), self._shared(row["to_service_name"])
+        key = (sender.instance.name, sender.database, sender.is_initiator, sender.back_to, to, message.broker)
+        if key not in self._plans:
+            self._plans[key] = list(plan_paths(self.network, self.timelines, sender, to, message.broker))
+        [found] = [
+            paths
+            for paths in self._plans[key]
+            if (paths.valid_from is None or paths.valid_from <= message.t)
+            and (paths.valid_to is None or message.t < paths.valid_to)
+        ]
+        choice = found.choices[message.hashed % len(found.choices)]
+        most = len(choice.paths) - 1
+        return choice.paths[most if message.hops is None else max(0, min(message.hops, most))]
+
+    def _sender(self, row: Row) -> Sender:
+        back = row["from_service_name"]
+        return Sender(
+            self.network.instances[row["instance_name"]],
+            row["database_name"],
+            row["is_initiator"],
+            Addressee.of_name(back) if back else None,
+        )
+
+    def _shared(self, service: str) -> Addressee:
+        """The addressee of all messages for services that nothing names, and that begin with no known address."""
+        whole = Addressee.of_name(service)
+        if service in self.named:
+            return whole
+        known = whole.address is not None and any(
+            text.comparable_address(whole.address) in one.own_addresses for one in self.network.instances.values()
+        )
+        return Addressee(None, whole.address if known else None, whole.holds_address)
+
+
+def hop(found: Hop, service: str) -> ways.Hop:
+    """A hop as the tests' own walk writes it; an address that is the service's own is filled in."""
+    address = text.address_in_name(service) if found.reads_address else found.address
+    step = None if found.step is None else int(found.step)
+    return ways.Hop(
+        found.instance,
+        found.scope,
+        step,
+        found.route_name,
+        address,
+        str(found.outcome),
+        str(found.reason),
+        found.broker,
+        found.rerouted_from,
+    )
+
+
+def way(found: Way, service: str) -> Row:
+    """A way: its hops, and how it ends."""
+    hops = [hop(one, service) for one in found.hops]
+    left = found.address
+    if found.hops[-1].reads_address and str(found.ending) == "LEFT_ESTATE":
+        left = text.address_in_name(service)
+    reason = None if found.reason is None else str(found.reason)
+    return {
+        "hops": hops,
+        "end": str(found.ending),
+        "reason": reason,
+        "instance": found.instance,
+        "database": found.database,
+        "address": left,
+    }
+
+
+def trace(found: Trace, service: str) -> Row:
+    """All ways, and what they say together."""
+    return {
+        "ways": [way(one, service) for one in found.ways],
+        "cut": found.is_cut,
+        "end": str(found.ending),
+        "agree": found.ways_agree,
+        "multiple": found.has_multiple_targets,
+    }
+
+
+def path(found: Path, row: Row) -> Row:
+    """There and back."""
+    back = row["from_service_name"]
+    return {
+        "there": trace(found.there, row["to_service_name"]),
+        "back": None if found.back is None else trace(found.back, back),
+        "back_end": None if found.back_ending is None else str(found.back_ending),
+    }
+
+
+def own_trace(found: ways.Trace) -> Row:
+    """The same of the tests' own walk."""
+    names = ("end", "reason", "instance", "database", "address")
+    return {
+        "ways": [{"hops": list(one.hops), **{name: getattr(one, name) for name in names}} for one in found.ways],
+        "cut": found.is_cut,
+        "end": found.end,
+        "agree": found.ways_agree,
+        "multiple": found.multiple_targets,
+    }
+
+
+def own_path(found: ways.Path) -> Row:
+    """The same of the tests' own walk."""
+    return {
+        "there": own_trace(found.there),
+        "back": None if found.back is None else own_trace(found.back),
+        "back_end": found.back_end,
+    }
+
+
+def own_paths(tables: Tables) -> list[ways.Path]:
+    """The paths of all messages by the tests' own walk, in the order of their rows."""
+    network, dialogs = following.Network(tables), read_dialogs(tables["dialogs"])
+    book, rows = RequestBook(tables["route_requests"]), tables["messages"]
+    read = [read_message(row, network.instances, dialogs, None) for row in rows]
+    found: dict[int, ways.Path] = {}
+    # In this order a message's request is open before a later one asks.
+    for place in sorted(range(len(read)), key=lambda place: (read[place].at, read[place].message_id)):
+        found[place] = network.trace(read[place], book, rows[place]["from_service_name"])
+    return [found[place] for place in range(len(rows))]

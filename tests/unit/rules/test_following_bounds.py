@@ -1,0 +1,160 @@
+"""More ways, or picks, than are followed: messages by walks, by plans, and by the tests' own walk."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from routing.rules.pathing import Path
+from tests.reference import estate_words as words
+from tests.reference import ways
+from tests.reference.dialog_hash import xxhash64
+from tests.unit.rules import followed
+from tests.unit.rules.by_rules import Tables
+from tests.unit.rules.followed import Followed, own_paths
+
+_MESSAGE = {
+    "message_id": "m",
+    "conversation_id": words.CONVERSATIONS[3],
+    "is_initiator": True,
+    "enqueue_time": words.NOON,
+    "observed_at": None,
+    "instance_name": "a",
+    "database_name": "Sales",
+    "to_service_name": "//t/stock",
+    "to_broker_instance": None,
+    "hops_remaining": None,
+    "from_service_name": None,
+}
+
+
+def _layers(*widths: int, **columns: Any) -> Tables:
+    """Sender `a`, then layers of forwarders, each with open routes to all of the next, and targets at the end."""
+    tables: Tables = {key: [] for key in ("instances", "databases", "services", "routes", "messages", "dialogs")}
+    layers = [["a"], *([f"l{n}-{m:02d}" for m in range(width)] for n, width in enumerate(widths)), []]
+    for layer, following in pairwise(layers):
+        for name in layer:
+            tables["instances"].append(_instance(name))
+            database = "Sales" if name == "a" else "msdb"
+            for target in following:
+                tables["routes"].append(_route(name, database, target, f"tcp://{target}:4022"))
+            if not following:
+                tables["routes"].append(_route(name, "msdb", "Here", "LOCAL"))
+                tables["services"].append({"instance_name": name, "database_name": "Stock", "name": "//t/stock"})
+                database = "Stock"
+            guid = "id-one" if columns.get("one_target") else f"id-{name}"
+            tables["databases"].append({"instance_name": name, "name": database, "service_broker_guid": guid})
+    tables["messages"].append({**_MESSAGE, "hops_remaining": columns.get("hops")})
+    return {**tables, "route_requests": []}
+
+
+def _instance(name: str) -> dict[str, Any]:
+    return {"instance_name": name, "is_message_forwarding_enabled": True, "addresses": [f"tcp://{name}:4022"]}
+
+
+def _route(instance: str, database: str, name: str, address: str, broker: str | None = None) -> dict[str, Any]:
+    return {
+        "instance_name": instance,
+        "database_name": database,
+        "name": name,
+        "remote_service_name": "//t/stock",
+        "broker_instance": broker,
+        "address": address,
+    }
+
+
+def _only(tables: Tables) -> tuple[ways.Path, Path, Path]:
+    """The one message's path by the tests' own walk, by the rules' and by their plan."""
+    [path] = own_paths(tables)
+    by_rules = Followed(tables)
+    [message] = by_rules.sent()
+    planned = by_rules.planned(message)
+    assert planned is not None
+    return path, by_rules.walked(message), planned
+
+
+@pytest.mark.parametrize(("widths", "is_cut"), [((10, 10), False), ((10, 10, 1), False), ((101,), True)])
+@pytest.mark.parametrize("one_target", [True, False])
+def test_a_hundred_ways_and_one(widths: tuple[int, ...], is_cut: bool, one_target: bool) -> None:
+    tables = _layers(*widths, one_target=one_target)
+    path, walked, planned = _only(tables)
+    assert walked == planned
+    assert followed.path(walked, _MESSAGE) == followed.own_path(path)
+    assert len(walked.there.ways) == 100
+    assert walked.there.ending == ("TOO_MANY_WAYS" if is_cut else "DELIVERED")
+    assert walked.there.has_multiple_targets is (not one_target and widths[-1] > 1)
+    assert walked.there.ways_agree is (widths[-1] == 1)
+
+
+def test_too_many_ways_that_all_agree_so_far_say_nothing() -> None:
+    """Two hundred ways by ten times twenty forwarders to one target."""
+    path, walked, planned = _only(_layers(10, 20, 1))
+    assert walked == planned
+    assert path.there.ways_agree is walked.there.ways_agree is None
+    assert (walked.there.ending, walked.there.has_multiple_targets) == ("TOO_MANY_WAYS", False)
+
+
+def _balancing(*counts: int) -> Tables:
+    """Sender `a` with open routes to forwarders, each of which balances among so many ids of its own target."""
+    tables = _layers(len(counts), 1)
+    tables["routes"] = [row for row in tables["routes"] if row["name"] != "l1-00"]
+    for number, count in enumerate(counts):
+        tables["routes"] += [
+            _route(f"l0-{number:02d}", "msdb", f"R{one:02d}", "tcp://l1-00:4022", f"id-{one:02d}")
+            for one in range(count)
+        ]
+    tables["databases"] += [
+        {"instance_name": "l1-00", "name": f"Db{one:02d}", "service_broker_guid": f"id-{one:02d}"}
+        for one in range(max(counts))
+    ]
+    tables["services"] += [
+        {"instance_name": "l1-00", "database_name": f"Db{one:02d}", "name": "//t/stock"}
+        for one in range(max(counts))
+    ]
+    return tables
+
+
+@pytest.mark.parametrize("counts", [(2, 3), (7, 11, 12), (4, 6, 9)])
+def test_forwarders_that_balance_each_by_itself(counts: tuple[int, ...]) -> None:
+    for conversation in words.CONVERSATIONS[:4]:
+        tables = _balancing(*counts)
+        tables["messages"][0]["conversation_id"] = conversation
+        path, walked, planned = _only(tables)
+        assert walked == planned
+        assert followed.path(walked, _MESSAGE) == followed.own_path(path)
+        picked = {xxhash64(conversation) % count for count in counts}
+        assert {way.database for way in walked.there.ways} == {f"Db{one:02d}" for one in picked}
+        assert walked.there.has_multiple_targets is (len(picked) > 1)
+
+
+def test_more_picks_than_are_told_apart() -> None:
+    """7 times 11 times 13 are 1001."""
+    path, walked, planned = _only(_balancing(7, 11, 13))
+    assert path.there.end == walked.there.ending == planned.there.ending == "TOO_MANY_WAYS"
+    assert followed.path(walked, _MESSAGE) == followed.own_path(path)
+
+
+def test_what_one_dialog_picks_hides_nothing_that_others_pick() -> None:
+    """Past one of two ids there are too many ways to see the next forwarder; past the other are few."""
+    tables = _layers(2, 1)
+    routes = [row for row in tables["routes"] if row["instance_name"] == "a"]
+    tables["routes"] = [row for row in tables["routes"] if row["instance_name"] == "l1-00"] + routes
+    many = [f"tcp://far-{number:03d}:4022" for number in range(120)]
+    tables["routes"] += [_route("l0-00", "msdb", address, address, "id-0") for address in many]
+    tables["routes"] += [_route("l0-00", "msdb", "One", "tcp://l1-00:4022", "id-1")]
+    for number in range(3):
+        tables["routes"].append(_route("l0-01", "msdb", f"R{number}", "tcp://l1-00:4022", f"id-{number}"))
+        tables["databases"].append(
+            {"instance_name": "l1-00", "name": f"Db{number}", "service_broker_guid": f"id-{number}"}
+        )
+        tables["services"].append({"instance_name": "l1-00", "database_name": f"Db{number}", "name": "//t/stock"})
+    ends = set()
+    for conversation in (f"d0000000-0000-4000-8000-{number:012d}" for number in range(40)):
+        tables["messages"][0]["conversation_id"] = conversation
+        path, walked, planned = _only(tables)
+        assert followed.path(walked, _MESSAGE) == followed.own_path(path)
+        assert walked == planned
+        ends.add((str(walked.there.ending), walked.there.ways[-1].database))
+    assert ends == {("TOO_MANY_WAYS", None), *(("DELIVERED", f"Db{number}") for number in range(3))}

@@ -1,0 +1,82 @@
+"""The rules follow every message of random networks as the tests' own walk does, by walks and by plans."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from tests.reference.networks import random_network
+from tests.reference.ways import Path
+from tests.unit.rules import followed
+from tests.unit.rules.by_rules import Tables
+from tests.unit.rules.followed import Followed, own_paths
+
+NETWORKS, MESSAGES, SEED = 150, 24, 20260105
+ENDINGS = {"DELIVERED", "DELAYED", "DROPPED", "LEFT_ESTATE", "LOOP", "NOT_KNOWN", "TOO_MANY_WAYS"}
+
+
+@cache
+def _networks() -> tuple[Tables, ...]:
+    rng = random.Random(SEED)
+    return tuple(random_network(rng, MESSAGES) for _ in range(NETWORKS))
+
+
+@cache
+def _own_paths() -> tuple[list[Path], ...]:
+    return tuple(own_paths(tables) for tables in _networks())
+
+
+def _pairs() -> Iterator[tuple[Followed, followed.Sent, dict[str, Any]]]:
+    for tables, paths in zip(_networks(), _own_paths(), strict=True):
+        by_rules = Followed(tables)
+        for message, path in zip(by_rules.sent(), paths, strict=True):
+            yield by_rules, message, followed.own_path(path)
+
+
+def test_walks() -> None:
+    differing = [
+        (message.row, got, path)
+        for by_rules, message, path in _pairs()
+        if (got := followed.path(by_rules.walked(message), message.row)) != path
+    ]
+    assert not differing, (len(differing), differing[0])
+
+
+def test_plans() -> None:
+    checked = 0
+    for by_rules, message, path in _pairs():
+        planned = by_rules.planned(message)
+        if planned is not None:
+            checked += 1
+            assert followed.path(planned, message.row) == path, message.row
+    assert checked > NETWORKS * MESSAGES * 0.7
+
+
+def test_the_networks_hold_what_there_is() -> None:
+    """Each way to end, there and back, and what ways say together; not by a chance or two."""
+    ends: Counter[str] = Counter()
+    back: Counter[str | None] = Counter()
+    said: Counter[str] = Counter()
+    for path in (path for paths in _own_paths() for path in paths):
+        there = path.there
+        ends.update(way.end for way in there.ways)
+        back[path.back_end] += 1
+        said["multiple targets"] += there.multiple_targets
+        said["ways differ"] += not there.ways_agree
+        said["several ways"] += len(there.ways) > 1
+        said["picked past the first hop"] += any(hop.step == 3 for way in there.ways for hop in way.hops[1:])
+        said["came back"] += any(hop.rerouted_from is not None for hop in there.ways[0].hops)
+        said["mirror"] += any(hop.reason == "MIRROR_ADDRESS" for way in there.ways for hop in way.hops)
+        said["transport"] += any(hop.reason == "TRANSPORT_ADDRESS" for way in there.ways for hop in way.hops)
+        said["asked past the first hop"] += any(hop.step == 4 for way in there.ways for hop in way.hops[1:])
+        said["hops ran out"] += any(way.reason == "HOP_LIMIT" and len(way.hops) > 1 for way in there.ways)
+        said["four hops"] += any(len(way.hops) > 3 for way in there.ways)
+    sys.stdout.write(f"ways end {dict(ends)}\nreplies end {dict(back)}\n{dict(said)}\n")
+    assert min(ends.values()) > 100
+    assert ends.keys() == ENDINGS - {"TOO_MANY_WAYS"}
+    assert set(back) >= ENDINGS - {"TOO_MANY_WAYS"}
+    assert min(said.values()) > 20, said

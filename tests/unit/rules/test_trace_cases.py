@@ -1,0 +1,99 @@
+"""The rules follow every worked case of tracing as its page says, there and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from routing.rules import hashing, resolving
+from routing.rules.following import Addressee, Errand, Network, decide_now, follow
+from routing.rules.pathing import Path, Sender, Timelines, plan_paths, trace_back
+from routing.rules.requesting import Requests
+from routing.rules.resolving import NO_DIALOG, Message
+from routing.rules.ways import Hop, Way
+from tests.frames import load_trace_cases, moment
+from tests.unit.rules import by_rules
+from tests.unit.rules.by_rules import Row
+
+CASES = load_trace_cases()
+_NAMES = {
+    "instance": "instance",
+    "scope": "scope",
+    "step": "step",
+    "route": "route_name",
+    "address": "address",
+    "outcome": "outcome",
+    "reason": "reason",
+}
+
+
+def _hop(hop: Hop) -> Row:
+    found = {name: getattr(hop, attribute) for name, attribute in _NAMES.items()}
+    return {**found, "outcome": str(hop.outcome), "reason": str(hop.reason), "step": hop.step and int(hop.step)}
+
+
+def _way(way: Way, like: Row) -> Row:
+    found: Row = {
+        "end": str(way.ending),
+        "reason": None if way.reason is None else str(way.reason),
+        "instance": way.instance,
+        "database": way.database,
+        "address": way.address,
+        "hops": [_hop(hop) for hop in way.hops],
+    }
+    assert not {name for name in found.keys() - like.keys() if found[name] is not None}
+    return {name: found[name] for name in like}
+
+
+def _path(case: dict[str, Any]) -> Path:
+    """The path of a case by one walk."""
+    network = Network(by_rules.instances_of(case["tables"]))
+    ask = case["ask"]
+    t = by_rules.micros(moment(case["at"])) or 0
+    instance, conversation = network.instances[ask["instance"]], ask["conversation_id"]
+    message = Message(
+        "m", conversation, True, t, instance.name, ask["database"], ask["service"], None, ask.get("hops_remaining")
+    )
+    verdict = resolving.resolve(message, NO_DIALOG, instance, Requests())
+    errand = Errand(Addressee.of_name(ask["service"]), True, t, hashing.dialog_id_hash(conversation))
+    done = follow(network, decide_now, errand, instance, verdict, ask["database"], message.hops_remaining)
+    return trace_back(network, decide_now, _sender(case, network), done.trace, t)[0]
+
+
+def _sender(case: dict[str, Any], network: Network) -> Sender:
+    ask = case["ask"]
+    return Sender(
+        network.instances[ask["instance"]], ask["database"], True, Addressee.of_name(ask["from_service"])
+    )
+
+
+def _planned_path(case: dict[str, Any]) -> Path:
+    """The path of a case as the plan of all messages of its key has it."""
+    network, ask = Network(by_rules.instances_of(case["tables"])), case["ask"]
+    to = Addressee.of_name(ask["service"])
+    t = by_rules.micros(moment(case["at"])) or 0
+    for row in plan_paths(network, Timelines(), _sender(case, network), to, None):
+        if (row.valid_from is None or row.valid_from <= t) and (row.valid_to is None or t < row.valid_to):
+            choice = hashing.pick(row.choices, ask["conversation_id"])
+            left = ask.get("hops_remaining")
+            most = len(choice.paths) - 1
+            return choice.paths[most if left is None else min(left, most)]
+    raise AssertionError("no time of the plan holds this one")
+
+
+@pytest.mark.parametrize("find", [_path, _planned_path], ids=["walk", "plan"])
+@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+def test_case(case: dict[str, Any], find: Any) -> None:
+    path = find(case)
+    assert [_way(way, like) for way, like in zip(path.there.ways, case["ways"], strict=True)] == case["ways"]
+    assert path.there.ways_agree is case["ways_agree"]
+    assert path.there.has_multiple_targets is case["multiple_targets"]
+    if "back" in case:
+        assert path.back is not None
+        assert [_way(way, like) for way, like in zip(path.back.ways, case["back"], strict=True)] == case["back"]
+
+
+def test_all_cases_are_read() -> None:
+    assert len(CASES) == 12
+    assert sum("back" in case for case in CASES) == 3
