@@ -1,6 +1,7 @@
 """Where SQL Server Service Broker messages go, and why: resolve messages against route tables with PySpark.
 
-`resolve` takes tables and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says.
+`resolve` takes tables and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says;
+`diff` tells what changes between two configurations, times or versions, or by a script.
 Each is imported when it is first used, Spark by those that need it: the command line is to be there at once.
 """
 
@@ -9,36 +10,50 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from routing.analysis.diff.asked import Scripts, Versions
+    from routing.analysis.diff.diffing import Diff, diff
+    from routing.analysis.trace.tracing import trace
     from routing.config import Config
     from routing.config import load as load_config
     from routing.errors import ContractError, RoutingError, StorageError
     from routing.messages.dialog_hash import register as register_dialog_hash
     from routing.runs.pipeline import Resolution, Run, current_routes, read_run, resolve, run
+    from routing.runs.tracing import trace_all
     from routing.terms import MatchingStep, Outcome, Reason
 
 __all__ = [
     "Config",
     "ContractError",
+    "Diff",
     "MatchingStep",
     "Outcome",
     "Reason",
     "Resolution",
     "RoutingError",
     "Run",
+    "Scripts",
     "StorageError",
+    "Versions",
     "current_routes",
+    "diff",
     "load_config",
     "read_run",
     "register_dialog_hash",
     "resolve",
     "run",
+    "trace",
+    "trace_all",
 ]
 
 _ROOMS = {
+    "routing.analysis.diff.asked": ("Scripts", "Versions"),
+    "routing.analysis.diff.diffing": ("Diff", "diff"),
+    "routing.analysis.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),
     "routing.messages.dialog_hash": ("register_dialog_hash",),
     "routing.runs.pipeline": ("Resolution", "Run", "current_routes", "read_run", "resolve", "run"),
+    "routing.runs.tracing": ("trace_all",),
     "routing.terms": ("MatchingStep", "Outcome", "Reason"),
 }
 _OTHER_NAMES = {"load_config": "load", "register_dialog_hash": "register"}

@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from routing.commands import check, demo, explain, import_, lint, messages, resolve, runs, trace
+from routing.commands import check, demo, diff, explain, import_, lint, messages, resolve, runs, trace
 from routing.commands.parser import Parser
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
@@ -43,6 +43,7 @@ _ROOMS: dict[str, ModuleType] = {
     "explain": explain,
     "trace": trace,
     "lint": lint,
+    "diff": diff,
 }
 
 

@@ -89,6 +89,14 @@ class ConfigError(ContractError):
         return cls("--now is for resolve.mode: incremental", "a full run judges all messages as of --as-of")
 
     @classmethod
+    def no_paths(cls, file: str) -> ConfigError:
+        """Nothing says where the paths of all messages are to be written."""
+        return cls(
+            f"the configuration {quote(file)} has no output.message_paths, which trace --all writes",
+            "name a location, in the file or with --set output.message_paths=…",
+        )
+
+    @classmethod
     def hanging_udf(cls, version: str, setting: str) -> ConfigError:
         """A Python UDF over a Delta scan would hang for ever on this Spark."""
         return cls(
@@ -134,6 +142,26 @@ class InputError(ContractError):
             f"tables.{key}: there is no Delta table at {quote(location)}",
             "correct the location or create the table",
         )
+
+    @classmethod
+    def missing_version(cls, key: str, location: str, version: int, newest: int) -> InputError:
+        """A table has no such version yet."""
+        return cls(
+            f"tables.{key}: {quote(location)} has no version {version}, its newest is {newest}",
+            "name an older version",
+        )
+
+    @classmethod
+    def unreadable_version(cls, key: str, version: int, why: str) -> InputError:
+        """A version of a table is not there any more, or never was."""
+        return cls(
+            f"tables.{key}: version {version} cannot be read: {why}",
+            "name a version whose log and files have not been cleaned up",
+        )
+
+    def of_side(self, label: str) -> InputError:
+        """The same, with the side of a comparison that it is about."""
+        return InputError(f"{label}: {self.message}", self.hint)
 
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
@@ -195,6 +223,11 @@ class OutputError(ContractError):
             f" {join_bounded(faults, 'difference')}",
             "name another location",
         )
+
+    @classmethod
+    def out_is_taken(cls, location: str, why: str) -> OutputError:
+        """What ``--out`` names is something else than a table of an earlier comparison."""
+        return cls(f"--out: {quote(location)} {why}", "name another location; nothing was written")
 
     @classmethod
     def newer_release(cls, location: str, found: str, own: str) -> OutputError:
@@ -374,6 +407,11 @@ class InternalError(RoutingError):
         return cls(
             f"{read} messages were read, but {resolved} resolved and {rejected} rejected; the run is not recorded"
         )
+
+    @classmethod
+    def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
+        """Rows read are not rows traced plus rows rejected."""
+        return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
 
 
 def condition(error: BaseException) -> str:

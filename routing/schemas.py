@@ -382,18 +382,55 @@ FINDINGS = _table(
     ("error_number", _INT),
 )
 """What ``lint`` finds."""
-_DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
+DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
+"""What of a decision is compared."""
 MESSAGE_CHANGES = Schema(
     (
         *(Field(f.name, f.kind) for f in MESSAGES if f.name not in ("observed_at", "hops_remaining")),
         *(
             Field(f"{name}_{side}", _STRING, name not in ("outcome", "reason"))
             for side in ("before", "after")
-            for name in _DECIDED
+            for name in DECIDED
         ),
     )
 )
 """Messages of which a decision differs between two configurations; one that is set aside has outcome REJECTED."""
+_GROUPED = ("instance_name", "database_name", "to_service_name")
+KEY_CHANGES = Schema(
+    (
+        *(Field(name, _STRING) for name in _GROUPED),
+        *(f for f in MESSAGE_CHANGES if f.name.endswith(("_before", "_after"))),
+        Field("messages", _BIGINT, False),
+    )
+)
+"""How many messages of an instance and database, null for arrivals, to a service change in the same way."""
+_ENDS = tuple(f"{name}_{side}!" for side in ("before", "after") for name in ("outcome", "reason"))
+EXAMPLES = _table(
+    *((name, _STRING) for name in _ENDS),
+    *((name, _STRING) for name in ("instance_name", "message_id", "conversation_id")),
+)
+"""Messages that change, as examples of what becomes of others."""
+CHANGE_COUNTS = _table(
+    *((name, _STRING) for name in _ENDS),
+    ("messages!", _BIGINT),
+    ("examples!", ArrayOf(Schema(EXAMPLES.fields[len(_ENDS) :]))),
+)
+"""How many messages change from an outcome and reason to others."""
+_OF_A_ROUTE = ("remote_service_name", "broker_instance", "address", "mirror_address", "lifetime")
+ROUTE_CHANGES = Schema(
+    (
+        *(Field(name, _STRING, False) for name in ("change", "instance_name", "database_name", "name")),
+        *(
+            Field(f"{f.name}_{side}", f.kind)
+            for side in ("before", "after")
+            for f in ROUTES
+            if f.name in _OF_A_ROUTE
+        ),
+    )
+)
+"""Routes in force that differ; ``change`` is added, removed or changed."""
+FINDING_CHANGES = Schema((Field("change", _STRING, False), *FINDINGS))
+"""Findings of ``lint`` that a change brings or takes away; ``change`` is comes or goes."""
 LISTED_RUNS = _table(
     ("run_id!", _STRING),
     ("mode!", _STRING),

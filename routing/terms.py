@@ -22,6 +22,10 @@ class Outcome(Word):
     DROPPED = "DROPPED"
 
 
+REJECTED = "REJECTED"
+"""Stands in the place of an outcome where a message is set aside."""
+
+
 class Ending(Word):
     """Where a message is at last, once it has been followed from instance to instance."""
 

@@ -98,7 +98,8 @@ def _settings(scratch: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         # Scratch of its own, so that runs side by side do not meet.
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={scratch}",
+        # Java begins with little room, and would tidy it up hundreds of times before it takes more.
+        "spark.driver.extraJavaOptions": (f"-Dderby.system.home={scratch} -Xms1g -Xmn500m -XX:MetaspaceSize=300m"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",

@@ -118,16 +118,19 @@ def store_estate(spark: SparkSession, tables: Tables, folder: Path) -> Path:
     return folder
 
 
-def save_estate(tables: Tables, folder: Path) -> Path:
-    """The same without Spark, by delta-rs; each table in two files, as what grows has several."""
+def save_estate(tables: Tables, folder: Path, files: int = 2) -> Path:
+    """The same without Spark, by delta-rs; each table in two files, as what grows has several, or so many.
+
+    Each file is a commit, added to what is there.
+    """
     from deltalake import write_deltalake
 
     from routing.schemas import TABLES
     from tests.frames import arrow_of
 
     for key, rows in tables.items():
-        for part in (rows[::2], rows[1::2]):
-            write_deltalake(str(folder / key), arrow_of(part, TABLES[key]), mode="append")
+        for number in range(files):
+            write_deltalake(str(folder / key), arrow_of(rows[number::files], TABLES[key]), mode="append")
     return folder
 
 

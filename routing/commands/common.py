@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # What argparse's add_subparsers returns, which has no public name.
 Subparsers = Any
+# So many sentences of a kind are told.
+_SENTENCES = 50
 
 
 class Console(Protocol):
@@ -134,6 +136,15 @@ def _variable(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise ContractError(f"-v takes NAME=VALUE, not {quote(text)}")
     return name, value
+
+
+def tell_sentences(console: Console, rejected: Sequence[str], notes: Sequence[str]) -> None:
+    """What an import, or what is like one, rejected and has to note besides; the first of many."""
+    for what, sentences, level in (("rejected", rejected, "warning"), ("note", notes, "info")):
+        for sentence in sentences[:_SENTENCES]:
+            console.note(f"{what}: {sentence}", level)
+        if len(sentences) > _SENTENCES:
+            console.note(f"{what}: and {len(sentences) - _SENTENCES} more (--format json has all)", level)
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:

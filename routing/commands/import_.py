@@ -17,14 +17,13 @@ from routing.commands.common import (
     load,
     moment_or_none,
     opener,
+    tell_sentences,
     variables,
 )
 from routing.errors import EXIT_DONE, EnvironmentFault
 
 if TYPE_CHECKING:
     from routing.importing.result import Imported
-
-_SHOWN = 50
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -102,8 +101,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.importing.result import show_result
 
     console.result(show_result(done))
-    _say(console, "rejected", done.rejected, "warning")
-    _say(console, "note", done.notes, "info")
+    tell_sentences(console, done.rejected, done.notes)
     return EXIT_DONE
 
 
@@ -163,10 +161,3 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
 def _say_how_far(options: argparse.Namespace, console: Console) -> None:
     if not options.dry_run:
         console.standing.text = "what was committed stays (start the import again, it completes what is missing)"
-
-
-def _say(console: Console, what: str, sentences: list[str], level: str) -> None:
-    for sentence in sentences[:_SHOWN]:
-        console.note(f"{what}: {sentence}", level)
-    if len(sentences) > _SHOWN:
-        console.note(f"{what}: and {len(sentences) - _SHOWN} more (--format json has all)", level)

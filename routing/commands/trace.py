@@ -31,6 +31,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="decide every hop as of this time (ISO 8601); a described message as of now if not given",
     )
+    command.add_argument(
+        "--all", action="store_true", help="follow every message, and replace the table output.message_paths"
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

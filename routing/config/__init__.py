@@ -4,7 +4,7 @@ Nothing here imports Spark, so that a wrong option or key is answered at once.
 """
 
 from routing.config.file import load
-from routing.config.keys import INPUTS, KEPT, OUTPUTS, SECTIONS
+from routing.config.keys import INPUTS, KEPT, OUTPUTS, PATHS, SECTIONS
 from routing.config.model import Config, ResolveSettings
 from routing.config.values import Location, is_uri, parse_time, size_in_bytes
 
@@ -12,6 +12,7 @@ __all__ = [
     "INPUTS",
     "KEPT",
     "OUTPUTS",
+    "PATHS",
     "SECTIONS",
     "Config",
     "Location",

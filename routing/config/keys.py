@@ -22,7 +22,11 @@ OUTPUTS = {
     "rejected_messages": True,
     "runs": True,
     "pending_messages": False,
+    "message_paths": False,
 }
 """The tables of section ``output``, each with whether it is required in every mode."""
+
+PATHS = "message_paths"
+"""The one of them that ``trace`` writes, and ``resolve`` does not know."""
 
 SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "spark")

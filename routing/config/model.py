@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from routing.config.keys import PATHS
 from routing.config.values import Location
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
@@ -29,8 +30,8 @@ class ResolveSettings:
 class Config:
     """A whole configuration, checked.
 
-    ``tables`` are the inputs of ``resolve``, ``kept`` the tables that ``import`` keeps besides. ``file`` is
-    only for messages.
+    ``tables`` are the inputs of ``resolve``, ``output`` what it writes; ``kept`` the tables that ``import`` keeps
+    besides, ``paths`` the one that ``trace`` writes. ``file`` is only for messages.
     """
 
     file: str
@@ -40,15 +41,17 @@ class Config:
     missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
     spark: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, Location] = field(default_factory=dict)
+    paths: Location | None = None
     # Checked by the command that reads it: routing.analysis.lint.options.
     lint: Any = None
 
     def as_json(self) -> str:
         """The configuration as one line of JSON, as the ``runs`` table keeps it."""
         as_of = self.resolve.as_of
+        written = self.output if self.paths is None else {**self.output, PATHS: self.paths}
         plain = {
             "tables": {key: str(where) for key, where in {**self.tables, **self.kept}.items()},
-            "output": {key: str(where) for key, where in self.output.items()},
+            "output": {key: str(where) for key, where in written.items()},
             "resolve": {**vars(self.resolve), "as_of": as_of and as_of.isoformat()},
             "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},
             **({} if self.lint is None else {"lint": self.lint}),

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routing.config import Config, load
+from routing.config import PATHS, Config, load
 from routing.demo.day import generate_day
+from routing.demo.drafting import Tables
 from routing.demo.estates import document_estates
 from routing.errors import ContractError, OutputError, StorageError, quote
 from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
@@ -66,7 +67,7 @@ def settings(folder: Path, overrides: Sequence[str]) -> Config:
 
 def _text() -> str:
     lines = [_MARK, "tables:\n", *(f"  {key}: data/{key}\n" for key in INPUTS)]
-    lines += ["output:\n", *(f"  {key}: out/{key}\n" for key in OUTPUTS)]
+    lines += ["output:\n", *(f"  {key}: out/{key}\n" for key in (*OUTPUTS, PATHS))]
     return "".join(lines)
 
 
@@ -88,10 +89,15 @@ def by_deltalake(opener: Opener, config: Config) -> bool:
     return all(opener.open_to_write(config.tables[key], None) is None for key in INPUTS)
 
 
+def input_rows() -> Tables:
+    """The rows of every input table: the document estates and the generated day."""
+    parts = [*(estate.tables for estate in document_estates()), generate_day()]
+    return {key: [row for part in parts for row in part.get(key, ())] for key in INPUTS}
+
+
 def write_tables(config: Config, spark: SparkSession | None) -> None:
     """The input tables of the document estates and of the generated day: by Spark, or by delta-rs without it."""
-    parts = [*(estate.tables for estate in document_estates()), generate_day()]
-    rows = {key: [row for part in parts for row in part.get(key, ())] for key in INPUTS}
+    rows = input_rows()
     # Rejected messages are part of the day, so that required columns may be null here.
     schemas = {key: schema.optional() for key, schema in INPUTS.items()}
     if spark is None:
@@ -160,6 +166,7 @@ def what_next(config: Config, run: Mapping[str, Any]) -> str:
         "Next:\n"
         f"  sbroute resolve --config {config.file}\n"
         f"  sbroute resolve --config {config.file} --as-of 2026-01-05T18:00:00Z\n"
-        f"  sbroute resolve --config {config.file} --format json\n"
+        f"  sbroute trace --config {config.file} --message-id d00263-i0 --instance depot-east\n"
+        f"  sbroute trace --config {config.file} --all\n"
         "then write a configuration for your own tables (see conf/README.md)."
     )

@@ -111,6 +111,7 @@ class Conversations:
             sequence=sequence,
             observed_at=seen,
             hops_remaining=None if database else flow.hops,
+            from_service_name=self._sender(flow),
         )
         carried = talk.known_id or talk.picked_id
         if talk.acknowledged and talk.acknowledged <= at:
@@ -134,6 +135,7 @@ class Conversations:
                 name,
                 is_initiator=False,
                 sequence=sequence,
+                from_service_name=service(talk.flow.service),
             )
         initiator = self.company.broker_ids[talk.flow.start]
         self._travel(talk, message_id, sequence, at, talk.flow.back, name, initiator, reply=True)
@@ -163,8 +165,13 @@ class Conversations:
                 is_initiator=not reply,
                 sequence=sequence,
                 hops_remaining=talk.flow.hops - number,
+                from_service_name=service(talk.flow.service) if reply else self._sender(talk.flow),
             )
         return at
+
+    def _sender(self, flow: Flow) -> str | None:
+        """The service that opens a flow's dialogs; None where the sender is outside."""
+        return self.company.services.get(flow.start)
 
     def _target_id(self, talk: _Talk) -> str | None:
         return self.company.broker_ids[talk.target] if talk.target else None

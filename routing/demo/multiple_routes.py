@@ -26,7 +26,7 @@ class Servers:
             letter = name[-1]
             server = self.named(name)
             gateway = name.startswith("Gateway")
-            self.draft.instance(server, f"tcp://{name}:4022", forwarding=gateway)
+            self.draft.instance(server, self.address(name), forwarding=gateway)
             self.draft.database(server, "msdb", f"msdb-{name}")
             if not gateway:
                 database = f"Database{letter}"
@@ -36,16 +36,20 @@ class Servers:
         """The instance's name in the joined tables."""
         return f"{self.estate}/{name}"
 
+    def address(self, name: str) -> str:
+        """The server's address; every estate has its own, for one network joins them all."""
+        return f"tcp://{name}.{self.estate}:4022"
+
     def target(self, name: str, to: str, broker: str | None = None) -> None:
         """A route of DatabaseA to TargetService."""
         server = self.named("ServerA")
-        self.draft.route(server, "DatabaseA", name, f"tcp://{to}:4022", "TargetService", broker)
+        self.draft.route(server, "DatabaseA", name, self.address(to), "TargetService", broker)
 
     def back(self, letter: str, name: str, to: str) -> None:
         """A route of ServerB or ServerC to InitiatorService."""
         server, database = self.named(f"Server{letter}"), f"Database{letter}"
         service, broker = "InitiatorService", "DatabaseA"
-        self.draft.route(server, database, name, f"tcp://{to}:4022", service, broker)
+        self.draft.route(server, database, name, self.address(to), service, broker)
 
     def arrives(self, letter: str) -> None:
         """The route of a server's msdb that closes the loop: its own service is LOCAL."""
@@ -57,15 +61,17 @@ class Servers:
     ) -> None:
         """A message, a second after the one before, at ``ServerA.DatabaseA`` or arrived at ``ServerA``."""
         server, _, database = at.partition(".")
+        initiator, target = "InitiatorService", "TargetService"
         self.draft.message(
             message_id,
             DIALOGS[dialog - 1],
             TEN_O_CLOCK + timedelta(seconds=self._second),
             self.named(server),
             database or None,
-            "InitiatorService" if reply else "TargetService",
+            initiator if reply else target,
             broker,
             is_initiator=not reply,
+            from_service_name=target if reply else initiator,
         )
         self._second += 1
 
@@ -114,7 +120,7 @@ def high_availability(estate: str) -> Draft:
         servers.target(f"HighAvailabilityRoute{number}", gateway, "DatabaseB")
         servers.back("B", f"ReturnRoute{number}", gateway)
         for name, letter in (("ForwardingRoute", "B"), ("ForwardingReturnRoute", "A")):
-            address, broker = f"tcp://Server{letter}:4022", f"Database{letter}"
+            address, broker = servers.address(f"Server{letter}"), f"Database{letter}"
             where = servers.named(gateway)
             servers.draft.route(where, "msdb", name, address, _SERVICE[letter], broker)
     servers.arrives("A")

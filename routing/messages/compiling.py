@@ -11,8 +11,11 @@ from routing.config import size_in_bytes
 from routing.messages import results
 from routing.messages.dialog_hash import IMPLEMENTATIONS
 from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
+from routing.messages.keying import OF_INSTANCE, Keying
 from routing.messages.lookups import Lookups
+from routing.messages.path_plan import path_plan
 from routing.messages.plan import routing_plan
+from routing.messages.timelines import Plan
 from routing.sessions import session
 from routing.storage import keeping
 from routing.storage.frames import collect
@@ -22,7 +25,13 @@ from routing.storage.joining import Broadcasts
 _DIALOG = 350
 
 
-def count_keys(messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None = None) -> KeyPass:
+def count_keys(
+    messages: DataFrame,
+    lookups: Lookups,
+    options: Options,
+    notes: list[str] | None = None,
+    keying: Keying = OF_INSTANCE,
+) -> KeyPass:
     """One pass over the messages, a hash aggregate: their keys, and how many are read and to be rejected.
 
     ``notes`` grows until the frames of the job have been read.
@@ -30,7 +39,7 @@ def count_keys(messages: DataFrame, lookups: Lookups, options: Options, notes: l
     if options.dialog_hash == "udf":
         session.check_udf(messages.sparkSession)
     broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
-    source = Source(messages, lookups, _size_dialogs(lookups, broadcasts), options.as_of)
+    source = Source(messages, lookups, _size_dialogs(lookups, broadcasts), options.as_of, keying)
     found = collect(source.keys())
     read, valid = sum(found.values["rows"]), sum(found.values["valid"])
     return KeyPass(source, broadcasts, found.where("valid"), read, read - valid)
@@ -38,16 +47,29 @@ def count_keys(messages: DataFrame, lookups: Lookups, options: Options, notes: l
 
 def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
     """Decide for the keys of a job, on the driver."""
-    source, broadcasts, keys = counted.source, counted.broadcasts, counted.keys
+    source, keys = counted.source, counted.keys
     instances = source.lookups.instances(keys.values["key_service"])
-    plan = routing_plan(source.messages.sparkSession, keys, instances, keeper)
-    if plan.size > broadcasts.limit:
+    return _choose(counted, routing_plan(source.lookups.spark, keys, instances, keeper), options, keeper)
+
+
+def compile_paths(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
+    """Follow the keys of a job (`path_keying.OF_ESTATE`) there and back, on the driver."""
+    source, keys = counted.source, counted.keys
+    services = {*keys.values["key_service"], *keys.values["key_from"]}
+    network = source.lookups.network(services)
+    return _choose(counted, path_plan(source.lookups.spark, keys, network, keeper), options, keeper)
+
+
+def _choose(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Keeper) -> Job:
+    """The job of a plan."""
+    broadcasts = counted.broadcasts
+    fits = plan.size <= broadcasts.limit
+    if not fits:
         broadcasts.notes.append(
             f"the routing plan takes {plan.size} bytes, over broadcast_limit:"
             " messages are shuffled to join it (shuffled hash join)"
         )
-    fits = plan.size <= broadcasts.limit
-    messages = source.resolvable(may_reject=counted.rows_rejected > 0)
+    messages = counted.source.resolvable(may_reject=counted.rows_rejected > 0)
     choices = results.choose(messages, plan, IMPLEMENTATIONS[options.dialog_hash], fits=fits)
     return Job(counted, plan, choices, options, keeper)
 

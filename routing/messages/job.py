@@ -8,8 +8,9 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 
 from routing.messages import keying
+from routing.messages.keying import Keying
 from routing.messages.lookups import Lookups
-from routing.messages.plan import Plan
+from routing.messages.timelines import Plan
 from routing.storage.columns import Columns
 from routing.storage.joining import Broadcasts, Side
 from routing.storage.keeping import Keeper
@@ -37,12 +38,13 @@ class Dialogs:
 
 @dataclass(frozen=True)
 class Source:
-    """Messages, and what they are looked up in; all frames are lazy."""
+    """Messages, what they are looked up in, and by what they are keyed; all frames are lazy."""
 
     messages: DataFrame
     lookups: Lookups
     dialogs: Dialogs | None
     as_of: datetime | None
+    keying: Keying
 
     @property
     def has_transport(self) -> bool:
@@ -51,20 +53,25 @@ class Source:
 
     def keys(self) -> DataFrame:
         """The distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
-        messages = self._in_dialog(keying.clean(self.messages, self.as_of))
-        return keying.count_keys(messages, self.lookups, transport=self.has_transport)
+        messages = keying.add_dialog(keying.clean(self.messages, self.as_of), self.dialog_side)
+        return keying.count_keys(messages, self.lookups, self.keying, transport=self.has_transport)
 
     def resolvable(self, *, may_reject: bool) -> DataFrame:
         """The messages to be resolved, bound and keyed; where none is to be rejected, none is checked again."""
         prepared = keying.prepare(self.messages, self.as_of)
-        if may_reject or self.has_transport:
+        if may_reject or (self.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
         valid = prepared.where(keying.is_valid()) if may_reject else prepared
-        bound = keying.bind(self._in_dialog(valid))
-        return keying.add_keys(bound, self.lookups, transport=self.has_transport)
+        return self.key(keying.add_dialog(valid, self.dialog_side))
 
-    def _in_dialog(self, messages: DataFrame) -> DataFrame:
-        return keying.add_dialog(messages, None if self.dialogs is None else self.dialogs.side)
+    def key(self, messages: DataFrame) -> DataFrame:
+        """Messages of `keying.add_dialog`, bound and keyed; in their scope where a route may read an address."""
+        return self.keying.add(keying.bind(messages), self.lookups, self.has_transport)
+
+    @property
+    def dialog_side(self) -> Side | None:
+        """The dialogs that messages look theirs up in, if there are any."""
+        return None if self.dialogs is None else self.dialogs.side
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,11 @@ class Job:
     def broadcasts(self) -> Broadcasts:
         """What may be broadcast."""
         return self.counted.broadcasts
+
+    @property
+    def fits(self) -> bool:
+        """Whether the plan is broadcast."""
+        return self.plan.size <= self.broadcasts.limit
 
     @property
     def notes(self) -> list[str]:

@@ -6,7 +6,8 @@ names fall into one class each, so that garbage in the data does not make the pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 
@@ -23,20 +24,42 @@ from routing.terms import BLANKS, ZERO_GUID
 
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 
+# What a message finds of its dialog, whatever the time; as `lookups.Lookups` has it.
+DIALOG = {
+    "dialog_lifetime": "timestamp",
+    "acknowledged_broker": "string",
+    "acknowledged_at": "timestamp",
+    "far_broker": "string",
+}
 # What of a message its key is made of, but for its dialog.
-_READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
+READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
 
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
-_CLASSES = 4
-KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(_CLASSES)
+CLASSES = 4
+KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(CLASSES)
 _ADDRESSES = {
     NO_ADDRESS: NameAddress.NONE,
     ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE,
     OWN_ADDRESS: NameAddress.OWN,
 }
 # key_kind = is_initiator + 2 * service class + 8 * (the broker id is one that nothing names).
-_SERVICE_FACTOR, _OTHER_BROKER = 2, 8
+SERVICE_FACTOR, OTHER_BROKER = 2, 8
 _GUID_LENGTH = 36
+
+
+@dataclass(frozen=True)
+class Keying:
+    """How messages are keyed.
+
+    ``columns`` are the key's. ``read`` is what of a message it is made of, but for its dialog. ``add`` gives
+    messages of `bind` these columns; the flag is that of `add_keys`. ``reads_scope``: with that flag it needs the
+    columns of `add_scope`.
+    """
+
+    columns: tuple[str, ...]
+    read: tuple[str, ...]
+    add: Callable[[DataFrame, Lookups, bool], DataFrame]
+    reads_scope: bool
 
 
 def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
@@ -44,14 +67,18 @@ def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
 
     Narrow; every row is kept.
     """
-    waited = F.coalesce("observed_at", "enqueue_time")
     return messages.withColumns(
         {
             "database_name": ids.empty_as_null(F.col("database_name")),
-            "decided_at": waited if as_of is None else F.lit(as_of),
+            "decided_at": time_of(as_of),
             "conversation_id": ids.conversation_id(F.col("conversation_id")),
         }
     )
+
+
+def time_of(as_of: datetime | None) -> Column:
+    """The time as of which a message is decided."""
+    return F.coalesce("observed_at", "enqueue_time") if as_of is None else F.lit(as_of)
 
 
 def prepare(messages: DataFrame, as_of: datetime | None) -> DataFrame:
@@ -131,16 +158,26 @@ def is_valid() -> Column:
 
 
 def add_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
-    """Cleaned messages with dialog_broker, the broker instance that their dialog binds them to, and is_expired.
+    """Cleaned messages with what their dialog says at their time (see `read_dialog`)."""
+    return read_dialog(find_dialog(messages, dialogs))
+
+
+def find_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
+    """Cleaned messages with the columns `DIALOG` of their dialog, null where none is found.
 
     A dialog has one row of an end in a database, checked by validation, so the join keeps the number of messages.
     """
     if dialogs is None:
-        return messages.withColumns({"dialog_broker": F.lit(None).cast("string"), "is_expired": F.lit(False)})
+        return messages.withColumns({name: F.lit(None).cast(kind) for name, kind in DIALOG.items()})
     on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
+    return look_up(messages, dialogs.with_hint(), on, shuffled=not dialogs.fits)
+
+
+def read_dialog(messages: DataFrame) -> DataFrame:
+    """Messages of `find_dialog` with dialog_broker, the broker instance that it binds them to, and is_expired."""
     t = F.col("decided_at")
     acknowledged = F.when(F.col("acknowledged_at") <= t, F.col("acknowledged_broker"))
-    return look_up(messages, dialogs.with_hint(), on, shuffled=not dialogs.fits).withColumns(
+    return messages.withColumns(
         {
             "dialog_broker": F.coalesce(acknowledged, F.col("far_broker")),
             "is_expired": F.coalesce(F.col("dialog_lifetime") <= t, F.lit(False)),
@@ -156,24 +193,25 @@ def bind(messages: DataFrame) -> DataFrame:
     return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
 
 
-def count_keys(messages: DataFrame, lookups: Lookups, *, transport: bool) -> DataFrame:
+def count_keys(messages: DataFrame, lookups: Lookups, keying: Keying, *, transport: bool) -> DataFrame:
     """The distinct keys of all messages of `add_dialog`, with rows (how many have it) and valid (may be resolved).
 
     Messages that cannot be resolved count under a key of nulls. They are grouped first by what their key is
     made of, as read, so that each lookup is made once for a group; the groups are as many as the
     configuration's keys, and the names and ids that nothing names.
     """
-    groups = messages.groupBy(*_READ, "dialog_broker").agg(
+    groups = messages.groupBy(*keying.read, "dialog_broker").agg(
         F.count(F.lit(1)).alias("rows"), F.count(F.when(is_well_formed(), 1)).alias("valid")
     )
     known = add_scope(_read_names(groups), lookups)
     valid = F.when(F.col("own_addresses").isNotNull(), F.col("valid")).otherwise(0)
-    marked = add_keys(bind(known.withColumn("valid", valid)), lookups, transport=transport)
-    key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in KEY]
-    return marked.select(*key, "rows", "valid").groupBy(*KEY).agg(*(F.sum(n).alias(n) for n in ("rows", "valid")))
+    marked = keying.add(bind(known.withColumn("valid", valid)), lookups, transport)
+    key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in keying.columns]
+    sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
+    return marked.select(*key, "rows", "valid").groupBy(*keying.columns).agg(*sums)
 
 
-def add_keys(messages: DataFrame, lookups: Lookups, *, transport: bool) -> DataFrame:
+def add_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
     """Messages of `bind` with the columns of `KEY`.
 
     ``transport``: a route may read its address from a service name, so that the names are looked into;
@@ -186,9 +224,9 @@ def add_keys(messages: DataFrame, lookups: Lookups, *, transport: bool) -> DataF
     named = look_up(messages, small_side(services), ["instance_name", "to_service_name"])
     joined = look_up(named, small_side(brokers), ["instance_name", "bound_broker"])
     is_known, is_reached = F.col("known").isNotNull(), F.col("reached").isNotNull()
-    other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, _OTHER_BROKER).otherwise(0)
+    other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
     role = F.when(F.col("is_initiator"), 1).otherwise(0)
-    unknown = _unknown_service() * _SERVICE_FACTOR if transport else F.lit(NO_ADDRESS * _SERVICE_FACTOR)
+    unknown = _unknown_service() * SERVICE_FACTOR if transport else F.lit(NO_ADDRESS * SERVICE_FACTOR)
     return joined.withColumns(
         {
             "key_service": F.when(is_known, F.col("to_service_name")).otherwise(""),
@@ -196,6 +234,10 @@ def add_keys(messages: DataFrame, lookups: Lookups, *, transport: bool) -> DataF
             "key_kind": role + F.when(is_known, 0).otherwise(unknown) + other,
         }
     ).drop("known", "reached")
+
+
+OF_INSTANCE = Keying(KEY, READ, add_keys, reads_scope=True)
+"""What decides within one instance."""
 
 
 def _unknown_service() -> Column:
@@ -210,8 +252,8 @@ def _unknown_service() -> Column:
 def key_of(row: tuple[str, str, str, str, int], instance: Instance) -> Key:
     """What a row of the columns `KEY` means to the rules."""
     _, database, service, broker, kind = row
-    is_other = bool(kind & _OTHER_BROKER)
-    named = _ADDRESSES.get(kind // _SERVICE_FACTOR % _CLASSES)
+    is_other = bool(kind & OTHER_BROKER)
+    named = _ADDRESSES.get(kind // SERVICE_FACTOR % CLASSES)
     return Key(
         database or None,
         service or None,

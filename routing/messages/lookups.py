@@ -5,8 +5,8 @@ Not so the dialogs and the requests on record, which grow with the traffic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,11 +17,12 @@ from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked, matters
 from routing.rules import text
 from routing.rules.estate import Instance
+from routing.rules.following import Network
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
 from routing.storage import frames
 from routing.storage.columns import Columns
 from routing.storage.keeping import HELD_ROWS, Keeper
-from routing.storage.networks import furnish_for
+from routing.storage.networks import furnish_for, network_of
 
 _SCOPES = Schema(
     (
@@ -40,7 +41,7 @@ class Lookups:
     (array of comparable text). services: instance_name, service: every service that a route or a database of the
     instance names. brokers: instance_name, broker: every broker id that a route or a database of the instance
     names. requests: the columns of route_requests, None where none is on record. dialogs: those that can matter,
-    or None.
+    or None. addresses: address, as compared: every one of every instance; None where no name is read for one.
     """
 
     checked: Checked
@@ -49,6 +50,7 @@ class Lookups:
     brokers: DataFrame
     requests: DataFrame | None
     dialogs: DataFrame | None
+    addresses: DataFrame | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -62,30 +64,81 @@ class Lookups:
         """
         return furnish_for(self.checked.instances, self.checked.settings, set(services))
 
+    def network(self, services: Iterable[str]) -> Network:
+        """What the rules need to know of the whole estate for messages to these services, and replies."""
+        return network_of(self.checked.settings, set(services))
+
 
 def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
     """The frames of a configuration; what ``keeper`` is given here must stay until they have been read."""
-
-    def frame(rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
-        many = list(rows)
-        made = frames.frame_of_tuples(spark, many, schema)
-        # Without Arrow rows are read by Python workers, in every job that uses them.
-        return keeper.store(made) if len(many) > HELD_ROWS or not frames.has_arrow() else made
-
-    settings, dialogs = checked.settings, checked.dialogs
-    routes, databases, requests = settings["routes"], settings["databases"], settings.get("route_requests")
+    settings = checked.settings
+    routes, databases = settings["routes"], settings["databases"]
     services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
     brokers = {*_pairs(routes, "broker_instance"), *_pairs(databases, "service_broker_guid")}
-    wanted = ROUTE_REQUESTS.optional()
     compared = {(instance, text.broker_id(broker)) for instance, broker in brokers}
+    return _lookups(
+        spark,
+        checked,
+        keeper,
+        services=(services, _names("service")),
+        brokers=((pair for pair in compared if pair[1] is not None), _names("broker")),
+    )
+
+
+def look_around(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
+    """The same with what the whole estate names: ``services`` and ``brokers`` have no instance.
+
+    A service counts too that a request on record names, for messages meet it at any instance.
+    """
+    settings = checked.settings
+    services = _values(settings, ("routes", "remote_service_name"), ("services", "name"))
+    services |= _values(settings, ("route_requests", "service_name"))
+    brokers = _values(settings, ("routes", "broker_instance"), ("databases", "service_broker_guid"))
+    compared = {text.broker_id(broker) for broker in brokers} - {None}
+    found = _lookups(
+        spark,
+        checked,
+        keeper,
+        services=(((service,) for service in services), _one("service")),
+        brokers=(((broker,) for broker in compared), _one("broker")),
+    )
+    if not checked.has_transport:
+        return found
+    addresses = {address for instance in checked.instances.values() for address in instance.own_addresses}
+    return replace(found, addresses=_frame(spark, keeper, ((one,) for one in addresses), _one("address")))
+
+
+_Rows = tuple[Iterable[tuple[Any, ...]], Schema]
+
+
+def _lookups(spark: SparkSession, checked: Checked, keeper: Keeper, *, services: _Rows, brokers: _Rows) -> Lookups:
+    requests, dialogs = checked.settings.get("route_requests"), checked.dialogs
+    wanted = ROUTE_REQUESTS.optional()
     return Lookups(
         checked,
-        scopes=frame(_scopes(checked), _SCOPES),
-        services=frame(services, _names("service")),
-        brokers=frame((pair for pair in compared if pair[1] is not None), _names("broker")),
+        scopes=_frame(spark, keeper, _scopes(checked), _SCOPES),
+        services=_frame(spark, keeper, *services),
+        brokers=_frame(spark, keeper, *brokers),
         requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
         dialogs=None if dialogs is None else _select(dialogs),
     )
+
+
+def _frame(spark: SparkSession, keeper: Keeper, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
+    many = list(rows)
+    made = frames.frame_of_tuples(spark, many, schema)
+    # Without Arrow rows are read by Python workers, in every job that uses them.
+    return keeper.store(made) if len(many) > HELD_ROWS or not frames.has_arrow() else made
+
+
+def _one(column: str) -> Schema:
+    return Schema((Field(column, Kind.STRING),))
+
+
+def _values(settings: Mapping[str, Columns], *columns: tuple[str, str]) -> set[str]:
+    """What tables have in some columns; empty text is nothing, and so is a table that is not there."""
+    there = (settings[table].values[column] for table, column in columns if table in settings)
+    return {value for values in there for value in values if value}
 
 
 def _names(column: str) -> Schema:

@@ -1,23 +1,18 @@
-"""The routing plan: distinct routing keys → rules → rows that messages are joined with.
-
-Small, printable, testable without messages. Columns of a plan: `keying.KEY`, valid_from (inclusive) and valid_to
-(exclusive), null where unbounded, and choices, an array of `CHOICE` of which the dialog-ID hash takes one; a row
-for each key and interval of time.
-"""
+"""The routing plan: distinct routing keys → rules → timelines of `CHOICE`, which messages are joined with."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Hashable, Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from routing.messages.keying import KEY, key_of
+from routing.messages.timelines import Decided, Plan, Row, Timeline, Uses, add_row, as_plan
 from routing.rules.deciding import Decision, Key, decide, signature
 from routing.rules.estate import ARRIVALS, Instance, Route
-from routing.schemas import ALTERNATIVE_ROUTES, AnyKind, ArrayOf, Field, Kind, Schema
-from routing.storage import frames, keeping
+from routing.schemas import ALTERNATIVE_ROUTES, AnyKind, Field, Kind, Schema
+from routing.storage import keeping
 from routing.storage.columns import Columns
 
 _TEXT, _FLAG = Kind.STRING, Kind.BOOLEAN
@@ -41,60 +36,11 @@ _KINDS: dict[str, AnyKind] = {
     "asks_msdb": _FLAG,
 }
 CHOICE = tuple(_KINDS)
-_KEY_FIELDS = [Field(name, Kind.INT if name == "key_kind" else _TEXT) for name in KEY]
-_DECIDED_FIELDS = [
-    *(Field(name, Kind.TIMESTAMP) for name in ("valid_from", "valid_to")),
-    Field("choices", ArrayOf(Schema(tuple(Field(name, kind) for name, kind in _KINDS.items())))),
-]
-# Rough sizes in memory: a row of the plan, a choice, an alternative route; a key beside its timeline's rows.
-_ROW, _CHOICE, _ALTERNATIVE, _OF_A_KEY = 300, 250, 120, 300
-TIMELINE = "timeline"
-_NUMBER = Field(TIMELINE, Kind.INT)
+_FIELDS = Schema(tuple(Field(name, kind) for name, kind in _KINDS.items()))
+# Rough sizes in memory: a row of the plan, a choice, an alternative route.
+_ROW, _CHOICE, _ALTERNATIVE = 300, 250, 120
 
-Choices = list[tuple[Any, ...]]
 KeyRow = tuple[str, str, str, str, int]
-
-
-@dataclass(frozen=True)
-class Uses:
-    """What a plan makes use of; a part of the job that nothing needs is not built.
-
-    has_times: a row has a bound. reads_addresses: a choice reads its address from the service name. asks: a choice
-    reaches step 4 in its own scope, asks_in_databases: in one that is not msdb; asks_msdb: in msdb, after the
-    message came back.
-    """
-
-    has_times: bool = False
-    reads_addresses: bool = False
-    asks: bool = False
-    asks_in_databases: bool = False
-    asks_msdb: bool = False
-
-    def __or__(self, other: Uses) -> Uses:
-        return Uses(*(mine or theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A plan as frames, and its size in memory: bytes, roughly.
-
-    ``rows`` have the columns of a plan. Of a large one they have a timeline in place of a key, since many keys may
-    share one, and ``keys`` say which is whose: the columns of `keying.KEY` and timeline, a row for each key.
-    """
-
-    rows: DataFrame
-    keys: DataFrame | None
-    size: int
-    uses: Uses
-
-
-@dataclass(frozen=True)
-class _Timeline:
-    """The rows of a plan that all keys of one decision share: (valid_from, valid_to, choices)."""
-
-    rows: list[tuple[int | None, int | None, Choices]]
-    size: int
-    uses: Uses
 
 
 def routing_plan(
@@ -107,35 +53,14 @@ def routing_plan(
     """
     made = Planner(instances)
     numbers = [made.number(row) for row in keys.rows(*KEY)]
-    lengths = [len(timeline.rows) for timeline in made.timelines]
-    if sum(lengths[number] for number in numbers) <= keeping.HELD_ROWS:
-        size = sum(made.timelines[number].size for number in numbers)
-        return Plan(_whole(spark, keys, numbers, made.timelines), None, size, made.uses)
-    size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in made.timelines)
-    numbered = ((*key, number) for key, number in zip(keys.rows(*KEY), numbers, strict=True))
-    of_keys = frames.frame_of_tuples(spark, numbered, Schema((*_KEY_FIELDS, _NUMBER)))
-    rows = ((number, *row) for number, timeline in enumerate(made.timelines) for row in timeline.rows)
-    of_times = frames.frame_of_tuples(spark, rows, Schema((_NUMBER, *_DECIDED_FIELDS)))
-    return Plan(keeper.store(of_times), keeper.store(of_keys), size, made.uses)
-
-
-def _whole(
-    spark: SparkSession, keys: Columns, numbers: Sequence[int], timelines: Sequence[_Timeline]
-) -> DataFrame:
-    """The rows of a small plan."""
-    rows = (
-        (*key, *row)
-        for key, number in zip(keys.rows(*KEY), numbers, strict=True)
-        for row in timelines[number].rows
-    )
-    return frames.frame_of_tuples(spark, rows, Schema((*_KEY_FIELDS, *_DECIDED_FIELDS)))
+    return as_plan(spark, keys, Decided(KEY, _FIELDS, numbers, made.timelines, made.uses), keeper)
 
 
 class Planner:
     """Decides for keys; those that differ in nothing which counts share a timeline."""
 
     def __init__(self, instances: Mapping[str, Instance]) -> None:
-        self.timelines: list[_Timeline] = []
+        self.timelines: list[Timeline] = []
         self.uses = Uses()
         self._instances = instances
         self._numbers: dict[Hashable, int] = {}
@@ -153,15 +78,12 @@ class Planner:
         return found
 
 
-def _decide_timeline(key: Key, instance: Instance) -> _Timeline:
+def _decide_timeline(key: Key, instance: Instance) -> Timeline:
     """What is decided for a key; neighbours in time that are decided alike are one row."""
-    rows: list[tuple[int | None, int | None, Choices]] = []
+    rows: list[Row] = []
     for timed in decide(key, instance):
         choices = [_choice(decision) for decision in timed.decisions]
-        start = timed.valid_from
-        if rows and rows[-1][2] == choices:
-            start = rows.pop()[0]
-        rows.append((start, timed.valid_to, choices))
+        add_row(rows, (timed.valid_from, timed.valid_to, choices))
     every = [dict(zip(CHOICE, choice, strict=True)) for _, _, choices in rows for choice in choices]
     asks = any(choice["asks"] for choice in every)
     uses = Uses(
@@ -172,7 +94,7 @@ def _decide_timeline(key: Key, instance: Instance) -> _Timeline:
         asks_msdb=any(choice["asks_msdb"] for choice in every),
     )
     alternatives = sum(len(choice["alternative_routes"] or ()) for choice in every)
-    return _Timeline(rows, _ROW * len(rows) + _CHOICE * len(every) + _ALTERNATIVE * alternatives, uses)
+    return Timeline(rows, _ROW * len(rows) + _CHOICE * len(every) + _ALTERNATIVE * alternatives, uses)
 
 
 def _choice(decision: Decision) -> tuple[Any, ...]:

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from routing.messages import ids
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.job import Job
-from routing.messages.keying import KEY, look_up
-from routing.messages.plan import TIMELINE, Plan
+from routing.messages.keying import look_up
 from routing.messages.rejecting import add_reasons
+from routing.messages.timelines import TIMELINE, Plan
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.storage.conform import in_shape, no_rows
 from routing.storage.joining import Side, side_of
@@ -33,15 +33,15 @@ CHOSEN = (
 
 
 def choose(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool) -> DataFrame:
-    """Keyed messages with their choice (column ``choice``, see `plan.CHOICE`).
+    """Keyed messages with their choice (column ``choice``, such as `plan.CHOICE`).
 
     A key has one timeline, and that one row for a time, so the joins keep the number of messages. The dialog-ID
     hash takes one of the choices (sections 2.3 and 6). ``fits``: the plan is broadcast.
     """
-    on: Sequence[str] = KEY
+    on: Sequence[str] = plan.key
     if plan.keys is not None:
         numbers = side_of(plan.keys, fits=fits)
-        keyed, on = look_up(keyed, numbers.with_hint(), KEY, shuffled=not fits), [TIMELINE]
+        keyed, on = look_up(keyed, numbers.with_hint(), plan.key, shuffled=not fits), [TIMELINE]
     side = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
@@ -78,11 +78,21 @@ def _add_opener(messages: DataFrame, opened: Side, database: Column, name: str) 
 def resolved_routes(job: Job, openers: Side | None, attempt: Column | None = None) -> DataFrame:
     """The rows of ``resolved_routes``, one for each message to be resolved (rule book, all sections).
 
-    ``openers`` as `openers.find_openers` gives them; ``attempt`` is 1 where it is not given. The plan's choice
-    stands but for three things that are a message's own: its hops, a request that it opens (step 4), and the end
-    of its dialog, which comes before all else. What cannot happen in this run is left out.
+    ``openers`` as `openers.find_openers` gives them; ``attempt`` is 1 where it is not given.
     """
-    messages, uses, dialogs = job.choices, job.plan.uses, job.source.dialogs
+    messages, values = decide(job, job.choices, openers)
+    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(job.options.run_id)}
+    values["attempt"] = F.lit(1) if attempt is None else attempt
+    return in_shape(messages, RESOLVED_ROUTES, values)
+
+
+def decide(job: Job, chosen: DataFrame, openers: Side | None) -> tuple[DataFrame, dict[str, Column]]:
+    """Chosen messages, and of them the values of `CHOSEN`: what is decided.
+
+    The plan's choice stands but for three things that are a message's own: its hops, a request that it opens (step
+    4), and the end of its dialog, which comes before all else. What cannot happen in this job is left out.
+    """
+    messages, uses, dialogs = chosen, job.plan.uses, job.source.dialogs
     if openers is not None:
         messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
     choice = F.col("choice")
@@ -101,9 +111,7 @@ def resolved_routes(job: Job, openers: Side | None, attempt: Column | None = Non
         values["broker_instance"] = F.when(F.col("is_expired"), F.col("bound_broker")).otherwise(
             values["broker_instance"]
         )
-    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(job.options.run_id)}
-    values["attempt"] = F.lit(1) if attempt is None else attempt
-    return in_shape(messages, RESOLVED_ROUTES, values)
+    return messages, values
 
 
 def _unless_asking(values: dict[str, Column]) -> dict[str, Column]:

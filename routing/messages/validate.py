@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -49,6 +49,10 @@ class Checked:
     def has_transport(self) -> bool:
         """Whether a route may read its address from the service name."""
         return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
+
+    def with_settings(self, settings: Mapping[str, Columns]) -> Checked:
+        """Another configuration, without a fault, and the same dialogs."""
+        return replace(self, settings=settings, instances=_list_instances(settings))
 
 
 def read(tables: Mapping[str, Table]) -> Inputs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from routing.rules import choosing, locating, matching
 from routing.rules.choosing import Choice, End, Situation
@@ -66,11 +66,10 @@ def signature(key: Key, instance: Instance) -> Hashable:
     A service counts by its holders and the routes that name it and match; a broker id that neither such a route
     nor a database has is like any other, and what is bound to it can be no reply.
     """
-    message, service, broker = Bound(key.service, key.broker), key.service, key.broker
+    message, service = Bound(key.service, key.broker), key.service
     own = [r for r in instance.naming(key.scope, service) if matching.step_of(message, r) is not None]
     returned = instance.naming(ARRIVALS, service) if key.database is not None else ()
-    if broker and broker not in instance.brokers and all(r.broker != broker for r in (*own, *returned)):
-        broker = UNNAMED
+    broker = named_broker(key, instance)
     return (
         key.database,
         tuple(map(id, own)),
@@ -81,6 +80,16 @@ def signature(key: Key, instance: Instance) -> Hashable:
         broker,
         key.is_initiator or broker == UNNAMED,
     )
+
+
+def named_broker(key: Key, instance: Instance) -> str | None:
+    """The broker id of a key; `UNNAMED` where neither a database nor a route to its service has it."""
+    broker = key.broker
+    if broker is None or broker in instance.brokers:
+        return broker
+    scopes = (key.scope, ARRIVALS)
+    is_named = any(route.broker == broker for scope in scopes for route in instance.naming(scope, key.service))
+    return broker if is_named else UNNAMED
 
 
 @dataclass(frozen=True)
@@ -187,6 +196,14 @@ class Decision:
         """The route that led back to this very instance."""
         return None if self.again is None else self.first.route_name
 
+    def bound_to(self, broker: str) -> Decision:
+        """What is decided for a message that brings this id, by what is for one with an id that nothing has."""
+        first, again = self.first, self.again
+        return Decision(
+            replace(first, broker=broker) if first.broker == UNNAMED else first,
+            replace(again, broker=broker) if again is not None and again.broker == UNNAMED else again,
+        )
+
     @property
     def asks(self) -> bool:
         """Whether step 4 was met in the message's own scope."""
@@ -220,6 +237,13 @@ def decide_at(key: Key, instance: Instance, t: int) -> tuple[Decision, ...]:
     """The decisions of a key at one time."""
     own, returned = _concerning(key, instance)
     return _decisions(key, instance, _live(own, t), _live(returned, t))
+
+
+def changes(key: Key, instance: Instance) -> list[int]:
+    """The times, in order, at which the routes in force change that can concern a key; decisions stand between."""
+    own, returned = _concerning(key, instance)
+    bounds = {bound for route in (*own, *returned) for bound in (route.live_from, route.live_to)}
+    return sorted(bound for bound in bounds if bound is not None)
 
 
 def _live(routes: Iterable[Route], t: int) -> tuple[Route, ...]:

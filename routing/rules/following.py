@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import lcm
+from typing import NamedTuple
 
 from routing.rules import text
 from routing.rules.deciding import Decision, Key, Leg, Timed, decide_at
@@ -125,8 +126,7 @@ class Followed:
     hops: int
 
 
-@dataclass(frozen=True)
-class _Ahead:
+class _Ahead(NamedTuple):
     """A message on its way to an instance, or out of the estate; ``nodes``: the choices of open dialogs before."""
 
     hops: tuple[Hop, ...]
@@ -210,7 +210,7 @@ class _Walk:
         self.picks = lcm(self.picks, len(timed.decisions))
         decision = timed.decisions[self.errand.hashed % len(timed.decisions)]
         verdict = self._judge(decision, here, ahead)
-        arrived = replace(ahead, searches=(*ahead.searches, search), broker=verdict.broker_instance)
+        arrived = ahead._replace(searches=(*ahead.searches, search), broker=verdict.broker_instance)
         return self._leave(arrived, verdict, ARRIVALS)
 
     def _judge(self, decision: Decision, here: Instance, ahead: _Ahead) -> Verdict:
@@ -240,12 +240,13 @@ class _Walk:
         left = here.hops_remaining
         if verdict.outcome is Outcome.FORWARDED and left is not None:
             left -= 1
-        onward = replace(here, hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
-        ways = [
-            replace(onward, hops=(*here.hops, replace(hop, route_name=name, address=address)), owner=owner)
-            for name, address in _taken(verdict)
-            for owner in self._owners(address, instance)
-        ]
+        onward = here._replace(hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
+        ways = []
+        for name, address in _taken(verdict):
+            is_reported = (name, address) == (hop.route_name, hop.address)
+            taken = hop if is_reported else replace(hop, route_name=name, address=address)
+            hops = (*here.hops, taken)
+            ways += [onward._replace(hops=hops, owner=owner) for owner in self._owners(address, instance)]
         return ways[::-1]
 
     def _owners(self, address: str | None, here: Instance) -> tuple[Instance | None, ...]:

@@ -188,6 +188,7 @@ class _Key:
         self.network, self.deciding, self.sender, self.to = network, deciding, sender, to
         self.key, self.t = key, t
         self.until: int | None = None
+        self._found: dict[tuple[int, int | None], Followed] = {}
 
     def choice(self, decision: Decision, hashed: int) -> Choice:
         """What the messages of a hash come to, by the hops that they have left."""
@@ -196,12 +197,16 @@ class _Key:
         return Choice(decision, tuple(self._with_reply(one.trace) for one in (*followed, unlimited)))
 
     def follow(self, decision: Decision, hashed: int, left: int | None) -> Followed:
-        """A message that opens no request, and has so many hops left."""
+        """A message that opens no request, and has so many hops left; ``decision`` is that of its hash."""
+        known = self._found.get((hashed, left))
+        if known is not None:
+            return known
         verdict = settled(decision, self.key.broker, left, self.to.address)
         errand = Errand(self.to, self.sender.is_initiator, self.t, hashed)
         args = (errand, self.sender.instance, verdict, self.key.scope, left)
         found = follow(self.network, self.deciding, *args)
         self.until = _earliest(self.until, found.until)
+        self._found[hashed, left] = found
         return found
 
     def _with_reply(self, there: Trace) -> Path:

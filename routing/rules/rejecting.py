@@ -32,3 +32,21 @@ def rejections(row: Mapping[str, Any], instance: Instance | None) -> list[str]:
         ),
     ]
     return [code for applies, code in checks if applies]
+
+
+def is_sound(
+    message_id: str | None,
+    conversation_id: str | None,
+    is_initiator: bool | None,
+    enqueue_time: int | None,
+    to_service_name: str | None,
+    hops_remaining: int | None,
+) -> bool:
+    """Whether a message of a listed instance and database has no `rejections`; in a fraction of their time."""
+    is_told = message_id and conversation_id and to_service_name and is_initiator is not None
+    return bool(
+        is_told
+        and enqueue_time is not None
+        and (hops_remaining is None or hops_remaining in _INT)
+        and text.is_guid(conversation_id)
+    )

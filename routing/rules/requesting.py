@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 # What XML 1.0 does not allow as a character.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -32,7 +34,7 @@ class Request:
 class Scope:
     """The requests for one service in one database: those on record, and the one that messages open besides.
 
-    Messages must come by `opens` in the order of (t, message_id).
+    Messages must come by `opens` in the order of (t, message_id); once all have come, they may come again in any.
     """
 
     on_record: tuple[Request, ...] = ()
@@ -40,22 +42,60 @@ class Scope:
 
     def opens(self, t: int, message_id: str) -> bool:
         """Whether a message that meets step 4 opens a request; else it finds one pending, and goes on."""
-        if any(request.is_pending(t, message_id) for request in self.on_record):
+        if self.is_pending_on_record(t, message_id):
             return False
-        if self.opened is not None:
-            return self.opened.is_of(t, message_id)
-        if not any(request.is_of(t, message_id) for request in self.on_record):
+        if self.opened is not None and self.opened.is_pending(t, message_id):
+            return False
+        if not self.is_on_record(t, message_id):
             self.opened = Request(t, message_id)
         return True
 
+    def is_pending_on_record(self, t: int, message_id: str) -> bool:
+        """Whether a message finds a request on record pending."""
+        after = bisect_left(self._lasting, (t, message_id), key=_position)
+        near = self._lasting[max(after - 1, 0) : after + 1]
+        return any(request.is_pending(t, message_id) for request in near)
+
+    def is_on_record(self, t: int, message_id: str) -> bool:
+        """Whether a message's own request is on record."""
+        return (t, message_id) in self._own
+
+    @cached_property
+    def _lasting(self) -> Sequence[Request]:
+        """The requests on record in their order, each of which ends later than all before it.
+
+        Whoever finds another one pending finds one of these, and finds the last that was made before.
+        """
+        found: list[Request] = []
+        for request in sorted(self.on_record, key=_position):
+            last = found[-1] if found else None
+            if last is None or _lasts_longer(request, last):
+                found.append(request)
+        return found
+
+    @cached_property
+    def _own(self) -> frozenset[tuple[int, str]]:
+        return frozenset(map(_position, self.on_record))
+
     def is_settled(self, t: int, message_id: str) -> bool:
         """Whether no message from this one on opens a request that is not on record: one without end is there."""
-        unended = (request for request in self.on_record if request.ended_at is None)
+        unended = (request for request in self._lasting if request.ended_at is None)
         return self.opened is not None or any(request.is_pending(t, message_id) for request in unended)
 
     def all(self) -> tuple[Request, ...]:
         """Every request: those on record, and the one that was opened besides."""
         return self.on_record if self.opened is None else (*self.on_record, self.opened)
+
+
+def _position(request: Request) -> tuple[int, str]:
+    return request.requested_at, request.message_id
+
+
+def _lasts_longer(request: Request, other: Request) -> bool:
+    """Whether a request ends after another, or never and the other does."""
+    if request.ended_at is None or other.ended_at is None:
+        return other.ended_at is not None
+    return request.ended_at > other.ended_at
 
 
 @dataclass

@@ -11,8 +11,24 @@ from routing.rules.estate import ARRIVALS, Instance, Route
 from routing.rules.requesting import Requests
 from routing.terms import MatchingStep, Outcome, Reason
 
+MESSAGE_COLUMNS = (
+    "message_id",
+    "conversation_id",
+    "is_initiator",
+    "enqueue_time",
+    "observed_at",
+    "instance_name",
+    "database_name",
+    "to_service_name",
+    "to_broker_instance",
+    "hops_remaining",
+)
+"""What `Message.of_row` takes of a row, in this order."""
+DIALOG_COLUMNS = ("far_broker_instance", "acknowledged_broker_instance", "acknowledged_at", "lifetime")
+"""What `Dialog.of_row` takes of a row, in this order."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """A message as the rules read it (section 0).
 
@@ -30,8 +46,43 @@ class Message:
     broker: str | None = None
     hops_remaining: int | None = None
 
+    @classmethod
+    def of_row(
+        cls,
+        message_id: str,
+        conversation_id: str | None,
+        is_initiator: bool,
+        enqueue_time: int,
+        observed_at: int | None,
+        instance_name: str,
+        database_name: str | None,
+        to_service_name: str,
+        to_broker_instance: str | None,
+        hops_remaining: int | None,
+        *,
+        as_of: int | None,
+    ) -> Message:
+        """A row of ``messages`` without a fault; ``as_of`` is the time at which all are decided, if any."""
+        seen = enqueue_time if observed_at is None else observed_at
+        return cls(
+            message_id,
+            None if conversation_id is None else text.fold(conversation_id),
+            is_initiator,
+            seen if as_of is None else as_of,
+            instance_name,
+            text.empty_as_null(database_name),
+            to_service_name,
+            text.broker_id(to_broker_instance),
+            hops_remaining,
+        )
 
-@dataclass(frozen=True)
+    @property
+    def is_out_of_hops(self) -> bool:
+        """Whether it must not be forwarded any more; null means no limit."""
+        return self.hops_remaining is not None and self.hops_remaining <= 0
+
+
+@dataclass(frozen=True, slots=True)
 class Dialog:
     """What the dialog of a message says: the ids that it is bound to, and when it ends."""
 
@@ -39,6 +90,18 @@ class Dialog:
     acknowledged_broker: str | None = None
     acknowledged_at: int | None = None
     lifetime: int | None = None
+
+    @classmethod
+    def of_row(
+        cls,
+        far_broker_instance: str | None,
+        acknowledged_broker_instance: str | None,
+        acknowledged_at: int | None,
+        lifetime: int | None,
+    ) -> Dialog:
+        """A row of ``dialogs``."""
+        far, acknowledged = text.broker_id(far_broker_instance), text.broker_id(acknowledged_broker_instance)
+        return cls(far, acknowledged, acknowledged_at, lifetime)
 
     def acknowledged(self, t: int) -> str | None:
         """The id that the dialog was acknowledged with, if it was by then."""

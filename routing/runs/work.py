@@ -23,6 +23,17 @@ from routing.storage.opening import Opener
 from routing.storage.protocol import Start
 
 
+def open_inputs(opener: Opener, inputs: Mapping[str, tables.Snapshot]) -> dict[str, Table]:
+    """The inputs but for the messages, each at its version: dialogs as a frame, others as they are opened."""
+    found = dict[str, Table]()
+    for key, snapshot in inputs.items():
+        if key == "dialogs":
+            found[key] = snapshot.read(opener.spark)
+        elif key != "messages":
+            found[key] = opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
+    return found
+
+
 @dataclass(frozen=True)
 class Work:
     """A run.
@@ -42,14 +53,8 @@ class Work:
     notes: list[str]
 
     def open_tables(self) -> dict[str, Table]:
-        """The inputs but for the messages, each at its version: dialogs as a frame, others as they are opened."""
-        found = dict[str, Table]()
-        for key, snapshot in self.inputs.items():
-            if key == "dialogs":
-                found[key] = snapshot.read(self.spark)
-            elif key != "messages":
-                found[key] = self.opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
-        return found
+        """The inputs but for the messages (`open_inputs`)."""
+        return open_inputs(self.opener, self.inputs)
 
     def read_messages(self) -> DataFrame:
         """All messages, in their declared columns."""

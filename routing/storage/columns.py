@@ -110,9 +110,27 @@ def shape_of(table: Any, key: str) -> dict[str, str]:
 
 def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[str] | None = None) -> Columns:
     """The rows of an Arrow table ``key`` for which a condition holds; the named columns. Raises InputError."""
-    schema = Schema(tuple(field for field in TABLES[key] if names is None or field.name in names))
-    shape = {name: there for name, there in shape_of(table, key).items() if name in schema.names}
+    schema, shape = _named(table, key, names)
     return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
+
+
+def stream_arrow(
+    table: Any, key: str, condition: Any = None, names: Collection[str] | None = None, size: int = 65_536
+) -> Iterator[Columns]:
+    """The same in parts of so many rows at most, few of which are in memory at a time. Raises InputError."""
+    import pyarrow
+
+    schema, shape = _named(table, key, names)
+    scanner = as_dataset(table).scanner(
+        list(shape.values()), filter=condition, batch_size=size, batch_readahead=2, fragment_readahead=1
+    )
+    return (columns_in(pyarrow.table(batch), schema, shape) for batch in scanner.to_batches() if len(batch))
+
+
+def _named(table: Any, key: str, names: Collection[str] | None) -> tuple[Schema, dict[str, str]]:
+    """The named columns of table ``key``, all if None, and those that one of Arrow has, with their names there."""
+    schema = Schema(tuple(field for field in TABLES[key] if names is None or field.name in names))
+    return schema, {name: there for name, there in shape_of(table, key).items() if name in schema.names}
 
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:

@@ -115,7 +115,9 @@ def _frame_of_numbers(spark: SparkSession, rows: Iterable[tuple[Any, ...]], sche
         columns = zip(*part, strict=True)
         arrays = [pyarrow.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
         batches.append(pyarrow.record_batch(arrays, schema=kinds))
-    return spark.createDataFrame(pyarrow.Table.from_batches(batches, kinds), spark_schema(schema))
+    # A table of no batches has columns of no parts, whose type pyspark does not find.
+    table = pyarrow.Table.from_batches(batches, kinds) if batches else kinds.empty_table()
+    return spark.createDataFrame(table, spark_schema(schema))
 
 
 def _as_tuple(row: Mapping[str, Any], schema: Schema) -> tuple[Any, ...]:

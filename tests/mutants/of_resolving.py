@@ -122,7 +122,7 @@ MUTANTS = (
         "own-on-record-counts-as-new",
         "order of requests",
         "5: one whose own request is on record opens that one again",
-        "if not any(request.is_of(t, message_id) for request in self.on_record):",
+        "if not self.is_on_record(t, message_id):",
         "if True:",
     ),
     in_rules(
@@ -130,8 +130,8 @@ MUTANTS = (
         "equal-rows-open-once",
         "order of requests",
         "5: rows equal in (t, message_id) get the same decision",
-        "return self.opened.is_of(t, message_id)",
-        "return False",
+        "if self.opened is not None and self.opened.is_pending(t, message_id):",
+        "if self.opened is not None:",
     ),
     in_rules(
         "requesting",
@@ -178,8 +178,8 @@ MUTANTS = (
         "one-hop-too-many",
         "HOP_LIMIT",
         "3: a message with no hops left is not forwarded",
-        "message.hops_remaining <= 0",
-        "message.hops_remaining < 0",
+        "self.hops_remaining <= 0",
+        "self.hops_remaining < 0",
     ),
     in_rules(
         "choosing",

@@ -22,6 +22,8 @@ OF_FEW_ROWS = (
     *("test_bad_input", "test_demo", "test_explain"),
     *(
         "test_faults",
+        "test_fixed_cost",
+        "test_hostile_estate",
         "test_import",
         "test_incremental",
         "test_incremental_random",

@@ -11,9 +11,10 @@ import pytest
 
 import routing
 from routing.errors import InputError, StorageError
-from tests.frames import frame_of, rows_of
+from tests.frames import rows_of
 from tests.hooks import Killed, hooked, kill, once
-from tests.stored import OUTPUTS, SALES, STOCK, config_of, conversation, message, route, store, store_estate
+from tests.imports import rows_at
+from tests.stored import OUTPUTS, SALES, STOCK, config_of, conversation, message, route, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,16 +91,9 @@ def _config(folder: Path, *overrides: str) -> Config:
     )
 
 
-def _append(spark: SparkSession, folder: Path, rows: Table) -> None:
-    from routing.schemas import MESSAGES
-
-    store(frame_of(spark, rows, MESSAGES).coalesce(1), folder / "in" / "messages", mode="append")
-
-
-def _tables(spark: SparkSession, config: Config) -> dict[str, Table]:
-    """The output tables as anybody reads them."""
-    keys = [*OUTPUTS, "pending_messages"]
-    return {key: rows_of(spark.read.format("delta").load(config.output[key].text)) for key in keys}
+def _tables(config: Config) -> dict[str, Table]:
+    """The output tables as anybody reads them, without Spark."""
+    return {key: rows_at(config.output[key]) for key in (*OUTPUTS, "pending_messages")}
 
 
 @dataclass
@@ -120,26 +114,26 @@ class Story:
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("story")
-    store_estate(spark, ESTATE, folder / "in")
+    save_estate(ESTATE, folder / "in", files=1)
     config = _config(folder)
     runs = [routing.run(spark, config, run_id="first", now=_at(13))]
-    first = _tables(spark, config)
-    _append(spark, folder, SECOND)
+    first = _tables(config)
+    save_estate({"messages": SECOND}, folder / "in", files=1)
     # Rewrites all files, and adds no row.
     spark.sql(f"OPTIMIZE delta.`{folder / 'in' / 'messages'}`")
     with hooked(once("before runs", kill)), pytest.raises(Killed):
         routing.run(spark, config, run_id="killed", now=_at(13, 45))
-    failed = _tables(spark, config)
+    failed = _tables(config)
     assert {row["message_id"]: row["attempt"] for row in rows_of(routing.current_routes(spark, config))} == (
         dict.fromkeys(["m1", "m2", "m3", "m4", "m5", "m6", "m7"], 1)
     )
     runs.append(routing.run(spark, config, run_id="second", now=_at(14)))
-    second = _tables(spark, config)
+    second = _tables(config)
     runs.append(routing.run(spark, config, run_id="third", now=_at(15)))
-    third = _tables(spark, config)
+    third = _tables(config)
     # Nothing is new and nothing is delayed.
     runs.append(routing.run(spark, config, run_id="idle", now=_at(16)))
-    idle = _tables(spark, config)
+    idle = _tables(config)
     current = rows_of(routing.current_routes(spark, config))
     return Story(config, first, failed, second, third, idle, current, runs[1].notes, [run.row for run in runs])
 
@@ -296,10 +290,10 @@ def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, story: Story) 
 def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path) -> None:
     """A full run gives the rows of attempt 1, and incremental runs go on from it; a DELETE asks for another."""
     estate = {**ESTATE, "messages": [*ESTATE["messages"], *SECOND]}
-    store_estate(spark, estate, tmp_path / "in")
+    save_estate(estate, tmp_path / "in", files=1)
     config = _config(tmp_path)
     routing.run(spark, _config(tmp_path, "resolve.mode=full"), run_id="full")
-    from_full = rows_of(spark.read.format("delta").load(config.output["resolved_routes"].text))
+    from_full = rows_at(config.output["resolved_routes"])
     # A full run does not look for doubled ids; the others are as they were at their first attempt.
     singles = {key: row for key, row in _decided(from_full, "full").items() if key[0] in ("m4", "m5", "m6", "m9")}
     assert singles == {
@@ -307,7 +301,7 @@ def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path)
         ("m9", 1): (_at(13, 30), "DELAYED", "NO_ROUTE", None),
     }
     after = routing.run(spark, config, run_id="after", now=_at(14))
-    left = _tables(spark, config)
+    left = _tables(config)
     assert after.row["rows_read"] == 4
     assert {key: row[1:3] for key, row in _decided(left["resolved_routes"], "after").items()} == {
         (name, 2): ("DELAYED", "NO_ROUTE") for name in ("m3", "m4", "m5", "m9")
@@ -317,7 +311,7 @@ def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path)
     with pytest.raises(InputError, match=r"version 1 of '.*messages' is not an append \(DELETE\)") as caught:
         routing.run(spark, config, now=_at(15, 30))
     assert caught.value.exit_code == 2
-    assert _tables(spark, config) == left
+    assert _tables(config) == left
 
 
 def test_a_second_run_at_the_same_time_is_refused(spark: SparkSession, story: Story) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # What a job needs on its command line besides.
-ARGUMENTS = {"import_": ("catalog", "exports")}
+ARGUMENTS = {"import_": ("catalog", "exports"), "diff": ("--against", "other.yaml")}
 # What reads files alone.
 WITHOUT_CONFIGURATION = ("check",)
 JOBS = sorted((ROOT / "jobs").glob("*.py"))

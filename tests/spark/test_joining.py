@@ -12,14 +12,13 @@ import pytest
 
 import routing
 from routing.runs import increment
-from routing.schemas import INPUTS
 from routing.storage import joining, keeping, tables
-from tests.frames import frame_of, rows_of
+from tests.imports import rows_at
 from tests.plans import broadcast_tables
 from tests.reference.estates import joined, random_estate
 from tests.reference.increments import Increments
 from tests.spark.test_random_estates import SEED, assert_same
-from tests.stored import config_of, store, store_estate
+from tests.stored import config_of, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,7 +98,7 @@ def test_runs_over_the_limit_agree(
     estate = joined([random_estate(rng, 40, f"e{number}/") for number in range(6)])
     messages = estate.pop("messages")
     expected = Increments(estate)
-    inputs, out = store_estate(spark, {**estate, "messages": []}, tmp_path / "in"), tmp_path / "out"
+    inputs, out = save_estate({**estate, "messages": []}, tmp_path / "in", 1), tmp_path / "out"
     of_messages = [inputs / "messages", inputs / "route_requests"]
     of_messages += [out / key for key in ("resolved_routes", "new_route_requests", "pending_messages")]
     folders = [str(folder) for folder in of_messages]
@@ -112,7 +111,7 @@ def test_runs_over_the_limit_agree(
             batch = [row for row in batch if ids[row.get("instance_name"), row.get("message_id")] == 1]
         if number == 2:
             monkeypatch.setattr(joining, "TASK_BYTES", 0)
-        store(frame_of(spark, batch, INPUTS["messages"]).coalesce(1), inputs / "messages", mode="append")
+        save_estate({"messages": batch}, inputs, files=1)
         mode = "incremental" if number else "full"
         settings = ("resolve.broadcast_limit=1B", f"resolve.mode={mode}")
         pending = f"output.pending_messages={out / 'pending_messages'}"
@@ -129,7 +128,7 @@ def test_runs_over_the_limit_agree(
         expected.run(batch, now, f"run{number}")
         keys = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_messages")
         for key in keys if number else keys[:3]:
-            rows = rows_of(spark.read.format("delta").load(str(out / key)))
+            rows = rows_at(config.output[key])
             assert_same(rows, getattr(expected, key), f"{key} after run {number}")
     spark.catalog.clearCache()
     assert max(row["attempt"] for row in expected.resolved_routes) == 3

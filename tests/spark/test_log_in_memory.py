@@ -103,7 +103,7 @@ def catalog(spark: SparkSession) -> Iterator[str]:
     spark.sql("DROP SCHEMA in_memory CASCADE")
 
 
-@pytest.mark.parametrize("by", ["path", "name"])
+@pytest.mark.parametrize("by", ["path", pytest.param("name", marks=pytest.mark.long)])
 def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
     estate = {"messages": small_estate()["messages"][:1]}
     inputs = store_estate(spark, estate, tmp_path / "in")

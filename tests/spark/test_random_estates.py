@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.core
-ESTATES = int(os.environ.get("SBROUTE_RANDOM_ESTATES", "300"))
+ESTATES = int(os.environ.get("SBROUTE_RANDOM_ESTATES", "150"))
 # Looked at for cells that the first ones leave out, however few those are.
 MOST_ESTATES = 20 * max(ESTATES, 300)
 MESSAGES = int(os.environ.get("SBROUTE_RANDOM_MESSAGES", "60"))
@@ -90,6 +90,18 @@ def test_random_estates_agree(spark: SparkSession, as_of: datetime | None, batch
         done.unpersist()
     if as_of is None and batch == 0:
         _print_coverage(Counter(expected.cells()))
+
+
+def test_where_there_are_no_messages_nothing_comes_out(spark: SparkSession) -> None:
+    import routing
+
+    tables = random_estate(random.Random(SEED), MESSAGES)
+    done = routing.resolve(spark, frames(spark, {**tables, "messages": []}))
+    try:
+        assert done.resolved_routes.count() == done.rejected_messages.count() == 0
+        assert done.new_route_requests.count() == 0
+    finally:
+        done.unpersist()
 
 
 def _print_coverage(cells: Counter[Any]) -> None:

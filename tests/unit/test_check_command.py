@@ -14,9 +14,9 @@ import pytest
 from routing import cli
 from tests.exported import conversation, endpoint, handle, route, waiting, whole_shop
 from tests.golden_texts import assert_golden
+from tests.unit.pages import ROOT, excerpt
 from tests.without import SPARK, without
 
-ROOT = Path(__file__).parents[2]
 EXAMPLES = ("conf/examples/exports", "conf/examples/scripts/hub.sql")
 FIX = ("--then", "conf/examples/scripts/shop-fix.sql")
 BILLING = "c0000001-5555-4000-8000-000000000001"
@@ -36,15 +36,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) ->
 
 def shop(folder: Path, *queue: dict[str, Any], **views: Any) -> str:
     return str(whole_shop(folder, list(queue), **views))
-
-
-def excerpt(page: str, name: str) -> str:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    found = re.search(
-        rf"<!-- {name} excerpt -->\n```text\n(.*?)```\n<!-- end of {name} excerpt -->", text, re.DOTALL
-    )
-    assert found is not None
-    return found.group(1)
 
 
 def test_what_the_examples_say(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from routing import cli
 from routing.errors import InputError, StorageError
 from tests.golden_texts import assert_golden
 
-COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "lint")
+COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "trace", "lint", "diff")
 WIDTH = "100"
 
 

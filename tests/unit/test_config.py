@@ -319,6 +319,23 @@ def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
     assert "pending_messages" not in loaded(WHOLE).output
 
 
+def test_the_table_of_paths_is_no_output_of_resolve() -> None:
+    assert loaded(WHOLE).paths is None
+    config = loaded(WHOLE, "output.message_paths=out/paths")
+    assert config.paths == Location("/conf/out/paths")
+    assert set(config.output) == set(WHOLE["output"])
+    assert load("/elsewhere/runs.yaml", text=config.as_json()).paths == config.paths
+
+
+@pytest.mark.parametrize(
+    ("place", "taken"),
+    [("data/messages", "tables.messages"), ("out/runs", "output.runs"), ("data/imports", "tables.imports")],
+)
+def test_the_table_of_paths_stands_by_itself(place: str, taken: str) -> None:
+    values = {**WHOLE, "tables": {**WHOLE["tables"], "imports": "data/imports"}}
+    assert f"output.message_paths has the location of {taken}" in faults(values, f"output.message_paths={place}")
+
+
 def test_one_decision_time_is_not_for_incremental_mode() -> None:
     text = faults(
         {**WHOLE, "resolve": {"mode": "incremental", "as_of": "2026-01-05"}}, "output.pending_messages=out/pending"

@@ -22,6 +22,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.secrets": ("job.yaml", ["'spark.spark.hadoop.fs.s3a.secret.key'", "'tables.routes'"]),
     "ConfigError.hanging_udf": ("4.2.0", "spark.sql.some.setting"),
     "ConfigError.now_without_retries": (),
+    "ConfigError.no_paths": ("job.yaml",),
     "InputError.missing_table": ("routes", "/data/routes"),
     "InputError.wrong_columns": ("routes", _FAULTS),
     "InputError.faulty_rows": (["routes (hub, Sales, Far): address is missing"], 1),
@@ -57,6 +58,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "StorageError.overtaken": ("resolved_routes", "/out/resolved_routes"),
     "StorageError.not_restored": ("resolved_routes", "/out/resolved_routes", 4, "a file is missing"),
     "InternalError.counts": (10, 8, 1),
+    "InternalError.paths": (10, 8, 1),
 }
 
 

@@ -11,7 +11,7 @@ from routing.rules import text
 from routing.rules.estate import ARRIVALS, Instance
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import Request, Requests
-from routing.rules.resolving import NO_DIALOG, Dialog, Message
+from routing.rules.resolving import DIALOG_COLUMNS, MESSAGE_COLUMNS, NO_DIALOG, Dialog, Message
 from routing.storage.columns import Columns, instances_of
 from routing.storage.networks import requests_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE
@@ -28,19 +28,7 @@ _End = tuple[str, str | None, str | None, bool]
 
 def message_of(row: Row, as_of: int | None) -> Message:
     """A row without a fault as the rules read it (section 0); ``as_of`` is the time of all messages, if any."""
-    seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
-    conversation = row["conversation_id"]
-    return Message(
-        row["message_id"],
-        None if conversation is None else text.fold(conversation),
-        row["is_initiator"],
-        seen if as_of is None else as_of,
-        row["instance_name"],
-        text.empty_as_null(row["database_name"]),
-        row["to_service_name"],
-        text.broker_id(row["to_broker_instance"]),
-        row["hops_remaining"],
-    )
+    return Message.of_row(*(row[name] for name in MESSAGE_COLUMNS), as_of=as_of)
 
 
 @dataclass(frozen=True)
@@ -66,8 +54,7 @@ def _end_of(row: Row) -> _End:
 
 
 def _dialog_of(row: Row) -> Dialog:
-    far, acknowledged = row["far_broker_instance"], row["acknowledged_broker_instance"]
-    return Dialog(text.broker_id(far), text.broker_id(acknowledged), row["acknowledged_at"], row["lifetime"])
+    return Dialog.of_row(*(row[name] for name in DIALOG_COLUMNS))
 
 
 def narrow_to(tables: Mapping[str, Columns], row: Row) -> dict[str, Columns]:

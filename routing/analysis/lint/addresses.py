@@ -12,6 +12,7 @@ from routing.analysis.lint.refused import OPTIONS, RouteRow, catches_all
 from routing.rules import text
 from routing.rules.choosing import is_local
 from routing.rules.estate import Instance, Route
+from routing.storage.columns import Columns
 from routing.terms import LOOPBACK_HOSTS, MSDB
 
 _DAY = 86_400 * 1_000_000
@@ -37,10 +38,10 @@ class Surroundings:
 Check = Callable[[RouteRow, Surroundings], "Found | None"]
 
 
-def route_rows(estate: Estate) -> Iterator[Found]:
-    """SBR001 to SBR009, SBR011, SBR015, SBR016, SBR029 to SBR032, SBR036, SBR037."""
+def route_rows(estate: Estate, routes: Columns) -> Iterator[Found]:
+    """SBR001 to SBR009, SBR011, SBR015, SBR016, SBR029 to SBR032, SBR036, SBR037, in some rows of routes."""
     around = _surroundings(estate)
-    for row in _rows(estate):
+    for row in _rows(routes, estate.now):
         found = [check(row) for check in refused.CHECKS]
         found += [check(row, around) for check in CHECKS]
         if row.is_current:
@@ -61,15 +62,14 @@ def _surroundings(estate: Estate) -> Surroundings:
     return Surroundings(estate, nearly, ports)
 
 
-def _rows(estate: Estate) -> Iterator[RouteRow]:
-    columns = estate.tables["routes"]
+def _rows(columns: Columns, now: int) -> Iterator[RouteRow]:
     names = ("instance_name", "database_name", "name", "valid_from", "valid_to", "lifetime")
     given = zip(columns.rows(*names), columns.rows(*OPTIONS), strict=True)
     for (instance, database, name, valid_from, valid_to, lifetime), options in given:
         service, broker, address, mirror = options
         route = Route.of_row(name, service, broker, address, mirror, valid_from, valid_to, lifetime)
-        is_current = route.live_to is None or estate.now < route.live_to
-        yield RouteRow((instance, database), route, options, valid_to, lifetime, is_current, estate.now)
+        is_current = route.live_to is None or now < route.live_to
+        yield RouteRow((instance, database), route, options, valid_to, lifetime, is_current, now)
 
 
 def near_miss(row: RouteRow, around: Surroundings) -> Found | None:

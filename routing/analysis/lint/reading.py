@@ -25,8 +25,11 @@ def columns(tables: Mapping[str, Table], now: int) -> dict[str, Columns]:
 
 
 def _columns(table: Table, key: str, now: int) -> Columns:
-    if key not in OPTIONAL_INPUTS:
-        return columns_of(table, key)
+    return read_traffic(table, key, now) if key in OPTIONAL_INPUTS else columns_of(table, key)
+
+
+def read_traffic(table: Table, key: str, now: int) -> Columns:
+    """The rows of dialogs or requests that can tell something at a moment. Raises InputError."""
     if not is_frame(table):
         return telling_in_arrow.read(table, key, now)
     from routing.analysis.lint import telling_in_spark

@@ -23,6 +23,7 @@ from routing.analysis.lint.probing import Answers
 from routing.analysis.lint.resolved import Changed, RouteName
 from routing.analysis.lint.targets import OpenDialogsOf
 from routing.analysis.lint.walks import Walks
+from routing.storage.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Evidence:
     """What findings are made from.
 
     hazards: the choices of open dialogs that lead to several targets, proved by walks. used, changed, dialogs_of:
-    what `resolved` tells of messages, None and empty where none are given.
+    what `resolved` tells of messages, None and empty where none are given. rows: those of routes that are looked
+    at one by one.
     """
 
     estate: Estate
@@ -40,10 +42,11 @@ class Evidence:
     used: set[RouteName] | None
     changed: list[Changed]
     dialogs_of: OpenDialogsOf | None
+    rows: Columns
 
 
 FAMILIES: dict[str, Callable[[Evidence], Iterable[Found]]] = {
-    "route rows": lambda given: addresses.route_rows(given.estate),
+    "route rows": lambda given: addresses.route_rows(given.estate, given.rows),
     "refused rows": lambda given: contract.refused_rows(given.estate),
     "broker ids": lambda given: identities.broker_ids(given.estate),
     "disabled brokers": lambda given: identities.disabled_brokers(given.estate),

@@ -5,17 +5,15 @@ What rows have in common is counted first; then those that matter are read, whic
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
-from functools import reduce
 from typing import Any
 
-from routing.schemas import INPUTS, Kind
 from routing.storage.arrow import micros_in
 from routing.storage.columns import Columns, as_dataset, read_arrow, rows_where, shape_of, with_few
+from routing.storage.suspects import several, suspicion
 from routing.terms import BLANKS, ZERO_GUID
 
-_ID, _END, _FAR, _ACKNOWLEDGED = "conversation_id", "is_initiator", "far_broker_instance", "acknowledged_at"
+_END, _FAR, _ACKNOWLEDGED = "is_initiator", "far_broker_instance", "acknowledged_at"
 _GROUP = ("instance_name", "database_name", "far_service", "conversation_group_id")
 _BOUND = (_FAR, "acknowledged_broker_instance", _ACKNOWLEDGED)
 
@@ -28,30 +26,10 @@ def read(table: Any, key: str, now: int) -> Columns:
     import pyarrow.compute as pc
 
     shape, rows = shape_of(table, key), as_dataset(table)
-    condition = _lacks(key, shape)
-    if key == "dialogs":
-        condition |= pc.ascii_lower(pc.field(shape[_ID])).isin(_doubled_ids(rows, shape))
-        if set(_GROUP) <= set(shape):
-            condition |= pc.field(shape[_GROUP[-1]]).isin(_torn_groups(rows, shape, now))
+    condition = suspicion(rows, key, shape)
+    if key == "dialogs" and set(_GROUP) <= set(shape):
+        condition |= pc.field(shape[_GROUP[-1]]).isin(_torn_groups(rows, shape, now))
     return read_arrow(with_few(rows, condition), key, condition)
-
-
-def _lacks(key: str, shape: Mapping[str, str]) -> Any:
-    """Whether a row lacks a required value."""
-    import pyarrow.compute as pc
-
-    required = [field for field in INPUTS[key] if not field.nullable]
-    missing = [pc.field(shape[field.name]).is_null() for field in required]
-    empty = [pc.field(shape[field.name]) == "" for field in required if field.kind == Kind.STRING]
-    return reduce(operator.or_, [*missing, *empty])
-
-
-def _doubled_ids(rows: Any, shape: Mapping[str, str]) -> Any:
-    """The folded ids of conversations one end of which stands in several rows."""
-    import pyarrow.compute as pc
-
-    ends = {_ID: pc.ascii_lower(pc.field(shape[_ID])), _END: pc.field(shape[_END])}
-    return _several(rows.to_table(columns=ends), ends)[_ID].drop_null().unique()
 
 
 def _torn_groups(rows: Any, shape: Mapping[str, str], now: int) -> Any:
@@ -65,15 +43,7 @@ def _torn_groups(rows: Any, shape: Mapping[str, str], now: int) -> Any:
     bound = _bound(found, now)
     bound = rows_where(found.select(_GROUP).append_column("bound", bound), pc.is_valid(bound))
     distinct = bound.group_by(bound.column_names).aggregate([])
-    return _several(distinct, _GROUP)[_GROUP[-1]].unique()
-
-
-def _several(rows: Any, names: Any) -> Any:
-    """What several rows have in columns."""
-    import pyarrow.compute as pc
-
-    counted = rows.group_by(list(names)).aggregate([([], "count_all")])
-    return rows_where(counted, pc.greater(counted["count_all"], 1))
+    return several(distinct, _GROUP)[_GROUP[-1]].unique()
 
 
 def _bound(dialogs: Any, now: int) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from routing.analysis.explain import wording
 from routing.analysis.explain.asked import DESCRIBED_ID
@@ -21,6 +21,7 @@ _NO_WAY = (
     Reason.BROKER_INSTANCE_NOT_FOUND,
     Reason.TRANSPORT_ADDRESS_INVALID,
 )
+_STUCK = (Ending.DELAYED, Ending.DROPPED)
 _ON_ITS_WAY = (Outcome.SENT, Outcome.FORWARDED)
 _SAID = {
     Ending.LEFT_ESTATE: "nobody of the known instances has that address; what happens there is not known",
@@ -44,6 +45,7 @@ def as_text(done: Traced) -> Iterator[str]:
         yield from _trace("There", path.there)
         if path.there.has_multiple_targets:
             yield HAZARD
+        yield from _advice(path.there.ways)
         yield from _back(done, path)
 
 
@@ -135,13 +137,11 @@ def _outcome(hop: Hop, way: Way) -> str:
 
 
 def _back(done: Traced, path: Path) -> Iterator[str]:
-    """The way back, and what it means for the sender; of what is not delivered, what to do."""
-    if path.back_ending is None:
-        yield from _advice(path.there)
-    elif path.back is None:
+    """The way back, and what it means for the sender."""
+    if path.is_back_unknown:
         yield ""
         yield f"And back: NOT_KNOWN, for {_why_unknown(done)}."
-    else:
+    if path.back is not None:
         yield ""
         yield from _trace(f"And back to {quote(done.from_service)}, bound to its broker id", path.back)
         ends = {way.ending for way in path.back.ways}
@@ -152,7 +152,7 @@ def _back(done: Traced, path: Path) -> Iterator[str]:
                 " and sends it again and again."
             )
             yield from _missing(done, path.back)
-            yield from _advice(path.back)
+            yield from _advice(way for way in path.back.ways if not _lacks(way))
 
 
 def _missing(done: Traced, back: Trace) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _missing(done: Traced, back: Trace) -> Iterator[str]:
 
 
 def _lacks(way: Way) -> bool:
-    return way.reason in _NO_WAY and way.ending is not Ending.DELIVERED
+    return way.reason in _NO_WAY
 
 
 def _why_unknown(done: Traced) -> str:
@@ -174,14 +174,8 @@ def _why_unknown(done: Traced) -> str:
     return "the database that sent it has no broker id"
 
 
-def _advice(trace: Trace) -> Iterator[str]:
+def _advice(ways: Iterable[Way]) -> Iterator[str]:
     """What to do about each reason that ends a way before it is delivered, and where."""
-    stuck = dict.fromkeys(
-        (way.instance, way.reason)
-        for way in trace.ways
-        if way.reason is not None and way.ending is not Ending.DELIVERED
-    )
+    stuck = dict.fromkeys((way.instance, way.reason) for way in ways if way.ending in _STUCK)
     for instance, reason in stuck:
-        said = wording.advice(str(Reason(reason)))
-        if said is not None:
-            yield f"What to do on {quote(instance)}: {said}"
+        yield f"What to do on {quote(instance)}: {wording.advice(None if reason is None else str(reason))}"

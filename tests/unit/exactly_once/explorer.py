@@ -16,6 +16,8 @@ from tests.log_in_memory import Log, LogsInMemory
 
 Program = Callable[[Any], None]
 Logs = tuple[tuple[str, Log], ...]
+# By a run's number, its answers so far and the tables that it finds: what it is after one step, and the tables.
+Steps = dict[tuple[int, int, Logs], tuple["Running", Logs]]
 
 
 class _Left(BaseException):
@@ -102,32 +104,41 @@ def one_step(program: Program, tables: LogsInMemory, run: Running) -> Running:
 
 def all_states(start: LogsInMemory, programs: tuple[Program, ...], to_come: int) -> Iterator[State]:
     """Every state that can be reached, each once."""
-    first = State(tuple(sorted(start.logs.items())), tuple(Running() for _ in programs), to_come)
+    first = State(logs_of(start), tuple(Running() for _ in programs), to_come)
     seen, waiting = {first.key}, [first]
+    steps: Steps = {}
     while waiting:
         state = waiting.pop()
         yield state
-        for found in _next(state, programs, start.keys):
+        for found in _next(state, programs, start.keys, steps):
             if found.key not in seen:
                 seen.add(found.key)
                 waiting.append(found)
 
 
-def _next(state: State, programs: tuple[Program, ...], keys: tuple[str, ...]) -> Iterator[State]:
+def _next(state: State, programs: tuple[Program, ...], keys: tuple[str, ...], steps: Steps) -> Iterator[State]:
     for number, (program, run) in enumerate(zip(programs, state.runs, strict=True)):
         if run.end is not None:
             continue
-        tables = state.tables(keys)
-        yield _with(state, number, one_step(program, tables, run), tables)
-        yield _with(state, number, replace(run, end="dead"), state.tables(keys))
+        at = (number, run.way, state.logs)
+        if at not in steps:
+            tables = state.tables(keys)
+            steps[at] = one_step(program, tables, run), logs_of(tables)
+        yield _with(state, number, *steps[at])
+        yield _with(state, number, replace(run, end="dead"), state.logs)
     if state.to_come:
         tables = state.tables(keys)
         tables.by_hand(
             "messages", "WRITE", tables.logs["messages"].rows() | {len(tables.logs["messages"].entries)}
         )
-        yield replace(_with(state, 0, state.runs[0], tables), to_come=state.to_come - 1)
+        yield replace(state, logs=logs_of(tables), to_come=state.to_come - 1)
 
 
-def _with(state: State, number: int, run: Running, tables: LogsInMemory) -> State:
+def logs_of(tables: LogsInMemory) -> Logs:
+    """All logs, in a form that can be compared."""
+    return tuple(sorted(tables.logs.items()))
+
+
+def _with(state: State, number: int, run: Running, logs: Logs) -> State:
     runs = tuple(run if place == number else other for place, other in enumerate(state.runs))
-    return replace(state, runs=runs, logs=tuple(sorted(tables.logs.items())))
+    return replace(state, runs=runs, logs=logs)

@@ -143,9 +143,10 @@ def test_the_tokenizer_and_the_line_reader_agree_on_strings_and_comments(text: s
     ],
 )
 def test_long_runs_end_in_time(piece: str) -> None:
-    begin = time.monotonic()
-    _read(piece * 20_000 + "\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'")
-    assert time.monotonic() - begin < 20
+    """What goes by the square would take more than five seconds; a busy machine does not count against it."""
+    begin = time.process_time()
+    _read(piece * 10_000 + "\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'")
+    assert time.process_time() - begin < 5
 
 
 def test_blocks_too_deep_are_reported_and_the_next_batch_is_read() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from routing.rules.requesting import Request, Requests, Scope, escaped_attribute, missing_route
 from routing.terms import MISSING_ROUTE_NAMESPACE
@@ -59,6 +61,21 @@ def test_a_request_on_record(request_: Request, t: int, message_id: str, is_pend
 def test_who_opens_a_request(on_record: list[Request], messages: list[tuple[int, str, bool]]) -> None:
     scope = Scope(tuple(on_record))
     assert [(t, name, scope.opens(t, name)) for t, name, _ in messages] == messages
+
+    # Once all have come, in any order.
+    assert [(t, name, scope.opens(t, name)) for t, name, _ in reversed(messages)] == messages[::-1]
+
+
+# Ends: at once, before it was made, soon, late, never.
+_TIMES = st.integers(0, 6)
+_REQUESTS = st.builds(Request, _TIMES, st.sampled_from("abc"), st.none() | st.integers(0, 9))
+
+
+@hypothesis.given(st.lists(_REQUESTS, max_size=8), _TIMES, st.sampled_from("abc"))
+def test_requests_on_record_are_looked_up_as_one_by_one(record: list[Request], t: int, name: str) -> None:
+    scope = Scope(tuple(record))
+    assert scope.is_pending_on_record(t, name) == any(request.is_pending(t, name) for request in record)
+    assert scope.is_on_record(t, name) == any(request.is_of(t, name) for request in record)
 
 
 def test_a_scope_and_a_service_are_asked_for_apart() -> None:

@@ -1,0 +1,1 @@
+"""Compare two configurations, times or versions: which messages' ways change, which routes, which findings."""

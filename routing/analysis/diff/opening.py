@@ -1,0 +1,122 @@
+"""The tables of both sides, each opened once, at one version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from routing.analysis.diff.asked import Against, Scripts, Versions, labels_of
+from routing.analysis.diff.sides import SETTINGS, Given, naming
+from routing.config import Config, Location
+from routing.errors import ContractError, InputError, RoutingError, first_sentence
+from routing.storage.columns import Table, is_frame
+from routing.storage.commits import newest_version
+from routing.storage.opening import Opener
+from routing.storage.times import micros_of
+
+MOST_WITHOUT_SPARK = 1_000_000
+"""As many messages of local tables are compared without Java."""
+TRAFFIC = ("messages", "dialogs")
+
+
+@dataclass
+class Shelf:
+    """The tables of configurations, those of one place and version the same object."""
+
+    opener: Opener
+    _opened: dict[tuple[str, int | None], Table] = field(default_factory=dict)
+
+    def open(self, key: str, location: Location, version: int | None = None) -> Table:
+        """A table at a version or its newest. Raises InputError where it is not there."""
+        place = (location.text, version)
+        if place not in self._opened:
+            self._opened[place] = (
+                self.opener.open_at(f"tables.{key}", location)
+                if version is None
+                else self._open_version(key, location, version)
+            )
+        return self._opened[place]
+
+    def _open_version(self, key: str, location: Location, version: int) -> Table:
+        newest = newest_version(location)
+        if newest is not None and version > newest:
+            raise InputError.missing_version(key, str(location), version, newest)
+        try:
+            return self.opener.open_at(f"tables.{key}", location, version)
+        except RoutingError:
+            raise
+        # What Spark says of a version that its log has not, or has no more.
+        except Exception as error:
+            raise InputError.unreadable_version(key, version, first_sentence(error)) from error
+
+    def settings(self, config: Config, versions: Mapping[str, int]) -> dict[str, Table]:
+        """The tables of a configuration that sides may differ in. Raises InputError."""
+        missing = [key for key in versions if key not in config.tables]
+        if missing:
+            raise ContractError(
+                f"tables.{missing[0]} is not in the configuration", "name a version of another table"
+            )
+        return {
+            key: self.open(key, config.tables[key], versions.get(key)) for key in SETTINGS if key in config.tables
+        }
+
+    def traffic(self, config: Config) -> dict[str, Table]:
+        """Messages and, where there are any, dialogs: of local tables as files, of many or others as Spark's.
+
+        Both are read in the same way.
+        """
+        tables = {key: config.tables[key] for key in TRAFFIC if key in config.tables}
+        found = {key: self.open(key, location) for key, location in tables.items()}
+        if all(map(is_frame, found.values())):
+            return found
+        if any(map(is_frame, found.values())):
+            self.opener.tell("messages are compared by Spark (one of their tables is)")
+        else:
+            messages: int = found["messages"].count_rows()  # type: ignore[operator]
+            if messages <= MOST_WITHOUT_SPARK:
+                self.opener.tell(f"messages are compared without Spark ({messages:,} of them)")
+                return found
+            self.opener.tell(
+                f"messages are compared by Spark ({messages:,} of them, more than {MOST_WITHOUT_SPARK:,})"
+            )
+        return {key: self._as_frame(found[key], location) for key, location in tables.items()}
+
+    def _as_frame(self, table: Table, location: Location) -> Table:
+        from routing.storage.tables import snapshots
+
+        if is_frame(table):
+            return table
+        return snapshots(self.opener.spark, {"": location})[""].read(self.opener.spark)
+
+
+def give_sides(
+    tables: Config | Mapping[str, Table], against: Against, at: datetime, shelf: Shelf
+) -> tuple[Given, Given]:
+    """The two sides, the one before first: of scripts, which are still to be applied, both are the same tables.
+
+    Raises ContractError where a table is not there.
+    """
+    named = tables.file if isinstance(tables, Config) else "the given tables"
+    labels, now = labels_of(against, named), micros_of(at)
+    own = _settings(tables, shelf)
+    if isinstance(against, Versions):
+        if not isinstance(tables, Config):
+            raise ContractError("versions can be compared of configured tables alone", "give a configuration")
+        older = shelf.settings(tables, against.by_key)
+        return Given(labels[0], now, older, against.by_key), Given(labels[1], now, own)
+    before = Given(labels[0], now, own)
+    if isinstance(against, datetime):
+        return before, Given(labels[1], micros_of(against), own)
+    if isinstance(against, Scripts):
+        return before, Given(labels[1], now, own)
+    if isinstance(against, Config):
+        with naming(labels[1]):
+            return before, Given(labels[1], now, shelf.settings(against, {}))
+    return before, Given(labels[1], now, {**own, **_settings(against, shelf)})
+
+
+def _settings(tables: Config | Mapping[str, Table], shelf: Shelf) -> dict[str, Table]:
+    if isinstance(tables, Config):
+        return shelf.settings(tables, {})
+    return {key: tables[key] for key in SETTINGS if key in tables}

@@ -1,0 +1,64 @@
+"""A side after T-SQL scripts: what an import of them would make of the tables, in force from its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from routing.analysis.diff.sides import Side
+from routing.errors import quote
+from routing.importing.covered import Row
+from routing.importing.history import Changes
+from routing.importing.keyed import key_of
+from routing.importing.result import Imported
+from routing.importing.scripted import apply_all, changes_of, state_of
+from routing.importing.spelling import Spelling, say_near_names
+from routing.importing.tsql import Script
+from routing.schemas import INPUTS, Kind
+from routing.storage.columns import Columns
+from routing.storage.times import with_moments
+
+_CHANGED = ("databases", "services", "instances", "routes")
+
+
+def apply_scripts(side: Side, scripts: Sequence[Script], instance: str, label: str) -> tuple[Side, Imported]:
+    """The side once scripts are in force on an instance, and what an import of them would tell.
+
+    Nothing is written. The scripts are of the side's own time. Statements that SQL Server would refuse change
+    nothing, and are told.
+    """
+    names = [*side.settings["instances"].dicts()], [*side.settings["databases"].dicts()]
+    spelling = Spelling.of_tables(*names)
+    name = spelling.instance(instance)
+    known = [*names[0], *names[1]]
+    done = Imported(True, counted="statements", notes=say_near_names([name], known))
+    if all(row["instance_name"] != name for row in known):
+        done.notes.append(f"the tables know no instance {quote(name)}: the scripts are tried on a new one")
+    own = {key: _rows_of(side.settings[key], key, name) for key in _CHANGED}
+    before = state_of(own, side.moment)
+    after = apply_all(done, before, scripts, spelling, name, snapshot=False)
+    settings = dict(side.settings)
+    for key, changes in changes_of(own, before, after, name, {(name, None): side.moment}, set()).items():
+        done.tell(key, changes.counts)
+        if changes:
+            settings[key] = _put(side.settings[key], key, name, _changed(own[key], key, changes))
+    return replace(side, label=label, settings=settings), done
+
+
+def _rows_of(columns: Columns, key: str, instance: str) -> list[Row]:
+    """The rows of an instance, with aware times."""
+    times = [field.name for field in INPUTS[key] if field.kind == Kind.TIMESTAMP]
+    return with_moments(columns.naming("instance_name", [instance]).dicts(), times)
+
+
+def _changed(rows: Sequence[Row], key: str, changes: Changes) -> list[Row]:
+    """Rows with changes made to them."""
+    gone = {key_of(key, row) for row in (*changes.put, *changes.remove)}
+    return [*(row for row in rows if key_of(key, row) not in gone), *changes.put]
+
+
+def _put(columns: Columns, key: str, instance: str, rows: Sequence[Row]) -> Columns:
+    """The columns with other rows of an instance."""
+    others = [place for place, name in enumerate(columns.values["instance_name"]) if name != instance]
+    rest, new = columns.take(others), Columns.of_rows(rows, INPUTS[key])
+    return Columns({name: [*rest.values[name], *new.values[name]] for name in INPUTS[key].names})

@@ -1,0 +1,83 @@
+"""The table of changed messages, replaced as a whole in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routing.config import Config, Location
+from routing.errors import OutputError, StorageError, first_sentence, join_bounded
+from routing.schemas import MESSAGE_CHANGES
+from routing.storage.columns import columns_in
+from routing.storage.commits import is_local
+from routing.storage.local import Unfit, write_new
+from routing.storage.opening import Opened, Opener
+from routing.storage.shapes import differences, lacks, types_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_KEY = "message_changes"
+
+
+def place_of(text: str, configs: Iterable[Config]) -> Location:
+    """Where ``--out`` says; a path belongs to the working folder.
+
+    Raises OutputError where it is a table of a configuration, which would be lost.
+    """
+    place = Location.parse(text, str(Path.cwd()))
+    for config in configs:
+        for section, tables in (("tables", {**config.tables, **config.kept}), ("output", config.output)):
+            for key, location in tables.items():
+                if _is_same(location, place):
+                    raise OutputError.out_is_taken(str(place), f"is {section}.{key} of the configuration")
+    return place
+
+
+def _is_same(one: Location, other: Location) -> bool:
+    """Whether two tables are one, also by another way through the folders."""
+    if not (is_local(one) and is_local(other)):
+        return str(one) == str(other)
+    return Path(one.text).resolve() == Path(other.text).resolve()
+
+
+def check(opener: Opener, place: Location) -> Opened | None:
+    """The table that is to be replaced; None where none stands. Raises OutputError where it is another one."""
+    found = opener.find("--out", place)
+    if found is not None:
+        types = types_of(found.rows)
+        if lacks(types, MESSAGE_CHANGES) is None:
+            why = join_bounded(differences(types, MESSAGE_CHANGES), "difference")
+            raise OutputError.out_is_taken(str(place), f"holds a table of another schema, {why}")
+        return found
+    folder = Path(place.text)
+    if is_local(place) and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError.out_is_taken(str(place), "is not empty and holds no Delta table")
+    return None
+
+
+def write(opener: Opener, place: Location, rows: pyarrow.Table) -> None:
+    """Write changed messages in place of what stands there, in one commit. Raises OutputError, StorageError."""
+    standing = check(opener, place)
+    found = opener.open_to_write(place, None if standing is None else standing.version)
+    if isinstance(found, Unfit):
+        _write_by_spark(opener, place, found, rows)
+        return
+    try:
+        if found is None:
+            write_new(place, rows)
+        else:
+            found.commit(rows, adds=False)
+    except Exception as error:
+        raise StorageError.failed(f"writing --out to {place}", first_sentence(error)) from error
+
+
+def _write_by_spark(opener: Opener, place: Location, why: Unfit, rows: pyarrow.Table) -> None:
+    spark = opener.start_for("--out", "written", why)
+    from routing.storage import frames, tables
+
+    names = MESSAGE_CHANGES.names
+    columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
+    frame = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
+    tables.overwrite(frame, _KEY, place, "sbroute diff")

@@ -1,0 +1,122 @@
+"""``sbroute diff``: which messages are decided otherwise, before and after a change."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from routing.commands.common import (
+    Console,
+    Subparsers,
+    add_config,
+    add_variables,
+    load,
+    moment_or_none,
+    opener,
+    tell_sentences,
+    variables,
+)
+from routing.config import Config
+from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
+from routing.storage.arrow import leave_pandas_out
+
+if TYPE_CHECKING:
+    from routing.analysis.diff.asked import Against
+
+_OF_SCRIPTS = ("instance", "database", "variables")
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "diff",
+        parents=[common],
+        help="which messages are decided otherwise, before and after a change",
+        description="Compare what becomes of the messages of a configuration with what becomes of them by another"
+        " configuration, by older versions of its tables, at another time, or once a script is in force: which"
+        " messages change, which of them get worse, which routes differ, which findings of lint come and go.",
+    )
+    add_config(command)
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--against", metavar="FILE", help="after: by the tables of another configuration")
+    what.add_argument(
+        "--against-version",
+        metavar="N|KEY=N",
+        action="append",
+        help="before: with the table routes, or another one, at an older version (repeatable)",
+    )
+    what.add_argument("--against-time", metavar="TIME", help="after: the same tables as of this time (ISO 8601)")
+    what.add_argument(
+        "--with-script", metavar="FILE", nargs="+", help="after: with these T-SQL scripts in force on --instance"
+    )
+    command.add_argument("--instance", metavar="NAME", help="the instance that the scripts are for")
+    command.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
+    add_variables(command)
+    command.add_argument(
+        "--at", metavar="TIME", help="decide all messages as of this time (ISO 8601; default: the clock)"
+    )
+    command.add_argument("--out", metavar="TABLE", help="write every changed message to this Delta table")
+    command.add_argument(
+        "--fail-on",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="exit code 1 where a message gets worse and becomes delayed, dropped or rejected (repeatable, or with"
+        " commas)",
+    )
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Compare, print what changes, and write it where that is asked for."""
+    leave_pandas_out()
+    from routing.analysis.diff import printing, storing
+    from routing.analysis.diff.asked import words_of
+    from routing.analysis.diff.comparing import fails
+    from routing.analysis.diff.diffing import diff
+
+    words = words_of(options.fail_on)
+    at = moment_or_none(options.at, "--at") or datetime.now(timezone.utc)
+    asked = _ask(options)
+    settings = load(options)
+    against = _load_other(options) if asked is None else asked
+    opening = opener(settings, options, console)
+    place = None
+    if options.out is not None:
+        place = storing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])
+        storing.check(opening, place)
+        console.standing.text = "the table of changed messages is as it was, or as it is to be (start it again)"
+    done = diff(settings, against, at=at, out=place, opener=opening, progress=console.progress)
+    if options.format == "json":
+        console.result(printing.as_json(done))
+    else:
+        for part in printing.as_text(done):
+            console.result(part)
+    if done.script is not None:
+        tell_sentences(console, done.script.rejected, done.script.notes)
+    return EXIT_FOUND if fails(done.counts, words) else EXIT_DONE
+
+
+def _ask(options: argparse.Namespace) -> Against | None:
+    """What the options compare with; None for another configuration, which is still to be read.
+
+    Raises ContractError.
+    """
+    from routing.analysis.diff.asked import Scripts, versions_of
+
+    if options.with_script is not None:
+        if options.instance is None:
+            raise ContractError("--with-script needs --instance", "name the instance that the scripts are for")
+        return Scripts(options.with_script, options.instance, options.database, variables(options.variables))
+    given = [name for name in _OF_SCRIPTS if getattr(options, name)]
+    if given:
+        option = "-v" if given[0] == "variables" else f"--{given[0]}"
+        raise ContractError(f"{option} goes with --with-script alone", "leave it out")
+    if options.against_version is not None:
+        return versions_of(options.against_version)
+    return moment_or_none(options.against_time, "--against-time")
+
+
+def _load_other(options: argparse.Namespace) -> Config:
+    """The other configuration; what ``--set`` overrides is the first one's."""
+    return load(argparse.Namespace(**{**vars(options), "config": options.against, "overrides": []}))

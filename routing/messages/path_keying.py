@@ -1,0 +1,125 @@
+"""What of a message decides where it ends, hop by hop, and whether an answer comes back: its key in an estate.
+
+Names and broker ids that nothing in the estate names fall into one class each, so that garbage in the data does
+not make the plan larger. A name that begins with an address of a known instance counts by this address, since a
+TRANSPORT route leads there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from routing.messages import ids
+from routing.messages.keying import (
+    ADDRESS_ELSEWHERE,
+    CLASSES,
+    KNOWN,
+    NO_ADDRESS,
+    OTHER_BROKER,
+    OWN_ADDRESS,
+    READ,
+    SERVICE_FACTOR,
+    Keying,
+    look_up,
+)
+from routing.messages.lookups import Lookups
+from routing.messages.rejecting import FROM_NETWORK
+from routing.storage.joining import small_side
+
+PathKeyRow = tuple[str, str, str, str, str, int]
+PATH_KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind")
+# key_kind = is_initiator + 2 * class of the service + 8 * (the broker id is one that nothing names)
+# + 16 * class of the sender's service.
+_FROM_FACTOR = 2 * OTHER_BROKER
+
+
+def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
+    """Messages of `keying.bind` with the columns of `PATH_KEY`.
+
+    ``lookups`` as `lookups.look_around` makes them; ``transport``: a route may read its address from a service
+    name. key_service, key_broker and key_from are empty text for what is unknown or absent; key_kind tells these
+    apart. A name of class OWN_ADDRESS is its leading address, as written.
+    """
+    addresses = lookups.addresses if transport else None
+    named = _add_name(messages, lookups, "to_service_name", "key_service", addresses)
+    # Of an arrival the way back is not known, whoever sent it.
+    is_sent_here = (F.col("key_database") != FROM_NETWORK) & (F.col("from_service_name") != "")
+    sent = named.withColumn("back_to", F.when(is_sent_here, F.col("from_service_name")))
+    answered = _add_name(sent, lookups, "back_to", "key_from", addresses).drop("back_to")
+    brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
+    # The ids of the estate are distinct, so the join keeps the number of messages.
+    joined = look_up(answered, small_side(brokers), ["bound_broker"])
+    is_reached = F.col("reached").isNotNull()
+    other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
+    classes = F.col("key_service_class") * SERVICE_FACTOR + F.col("key_from_class") * _FROM_FACTOR
+    return joined.withColumns(
+        {
+            "key_broker": F.when(is_reached, F.col("bound_broker")).otherwise(""),
+            "key_kind": F.when(F.col("is_initiator"), 1).otherwise(0) + other + classes,
+        }
+    ).drop("reached", "key_service_class", "key_from_class")
+
+
+OF_ESTATE = Keying(PATH_KEY, (*READ, "from_service_name"), add_path_keys, reads_scope=False)
+"""What decides in the whole estate, there and back."""
+
+
+def _add_name(
+    messages: DataFrame, lookups: Lookups, name: str, key: str, addresses: DataFrame | None
+) -> DataFrame:
+    """Messages with what of a name decides, in columns ``key`` and ``key``_class; no name is a known one."""
+    names = lookups.services.withColumnRenamed("service", name).withColumn("known", F.lit(True))
+    # The names of the estate are distinct, and so are its addresses: the joins keep the number of messages.
+    joined = look_up(messages, small_side(names), [name])
+    is_known = F.col("known") | F.col(name).isNull()
+    if addresses is None:
+        kind = F.when(is_known, KNOWN).otherwise(NO_ADDRESS)
+        text = F.when(F.col("known"), F.col(name)).otherwise("")
+        return joined.withColumns({key: text, f"{key}_class": kind}).drop("known")
+    may_hold_one = F.col("known").isNull() & (F.lower(F.col(name).substr(1, 6)) == "tcp://")
+    address = F.when(may_hold_one, ids.address_in_name(F.col(name)))
+    owned = addresses.withColumnRenamed("address", "compared").withColumn("owned", F.lit(True))
+    read = joined.withColumn("in_name", address).withColumn("compared", ids.comparable_address(F.col("in_name")))
+    found = look_up(read, small_side(owned), ["compared"])
+    elsewhere = F.when(F.col("in_name").isNull(), NO_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
+    kind = F.when(is_known, KNOWN).when(F.col("owned"), OWN_ADDRESS).otherwise(elsewhere)
+    text = F.when(F.col("known"), F.col(name)).when(F.col("owned"), F.col("in_name")).otherwise("")
+    return found.withColumns({key: text, f"{key}_class": kind}).drop("known", "in_name", "compared", "owned")
+
+
+@dataclass(frozen=True)
+class NameClass:
+    """What a key says of a service name: its class and, where that is KNOWN or OWN_ADDRESS, a text."""
+
+    kind: int
+    text: str | None
+
+
+@dataclass(frozen=True)
+class PathKey:
+    """A row of `PATH_KEY`, read: ``sender`` is the service to which an answer goes."""
+
+    instance: str
+    database: str | None
+    service: NameClass
+    broker: str | None
+    has_other_broker: bool
+    sender: NameClass
+    is_initiator: bool
+
+
+def read_key(row: PathKeyRow) -> PathKey:
+    """What a row of the columns `PATH_KEY` says."""
+    instance, database, service, broker, sender, kind = row
+    return PathKey(
+        instance,
+        database or None,
+        NameClass(kind // SERVICE_FACTOR % CLASSES, service or None),
+        broker or None,
+        bool(kind & OTHER_BROKER),
+        NameClass(kind // _FROM_FACTOR % CLASSES, sender or None),
+        bool(kind & 1),
+    )

@@ -1,0 +1,84 @@
+"""Messages × plan → message paths: narrow, and no shuffle of messages as long as all sides can be broadcast."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from routing.messages import ids
+from routing.messages.job import Job
+from routing.messages.path_plan import READS_ADDRESS
+from routing.messages.results import add_openers
+from routing.rules.path_rows import EXPIRED, REQUESTED, First, HopRow, PathRow
+from routing.schemas import HOPS, MESSAGE_PATHS
+from routing.storage.conform import in_shape
+from routing.storage.joining import Side
+from routing.terms import MSDB, Ending
+
+
+def message_paths(job: Job, openers: Side | None) -> DataFrame:
+    """The rows of ``message_paths``, one for each message that is not rejected.
+
+    ``job`` as `compiling.compile_paths` makes it, ``openers`` as `openers.find_openers`. The plan's path stands
+    but for two things that are a message's own: a request that it opens (step 4), and the end of its dialog,
+    which comes before all else. What cannot happen to these messages is left out.
+    """
+    messages, uses, dialogs = job.choices, job.plan.uses, job.source.dialogs
+    if openers is not None:
+        messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
+    messages = messages.withColumn("path", _by_hops(F.col("choice.paths")))
+    path = F.col("path")
+    values = {name: path[name] for name in PathRow._fields}
+    if uses.reads_addresses:
+        values = _with_address(values, path[READS_ADDRESS], ids.address_in_name(F.col("to_service_name")))
+    scope = F.coalesce("database_name", F.lit(MSDB))
+    if openers is not None:
+        here, in_msdb = F.col("opens"), F.col("opens_in_msdb")
+        values = _unless(here | in_msdb, values, REQUESTED, F.when(here, scope).otherwise(MSDB))
+    if dialogs is not None and dialogs.end:
+        values = _unless(F.col("is_expired"), values, EXPIRED, scope)
+    values["from_service_name"] = ids.empty_as_null(F.col("from_service_name"))
+    return in_shape(messages, MESSAGE_PATHS, values)
+
+
+def _by_hops(paths: Column) -> Column:
+    """The path of a message by the hops that it has left: the last is that of all that have more."""
+    most = F.size(paths) - 1
+    left = F.greatest(F.coalesce("hops_remaining", most), F.lit(0))
+    return F.get(paths, F.least(left, most).cast("int"))
+
+
+def _with_address(values: dict[str, Column], reads: Column, address: Column) -> dict[str, Column]:
+    """The values with an address where it is to be read from the message's own service name: at the last hop."""
+    hops = values["hops"]
+    last = F.element_at(hops, -1).withField("address", address)
+    whole = F.concat(F.slice(hops, F.lit(1), F.size(hops) - 1), F.array(last))
+    leaves = reads & (values["outcome"] == str(Ending.LEFT_ESTATE))
+    return {
+        **values,
+        "hops": F.when(reads, whole).otherwise(hops),
+        "final_address": F.when(leaves, address).otherwise(values["final_address"]),
+    }
+
+
+def _unless(is_other: Column, values: dict[str, Column], first: First, scope: Column) -> dict[str, Column]:
+    """The values where a message goes the plan's way; else those of one that ends at its first hop."""
+    fixed = {"instance_name": F.col("instance_name"), "scope": scope, "matching_step": _literal(first.step)}
+    fixed |= {"outcome": _literal(str(first.ending)), "reason": _literal(str(first.reason))}
+    hop = F.struct(*(fixed.get(name, F.lit(None)).alias(name) for name in HopRow._fields))
+    own = {
+        "outcome": fixed["outcome"],
+        "reason": fixed["reason"],
+        "final_instance_name": fixed["instance_name"],
+        "hops": F.array(hop).cast(str(HOPS)),
+        "ways_agree": F.lit(True),
+        "multiple_targets": F.lit(False),
+    }
+    return {
+        name: F.when(is_other, own[name]).otherwise(value) if name in own else F.when(~is_other, value)
+        for name, value in values.items()
+    }
+
+
+def _literal(value: str | int | None) -> Column:
+    return F.lit(None if value is None else int(value) if isinstance(value, int) else value)

@@ -1,0 +1,124 @@
+"""What is decided for keys, as frames: a timeline for each key, whose rows messages are joined with.
+
+Small, printable, testable without messages. Columns of a plan: those of its key, valid_from (inclusive) and
+valid_to (exclusive), null where unbounded, and choices, an array of which the dialog-ID hash takes one; a row for
+each key and interval of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from routing.schemas import ArrayOf, Field, Kind, Schema
+from routing.storage import frames, keeping
+from routing.storage.columns import Columns
+
+# A key's size in memory beside its timeline's rows, roughly.
+_OF_A_KEY = 300
+TIMELINE = "timeline"
+_NUMBER = Field(TIMELINE, Kind.INT)
+
+Choices = list[tuple[Any, ...]]
+Row = tuple["int | None", "int | None", Choices]
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What a plan makes use of; a part of the job that nothing needs is not built.
+
+    has_times: a row has a bound. reads_addresses: a choice reads its address from the service name. asks: a choice
+    reaches step 4 in its own scope, asks_in_databases: in one that is not msdb; asks_msdb: in msdb, after the
+    message came back.
+    """
+
+    has_times: bool = False
+    reads_addresses: bool = False
+    asks: bool = False
+    asks_in_databases: bool = False
+    asks_msdb: bool = False
+
+    def __or__(self, other: Uses) -> Uses:
+        return Uses(
+            self.has_times or other.has_times,
+            self.reads_addresses or other.reads_addresses,
+            self.asks or other.asks,
+            self.asks_in_databases or other.asks_in_databases,
+            self.asks_msdb or other.asks_msdb,
+        )
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The rows of a plan that all keys of one decision share: (valid_from, valid_to, choices); size in bytes."""
+
+    rows: list[Row]
+    size: int
+    uses: Uses
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What was decided for distinct keys: ``numbers`` are the places of their timelines, in the keys' order.
+
+    ``key`` are the key's columns, ``choice`` the fields of a choice.
+    """
+
+    key: tuple[str, ...]
+    choice: Schema
+    numbers: Sequence[int]
+    timelines: Sequence[Timeline]
+    uses: Uses
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan as frames, and its size in memory: bytes, roughly.
+
+    ``rows`` have the columns of a plan. Of a large one they have a timeline in place of a key, since many keys may
+    share one, and ``keys`` say which is whose: the columns of ``key`` and timeline, a row for each key.
+    """
+
+    key: tuple[str, ...]
+    rows: DataFrame
+    keys: DataFrame | None
+    size: int
+    uses: Uses
+
+
+def add_row(rows: list[Row], row: Row) -> None:
+    """Add the next row in time; where it is decided like the one before, both are one row."""
+    start, end, choices = row
+    if rows and rows[-1][2] == choices:
+        start = rows.pop()[0]
+    rows.append((start, end, choices))
+
+
+def as_plan(spark: SparkSession, keys: Columns, decided: Decided, keeper: keeping.Keeper) -> Plan:
+    """What was decided for ``keys``, as frames; what is too large to be rows of the driver goes to ``keeper``."""
+    numbers, timelines = decided.numbers, decided.timelines
+    of_key = [Field(name, Kind.INT if name == "key_kind" else Kind.STRING) for name in decided.key]
+    of_times = [
+        *(Field(name, Kind.TIMESTAMP) for name in ("valid_from", "valid_to")),
+        Field("choices", ArrayOf(decided.choice)),
+    ]
+    if sum(len(timelines[number].rows) for number in numbers) <= keeping.HELD_ROWS:
+        size = sum(timelines[number].size for number in numbers)
+        whole = frames.frame_of_tuples(spark, _whole(keys, decided), Schema((*of_key, *of_times)))
+        return Plan(decided.key, whole, None, size, decided.uses)
+    size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in timelines)
+    numbered = ((*key, number) for key, number in zip(keys.rows(*decided.key), numbers, strict=True))
+    named = frames.frame_of_tuples(spark, numbered, Schema((*of_key, _NUMBER)))
+    rows = ((number, *row) for number, timeline in enumerate(timelines) for row in timeline.rows)
+    timed = frames.frame_of_tuples(spark, rows, Schema((_NUMBER, *of_times)))
+    return Plan(decided.key, keeper.store(timed), keeper.store(named), size, decided.uses)
+
+
+def _whole(keys: Columns, decided: Decided) -> Iterator[tuple[Any, ...]]:
+    """The rows of a small plan."""
+    for key, number in zip(keys.rows(*decided.key), decided.numbers, strict=True):
+        for row in decided.timelines[number].rows:
+            yield (*key, *row)

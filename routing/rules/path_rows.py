@@ -1,0 +1,92 @@
+"""What a table says of a path: the columns of ``message_paths`` that the rules decide."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from routing.rules.pathing import Path
+from routing.rules.ways import Hop, Trace
+from routing.terms import Ending, MatchingStep, Outcome, Reason
+
+
+class HopRow(NamedTuple):
+    """A hop as the table has it."""
+
+    instance_name: str
+    scope: str
+    matching_step: int | None
+    route_name: str | None
+    address: str | None
+    outcome: str
+    reason: str
+
+
+class PathRow(NamedTuple):
+    """A path as the table has it. ``reason`` is null, and so is the end's place, where there is none (`Way`)."""
+
+    outcome: str
+    reason: str | None
+    final_instance_name: str | None
+    final_database_name: str | None
+    final_address: str | None
+    hops: tuple[HopRow, ...]
+    ways_agree: bool | None
+    multiple_targets: bool
+    return_outcome: str | None
+    return_reason: str | None
+    return_instance_name: str | None
+    return_database_name: str | None
+    return_ways_agree: bool | None
+
+
+def path_row(path: Path) -> PathRow:
+    """The row of a path. Where there are too many ways its hops are still those of the first."""
+    there, back = path.there, path.back
+    end = path.end
+    reply = None if back is None or back.is_cut else back.ways[0]
+    back_ending = path.back_ending
+    return PathRow(
+        str(there.ending),
+        _text(None if end is None else end.reason),
+        None if end is None else end.instance,
+        None if end is None else end.database,
+        None if end is None else end.address,
+        tuple(_hop(hop) for hop in there.ways[0].hops),
+        there.ways_agree,
+        there.has_multiple_targets,
+        _text(back_ending),
+        _text(None if reply is None else reply.reason),
+        None if reply is None else reply.instance,
+        None if reply is None else reply.database,
+        None if back is None else back.ways_agree,
+    )
+
+
+def reads_address(there: Trace) -> bool:
+    """Whether the last hop of the first way has the address of a service name that is not known."""
+    last = there.ways[0].hops[-1]
+    return last.reads_address and last.address is None
+
+
+class First(NamedTuple):
+    """How a message ends at its first hop, whatever the routes: why, and in which step."""
+
+    ending: Ending
+    reason: Reason
+    step: MatchingStep | None
+
+
+EXPIRED = First(Ending.DROPPED, Reason.DIALOG_EXPIRED, None)
+"""A message of an expired dialog."""
+REQUESTED = First(Ending.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
+"""A message that opens a request for a route."""
+
+
+def _hop(hop: Hop) -> HopRow:
+    step = None if hop.step is None else int(hop.step)
+    outcome, reason = str(hop.outcome), str(hop.reason)
+    return HopRow(hop.instance, hop.scope, step, hop.route_name, hop.address, outcome, reason)
+
+
+def _text(word: Outcome | Ending | Reason | None) -> str | None:
+    return None if word is None else str(word)

@@ -1,0 +1,181 @@
+"""The paths of all messages, by Spark: as a frame of given tables, or from tables to ``output.message_paths``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from pyspark.sql import DataFrame, SparkSession
+
+from routing.config import PATHS, Config, Location
+from routing.errors import ConfigError, InternalError, StorageError
+from routing.messages import openers, validate
+from routing.messages.compiling import compile_paths, count_keys
+from routing.messages.job import Options
+from routing.messages.lookups import look_around
+from routing.messages.path_keying import OF_ESTATE
+from routing.messages.paths import message_paths
+from routing.runs.stages import Stages
+from routing.runs.work import open_inputs
+from routing.schemas import MESSAGE_PATHS
+from routing.storage import commits, tables
+from routing.storage.columns import Table, check_given
+from routing.storage.conform import conform
+from routing.storage.inputs import count_by
+from routing.storage.keeping import Keeper, released_on_failure
+from routing.storage.opening import Opener
+from routing.storage.releases import release
+from routing.terms import DEFAULT_BROADCAST_LIMIT
+
+COMMAND = "trace --all"
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The paths of all messages, as a lazy frame in the columns of ``message_paths``, and how many there are.
+
+    ``read`` messages are ``rejected``, or have a path. ``notes`` say what was joined without a broadcast; more
+    may come until the frame has been read. The session keeps a small plan until `unpersist`.
+    """
+
+    message_paths: DataFrame
+    read: int
+    rejected: int
+    notes: list[str] = field(default_factory=list)
+    kept: Keeper = field(default_factory=Keeper)
+
+    @property
+    def traced(self) -> int:
+        """How many messages have a path."""
+        return self.read - self.rejected
+
+    def unpersist(self) -> None:
+        """Let go of what was kept for the frame; it can still be read, at the price of doing it again."""
+        self.kept.release()
+
+
+def trace_all(
+    spark: SparkSession,
+    tables: Mapping[str, Table],
+    *,
+    as_of: datetime | None = None,
+    dialog_hash: str = "builtin",
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT,
+    clock: Stages | None = None,
+) -> Traced:
+    """Follow all messages to where they end, and the replies to them.
+
+    ``tables`` as `pipeline.resolve` takes them, and so are the options. Validation, the pass for the keys and the
+    following run at once. ``clock`` hears of the stages. Raises InputError where a table breaks its contract.
+    """
+    check_given(tables)
+    clock = clock or Stages(lambda text: None)
+    moment = as_of if as_of is None or as_of.tzinfo else as_of.replace(tzinfo=timezone.utc)
+    # No row of the paths names a run.
+    options = Options("", moment, dialog_hash, broadcast_limit)
+    with released_on_failure() as keeper:
+        with clock.stage("validate"):
+            checked = validate.check(validate.read(tables))
+        messages = conform(tables["messages"], "messages")
+        with clock.stage("lookups"):
+            lookups = look_around(spark, checked, keeper)
+        with clock.stage("keys"):
+            counted = count_keys(messages, lookups, options, keying=OF_ESTATE)
+        with clock.stage("plan"):
+            job = compile_paths(counted, options, keeper)
+        found = None
+        if job.may_ask:
+            with clock.stage("requests"):
+                found = openers.find_openers(job)
+        paths = message_paths(job, found)
+        return Traced(paths, counted.rows_read, counted.rows_rejected, job.notes, keeper)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What `write_paths` wrote: the version of the table, how many messages by how they end, and the notes."""
+
+    version: int
+    read: int
+    rejected: int
+    outcomes: Mapping[str, int]
+    notes: tuple[str, ...]
+
+    @property
+    def traced(self) -> int:
+        """How many messages have a path."""
+        return sum(self.outcomes.values())
+
+
+def write_paths(
+    spark: SparkSession,
+    config: Config,
+    *,
+    as_of: datetime | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Written:
+    """Follow all messages of a configuration, and replace ``output.message_paths`` by their paths in one commit.
+
+    Each input is read at one version, which the commit's user metadata names. ``as_of`` in place of the
+    configuration's; ``progress`` is told of each stage, ``tell`` by what each table is read. Raises ConfigError
+    where the output is not configured, OutputError where another table stands there, InputError, StorageError,
+    and InternalError where the counts do not add up.
+    """
+    location = config.paths
+    if location is None:
+        raise ConfigError.no_paths(config.file)
+    tables.check_writable(PATHS, location)
+    clock, opener = Stages(progress), Opener.of_session(spark, tell)
+    resolve = config.resolve
+    moment = resolve.as_of if as_of is None else as_of
+    with clock.stage("read"):
+        lacks = tables.check_output(spark, PATHS, location, MESSAGE_PATHS)
+        inputs = tables.snapshots(spark, config.tables)
+        given = {**open_inputs(opener, inputs), "messages": inputs["messages"].read(spark)}
+    found = trace_all(
+        spark,
+        given,
+        as_of=moment,
+        dialog_hash=resolve.dialog_hash,
+        broadcast_limit=resolve.broadcast_limit,
+        clock=clock,
+    )
+    mark = _mark({key: snapshot.version for key, snapshot in inputs.items()}, moment)
+    try:
+        with clock.stage("write"):
+            version = _replace(spark, location, found.message_paths, mark, widens=lacks)
+    finally:
+        found.unpersist()
+    with clock.stage("counts"):
+        outcomes = _count(opener.open_at(f"output.{PATHS}", location, version))
+    done = Written(version, found.read, found.rejected, outcomes, tuple(found.notes))
+    if done.traced + done.rejected != done.read:
+        raise InternalError.paths(done.read, done.traced, done.rejected)
+    return done
+
+
+def _mark(versions: Mapping[str, int], as_of: datetime | None) -> str:
+    """What the commit says of itself, as one line of JSON."""
+    told = {"command": COMMAND, "release": release(), "as_of": as_of and as_of.isoformat()}
+    return json.dumps({**told, "input_versions": dict(versions)}, sort_keys=True)
+
+
+def _replace(spark: SparkSession, location: Location, rows: DataFrame, mark: str, *, widens: bool) -> int:
+    """Replace the table, and say which version that made. Raises StorageError."""
+    if location.is_name and tables.current_version(spark, location) is None:
+        # A catalog that makes a table together with its rows does not mark that commit.
+        tables.create_if_missing(spark, PATHS, location, MESSAGE_PATHS.optional())
+    tables.put(rows, PATHS, location, tables.Write(mark, adds=False, widens=widens))
+    ours = [commit.version for commit in commits.latest_commits(spark, location) if commit.metadata == mark]
+    if not ours:
+        why = "its commit is not in the table's history"
+        raise StorageError.failed(f"writing output.{PATHS} to {location}", why)
+    return max(ours)
+
+
+def _count(paths: Table) -> dict[str, int]:
+    """The stored rows by outcome."""
+    return {str(outcome): count for (outcome,), count in sorted(count_by(paths, ["outcome"]).items())}

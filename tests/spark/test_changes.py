@@ -1,0 +1,221 @@
+"""Two decisions of each message by Spark: row by row the difference of two runs of the tests' own resolver."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from routing.analysis.diff.affected import find_affected
+from routing.analysis.diff.sides import Side, Sides
+from routing.config import Location
+from routing.messages.job import Options
+from routing.schemas import EXAMPLES, INPUTS, KEY_CHANGES, MESSAGE_CHANGES
+from routing.storage.columns import Columns, is_frame
+from routing.storage.keeping import Keeper
+from routing.storage.times import micros_of
+from tests.frames import frame_of, frames, rows_of
+from tests.plans import main_paths
+from tests.reference import estate_words as words
+from tests.reference.altered import altered
+from tests.reference.differing import both, has_changed
+from tests.reference.estates import joined, random_estate
+from tests.spark.test_plan_law import breaches
+from tests.spark.test_random_estates import assert_same
+from tests.stored import store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from routing.analysis.diff.comparing import Changed
+    from tests.reference.resolver import Tables
+
+pytestmark = pytest.mark.core
+ESTATES, MESSAGES, SEED = 120, 40, 23
+EARLY, LATE = words.MOMENTS[1], words.MOMENTS[5]
+SHOWN = 3
+ENDS = ("outcome_before", "reason_before", "outcome_after", "reason_after")
+SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
+
+
+class Estates(NamedTuple):
+    """Two configurations for the messages of the first, when each decides, and what must come out."""
+
+    before: Tables
+    after: Tables
+    as_of: tuple[datetime, datetime]
+    expected: list[dict[str, Any]]
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The configurations as columns."""
+        return side("A", self.before, self.as_of[0]), side("B", self.after, self.as_of[1])
+
+
+def side(label: str, tables: Tables, at: datetime) -> Side:
+    """A configuration as columns."""
+    return Side(label, micros_of(at), {key: Columns.of_rows(tables[key], INPUTS[key]) for key in SETTINGS})
+
+
+@cache
+def draw(seed: int, as_of: tuple[datetime, datetime], estates: int = ESTATES) -> Estates:
+    """Random estates, each beside an altered one."""
+    rng = random.Random(seed)
+    drawn = [random_estate(rng, MESSAGES, f"e{number}/") for number in range(estates)]
+    before, after = joined(drawn), joined([altered(rng, estate) for estate in drawn])
+    return Estates(before, after, as_of, both(before, after, as_of))
+
+
+class Traffic(NamedTuple):
+    """Messages and dialogs."""
+
+    messages: DataFrame
+    dialogs: DataFrame
+
+
+def traffic_of(spark: SparkSession, estates: Estates, folder: Path | None = None) -> Traffic:
+    """Messages and dialogs as frames; with a folder the messages as a Delta table, so that plans show it."""
+    given = frames(spark, estates.before)
+    messages = given["messages"]
+    if folder is not None:
+        messages = spark.read.format("delta").load(str(store(messages, folder)))
+    return Traffic(messages, given["dialogs"])
+
+
+def decided(spark: SparkSession, estates: Estates, traffic: Traffic, keeper: Keeper) -> DataFrame:
+    """Every message with both decisions."""
+    from routing.messages import changes, validate
+    from routing.storage.conform import conform
+
+    before, after = estates.sides
+    known = validate.check(validate.Inputs(before.settings, conform(traffic.dialogs, "dialogs")))
+    messages = conform(traffic.messages, "messages")
+    sides = [
+        changes.compile_side(messages, checked, Options("diff", as_of=as_of), keeper, [])
+        for checked, as_of in zip((known, known.with_settings(after.settings)), estates.as_of, strict=True)
+    ]
+    return changes.decide_sides(messages, *sides)
+
+
+def test_both_decisions_are_those_of_two_runs(spark: SparkSession) -> None:
+    estates = draw(SEED, (EARLY, LATE))
+    _assert_much_changes(estates.expected)
+    with Keeper() as keeper:
+        found = decided(spark, estates, traffic_of(spark, estates), keeper)
+        assert found.columns == MESSAGE_CHANGES.names
+        assert_same(rows_of(found), estates.expected, "decisions")
+
+
+def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
+    """The estates reach what could go wrong: on either side alone, and twins."""
+    seen = Counter(tuple(row[name] for name in ENDS) for row in rows if has_changed(row))
+    for end in (
+        ("REJECTED", "UNKNOWN_INSTANCE"),
+        ("REJECTED", "UNKNOWN_DATABASE"),
+        ("DELAYED", "ROUTE_REQUESTED"),
+        ("DELAYED", "SCOPE_BROKER_DISABLED"),
+        ("SENT", "TRANSPORT_ADDRESS"),
+        ("FORWARDED", "NETWORK_ADDRESS"),
+        ("DELIVERED", "LOCAL_SERVICE"),
+    ):
+        assert any(ends[:2] == end != ends[2:] for ends in seen), end
+        assert any(ends[:2] != end == ends[2:] for ends in seen), end
+    codes = {(ends[1], ends[3]) for ends in seen if ends[0] == ends[2] == "REJECTED"}
+    assert any("MISSING" in before and "UNKNOWN" in after for before, after in codes)
+    ids = Counter((row["instance_name"], row["message_id"]) for row in rows if has_changed(row))
+    assert max(ids.values()) > 1
+
+
+@pytest.mark.parametrize("as_of", [(EARLY, EARLY), (EARLY, LATE)], ids=["one time", "two times"])
+def test_changes_are_counted_shown_and_written(
+    spark: SparkSession, tmp_path: Path, as_of: tuple[datetime, datetime]
+) -> None:
+    estates = draw(SEED, as_of)
+    expected = [row for row in estates.expected if has_changed(row)]
+    out = Location(str(store(frame_of(spark, estates.expected[:1], MESSAGE_CHANGES), tmp_path / "changes")))
+    with Keeper() as keeper:
+        changed = compared(spark, estates, keeper, out)
+    assert changed.compared == len(estates.before["messages"])
+    assert_same([*map(dict, changed.groups)], _count(expected), "groups")
+    assert_same([*map(dict, changed.examples)], _lowest(expected), "examples")
+    assert_same(rows_of(spark.read.format("delta").load(out.text)), expected, "table of changes")
+
+
+def compared(spark: SparkSession, estates: Estates, keeper: Keeper, out: Location | None = None) -> Changed:
+    """What changes; at one time of what may change alone."""
+    from routing.analysis.diff import by_spark
+
+    sides = Sides(*estates.sides)
+    affected = find_affected(sides).filters if sides.is_one_time else None
+    traffic = by_spark.Traffic(*traffic_of(spark, estates))
+    return by_spark.compare(traffic, sides.both, Options("diff"), keeper, [], affected=affected, out=out)
+
+
+def _count(changed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = [name for name in KEY_CHANGES.names if name != "messages"]
+    arrivals = ({**row, "database_name": row["database_name"] or None} for row in changed)
+    counted = Counter(tuple(row[name] for name in names) for row in arrivals)
+    return [{**dict(zip(names, key, strict=True)), "messages": count} for key, count in counted.items()]
+
+
+def _lowest(changed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    by_ends: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in sorted(changed, key=_place):
+        by_ends.setdefault(tuple(row[name] for name in ENDS), []).append(row)
+    assert any(len(rows) > SHOWN for rows in by_ends.values())
+    return [{name: row[name] for name in EXAMPLES.names} for rows in by_ends.values() for row in rows[:SHOWN]]
+
+
+def _place(row: dict[str, Any]) -> list[tuple[bool, str]]:
+    return [
+        (row[name] is not None, row[name] or "") for name in ("instance_name", "message_id", "conversation_id")
+    ]
+
+
+def test_a_configuration_does_not_differ_from_itself(spark: SparkSession, tmp_path: Path) -> None:
+    from routing.analysis.diff import by_spark
+
+    estates = draw(SEED + 1, (EARLY, EARLY), 20)
+    same = estates._replace(after=estates.before)
+    out = Location(str(tmp_path / "changes"))
+    with Keeper() as keeper:
+        traffic = by_spark.Traffic(*traffic_of(spark, estates))
+        # Told that nothing can change, and not told so.
+        found = [
+            compared(spark, same, keeper, out),
+            by_spark.compare(traffic, same.sides, Options("diff"), keeper, []),
+        ]
+        for changed in found:
+            assert (changed.groups, changed.examples) == ([], [])
+            assert is_frame(changed.messages)
+            assert changed.messages.columns == MESSAGE_CHANGES.names
+            assert changed.messages.count() == 0
+            assert changed.compared == len(estates.before["messages"])
+
+
+@pytest.mark.classic
+def test_between_scan_and_write_nothing_is_exchanged_or_sorted(spark: SparkSession, tmp_path: Path) -> None:
+    from routing.messages import changes
+
+    estates = draw(SEED + 2, (EARLY, LATE), 6)
+    with Keeper() as keeper:
+        traffic = traffic_of(spark, estates, tmp_path / "messages")
+        changed = changes.find_changed(decided(spark, estates, traffic, keeper))
+        (planned,) = main_paths(changed, str(tmp_path / "messages"))
+        rows = rows_of(changed)
+        (path,) = main_paths(changed, str(tmp_path / "messages"))
+        assert breaches(planned) == breaches(path) == []
+        # Of each side the services, brokers and the plan; the dialogs once.
+        assert path.count("BroadcastHashJoin") >= 7
+        counted, shown = changes.count_changed(changed), changes.find_examples(changed, SHOWN)
+        (counting,) = main_paths(counted, str(tmp_path / "messages"))
+        assert [name for name in counting if "Aggregate" in name] == ["HashAggregate", "HashAggregate"]
+        (showing,) = main_paths(shown, str(tmp_path / "messages"))
+        assert showing.count("WindowGroupLimit") == 2
+        assert showing.index("WindowGroupLimit") < showing.index("Exchange")
+    assert_same(rows, [row for row in estates.expected if has_changed(row)], "changes")

@@ -1,0 +1,96 @@
+"""The table of paths: replaced in one commit that says what it is made of, and nothing else overwritten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing.errors import ConfigError, InternalError, OutputError
+from routing.runs import tracing
+from routing.storage.releases import release
+from tests.frames import frame_of, rows_of
+from tests.stored import config_of, message, small_estate, store, store_estate, written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing import Config
+
+AS_OF = "2026-01-05T13:00:00Z"
+
+
+def _config(stored: Path, folder: Path) -> Config:
+    return config_of(stored, folder, f"output.message_paths={folder / 'paths'}", f"resolve.as_of={AS_OF}")
+
+
+def _history(spark: SparkSession, folder: Path) -> list[Any]:
+    return spark.sql(f"DESCRIBE HISTORY delta.`{folder}`").orderBy("version").collect()
+
+
+def _paths(spark: SparkSession, folder: Path) -> dict[str, dict[str, Any]]:
+    return {row["message_id"]: row for row in rows_of(spark.read.format("delta").load(str(folder)))}
+
+
+def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    """Of seven messages two are rejected and two delivered; one leaves, one asks for a route, one has none."""
+    stored, folder = store_estate(spark, small_estate(), tmp_path / "in"), tmp_path / "out"
+    config = _config(stored, folder)
+    stages: list[str] = []
+    first = tracing.write_paths(spark, config, progress=stages.append)
+    assert (first.version, first.read, first.rejected, first.traced) == (0, 7, 2, 5)
+    assert first.outcomes == {"DELAYED": 2, "DELIVERED": 2, "LEFT_ESTATE": 1}
+    assert [text.partition(":")[0] for text in stages] == [
+        *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts")
+    ]
+    rows = _paths(spark, folder / "paths")
+    assert {name: row["outcome"] for name, row in rows.items()} == {
+        **dict.fromkeys(("m1", "m2"), "DELIVERED"),
+        "m3": "LEFT_ESTATE",
+        **dict.fromkeys(("m4", "m5"), "DELAYED"),
+    }
+    assert (rows["m3"]["final_address"], rows["m3"]["ways_agree"]) == ("TCP://far.example:4022", True)
+    # Nobody knows who sent them.
+    assert {row["return_outcome"] for row in rows.values()} == {"NOT_KNOWN", None}
+    schema = spark.read.format("delta").load(str(stored / "messages")).schema
+    store(frame_of(spark, [message(8, "//far", from_service_name="")], schema), stored / "messages", "append")
+    second = tracing.write_paths(spark, config)
+    assert (second.version, second.read, second.traced) == (1, 8, 6)
+    assert _paths(spark, folder / "paths")["m8"]["from_service_name"] is None
+    told = [json.loads(row["userMetadata"]) for row in _history(spark, folder / "paths")]
+    inputs = dict.fromkeys(config.tables, 0)
+    assert told == [
+        {
+            "command": "trace --all",
+            "release": release(),
+            "as_of": "2026-01-05T13:00:00+00:00",
+            "input_versions": {**inputs, "messages": version},
+        }
+        for version in (0, 1)
+    ]
+    assert [path.name for path in folder.iterdir()] == ["paths"]
+
+
+def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
+    config = _config(stored, tmp_path)
+    store(spark.range(3), tmp_path / "paths")
+    before = written(tmp_path)
+    with pytest.raises(OutputError, match=r"output.message_paths: .* holds a table of another schema"):
+        tracing.write_paths(spark, config)
+    assert written(tmp_path) == before
+
+
+def test_without_a_place_nothing_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has no output.message_paths, which trace --all writes"):
+        tracing.write_paths(spark, config_of(tmp_path, tmp_path))
+
+
+def test_a_message_that_is_lost_is_told(
+    spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = vars(tracing)["message_paths"]
+    monkeypatch.setattr(tracing, "message_paths", lambda *args: whole(*args).where("message_id != 'm1'"))
+    with pytest.raises(InternalError, match=r"7 messages were read, but 4 traced and 2 rejected"):
+        tracing.write_paths(spark, _config(stored, tmp_path))

@@ -1,0 +1,199 @@
+"""Paths of all messages by Spark: the worked cases, and random networks beside the walk of each message."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing.runs import tracing
+from routing.runs.tracing import Traced, trace_all
+from routing.storage import keeping
+from routing.terms import Ending
+from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, rows_of
+from tests.plans import broadcast_tables, columns_read, join_keys
+from tests.spark.test_plan_law import breaches, main_path
+from tests.spark.test_random_estates import assert_same
+from tests.stored import SALES, message, small_estate, store
+from tests.walked import apart, random_networks, walked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.core
+Row = dict[str, Any]
+CASES = load_trace_cases()
+NETWORKS, MESSAGES, SEED = 60, 40, 20260105
+GARBAGE = 5_000
+AS_OF = datetime(2026, 3, 1, 13, 0, 0, tzinfo=timezone.utc)
+_HOP = {"step": "matching_step", "route": "route_name"}
+_END = {"end": "outcome", "instance_name": "final_instance_name", "database": "final_database_name"}
+_BACK = {"end": "return_outcome", "instance_name": "return_instance_name", "database": "return_database_name"}
+
+
+def _of_its_own(case: Any, prefix: str) -> Any:
+    """A case with instances of its own, so that all fit in one job; they are named as in tables."""
+    if isinstance(case, list):
+        return [_of_its_own(item, prefix) for item in case]
+    if not isinstance(case, dict):
+        return case
+    named = {"instance": "instance_name"}
+    found = {named.get(key, key): _of_its_own(item, prefix) for key, item in case.items()}
+    if isinstance(found.get("instance_name"), str):
+        found["instance_name"] = prefix + found["instance_name"]
+    return found
+
+
+def _asked(case: Row, number: int) -> Row:
+    ask = case["ask"]
+    return {
+        "message_id": f"m{number}",
+        "is_initiator": True,
+        "enqueue_time": case["at"],
+        "database_name": ask["database"],
+        "to_service_name": ask["service"],
+        "from_service_name": ask["from_service"],
+        **{name: ask.get(name) for name in ("instance_name", "conversation_id", "hops_remaining")},
+    }
+
+
+def test_worked_cases(spark: SparkSession) -> None:
+    prefixes = [f"case{number}." for number in range(len(CASES))]
+    cases: list[Row] = [apart(_of_its_own(case, own), own) for case, own in zip(CASES, prefixes, strict=True)]
+    tables = merged([case["tables"] for case in cases])
+    tables["messages"] = [_asked(case, number) for number, case in enumerate(cases)]
+    found = trace_all(spark, frames(spark, tables))
+    rows = {row["message_id"]: row for row in rows_of(found.message_paths)}
+    found.unpersist()
+    assert (found.read, found.traced, found.rejected, len(rows)) == (len(CASES), len(CASES), 0, len(CASES))
+    for number, case in enumerate(cases):
+        row, first = rows[f"m{number}"], case["ways"][0]
+        want = {name: first.get(key) for key, name in _END.items()}
+        want |= {"reason": first.get("reason"), "final_address": first.get("address")}
+        want["hops"] = [{_HOP.get(key, key): value for key, value in hop.items()} for hop in first["hops"]]
+        want |= {name: case[name] for name in ("ways_agree", "multiple_targets")}
+        want["decided_at"] = moment(case["at"])
+        if "back" in case:
+            back = case["back"][0]
+            want |= {name: back.get(key) for key, name in {**_BACK, "reason": "return_reason"}.items()}
+        assert {name: row[name] for name in want} == want, case["case"]
+    assert sum("back" in case for case in CASES) == 3
+
+
+@pytest.fixture(scope="module")
+def tables() -> Tables:
+    """Networks in which messages end in every way."""
+    return random_networks(random.Random(SEED), NETWORKS, MESSAGES)
+
+
+@pytest.fixture
+def stored(spark: SparkSession, tables: Tables, tmp_path: Path) -> Path:
+    """Their messages as a Delta table, so that a plan shows where it is read."""
+    return store(frames(spark, {"messages": tables["messages"]})["messages"], tmp_path / "messages")
+
+
+def _traced(spark: SparkSession, tables: Tables, stored: Path, **options: Any) -> Traced:
+    read = spark.read.format("delta").load(str(stored))
+    return trace_all(spark, {**frames(spark, tables), "messages": read}, **options)
+
+
+def _assert_as_walked(found: Traced, tables: Tables, as_of: datetime | None) -> list[Row]:
+    expected = walked(tables, as_of)
+    assert_same(rows_of(found.message_paths), expected, "message_paths")
+    assert (found.read, found.traced) == (len(tables["messages"]), len(expected))
+    assert found.rejected == found.read - len(expected) > 0
+    return expected
+
+
+@pytest.mark.classic
+def test_random_networks_under_the_plan_law(
+    spark: SparkSession, tables: Tables, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the scan of the messages and the result no Exchange, no Sort and no Python node."""
+    # Frames are planned and kept as those of a large configuration are, not held as rows.
+    monkeypatch.setattr(keeping, "HELD_ROWS", -1)
+    found = _traced(spark, tables, stored)
+    try:
+        frame = found.message_paths
+        planned = main_path(frame, stored)
+        expected = _assert_as_walked(found, tables, None)
+        frame.collect()
+        final = main_path(frame, stored)
+        assert breaches(planned) == breaches(final) == []
+        # Whatever a message looks up, it looks up by one number.
+        assert join_keys(frame, str(stored)) == [("bigint",)] * final.count("BroadcastHashJoin")
+        assert final.count("BroadcastHashJoin") >= 8
+        assert broadcast_tables(frame, [str(stored)]) == {str(stored)}
+        assert columns_read(frame, str(stored)) >= {"hops_remaining", "from_service_name"}
+        assert found.notes == []
+    finally:
+        found.unpersist()
+    _assert_much_is_met(expected)
+
+
+def _assert_much_is_met(rows: list[Row]) -> None:
+    ends = Counter(row["outcome"] for row in rows)
+    assert set(ends) >= {str(ending) for ending in Ending if ending is not Ending.TOO_MANY_WAYS}, ends
+    backs = Counter(row["return_outcome"] for row in rows)
+    assert {"DELIVERED", "DELAYED", "DROPPED", "LEFT_ESTATE", "LOOP", "NOT_KNOWN"} <= set(backs), backs
+    reasons = {row["reason"] for row in rows}
+    assert reasons >= {"DIALOG_EXPIRED", "ROUTE_REQUESTED", "HOP_LIMIT", "NO_ROUTE", "FORWARDING_DISABLED"}
+    assert sum(len(row["hops"]) > 2 for row in rows) > 200
+    assert {row["ways_agree"] for row in rows} >= {True, False}
+    assert {row["multiple_targets"] for row in rows} == {True, False}
+
+
+@pytest.mark.classic
+def test_over_the_limit_and_at_one_time_rows_are_as_walked(
+    spark: SparkSession, tables: Tables, stored: Path
+) -> None:
+    found = _traced(spark, tables, stored, as_of=AS_OF, broadcast_limit="1B")
+    try:
+        _assert_as_walked(found, tables, AS_OF)
+        assert "ShuffledHashJoin" in main_path(found.message_paths, stored)
+        assert broadcast_tables(found.message_paths, [str(stored)]) == set()
+        assert any("the routing plan takes" in note for note in found.notes)
+    finally:
+        found.unpersist()
+
+
+def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql import functions as F
+
+    seen: list[Any] = []
+    compile_paths = vars(tracing)["compile_paths"]
+
+    def watched(*arguments: Any) -> Any:
+        seen.append(arguments[0])
+        return compile_paths(*arguments)
+
+    monkeypatch.setattr(tracing, "compile_paths", watched)
+    tables = small_estate()
+    one = [message(1, "//stock", to_broker_instance=SALES)]
+    clean = frame_of(spark, one, frames(spark, tables)["messages"].schema)
+    number = F.col("id").cast("string")
+
+    def some(known: str) -> Any:
+        address = F.concat(F.lit("tcp://host"), number, F.lit(":1/x"))
+        garbage = F.concat(F.lit("//garbage/"), number)
+        return F.when(F.rand(1) < 0.3, address).when(F.rand(2) < 0.3, F.lit(known)).otherwise(garbage)
+
+    columns = {
+        "message_id": number,
+        "to_service_name": some("//stock"),
+        "from_service_name": F.when(F.col("id") % 4 > 0, some("//stock")),
+        "to_broker_instance": F.when(F.col("id") % 7 > 0, F.concat(F.lit("id-"), number)),
+    }
+    garbage = spark.range(GARBAGE).crossJoin(clean).withColumns(columns).drop("id")
+    tables["routes"].append({**tables["routes"][0], "name": "T", "address": "TRANSPORT"})
+    found = trace_all(spark, {**frames(spark, tables), "messages": garbage})
+    try:
+        # A known service or two classes of others; no broker id or an unknown; the same of senders, or none.
+        assert 3 * 2 * 3 < len(seen[0].keys) <= 3 * 2 * 4
+        assert found.message_paths.count() == GARBAGE
+    finally:
+        found.unpersist()

@@ -1,0 +1,291 @@
+"""All messages of Arrow's tables, judged in plain Python: as the tests' own resolver judges them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from routing.analysis.bulk import courses
+from routing.analysis.bulk.judging import Judge, Judged
+from routing.analysis.bulk.reading import read_batches
+from routing.errors import InputError
+from routing.rules.deciding import UNNAMED, Key, decide_at, named_broker
+from routing.schemas import DIALOGS, INPUTS, MESSAGES
+from routing.storage.columns import Columns
+from routing.storage.inputs import columns_of
+from tests.frames import Tables, arrow, arrow_of, load_cases, moment
+from tests.reference.estates import joined, random_estate
+from tests.reference.resolver import resolve as reference
+from tests.unit.rules import by_rules
+from tests.unit.rules.by_rules import Row, micros
+
+AS_OF = datetime(2026, 1, 5, 10, 0, 0, tzinfo=timezone.utc)
+ESTATES, MESSAGES_EACH, SEED = 100, 60, 20260105
+SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
+
+
+def _judge(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[Judged]:
+    """The messages of tables, judged; in batches of so many rows."""
+    given = arrow(tables)
+    settings = {key: columns_of(given[key], key) for key in SETTINGS if key in given}
+    judge = Judge.of(settings, given.get("dialogs"), micros(as_of))
+    judge.settle(_batches(given["messages"], size))
+    return [judged for batch in _batches(given["messages"], size) for judged in judge.judge(batch)]
+
+
+def _batches(messages: Any, size: int | None) -> Iterator[Columns]:
+    for batch in read_batches(messages):
+        step = size or len(batch)
+        for start in range(0, len(batch), step):
+            yield batch.take(range(start, min(start + step, len(batch))))
+
+
+def _resolved(judged: Iterable[Judged]) -> list[Row]:
+    """The compared columns of ``resolved_routes``."""
+    return [
+        {
+            **by_rules.columns(found.verdict),
+            "message_id": found.message.message_id,
+            "conversation_id": found.message.conversation_id,
+            "is_initiator": found.message.is_initiator,
+            "instance_name": found.message.instance,
+            "database_name": found.message.database,
+            "to_service_name": found.message.service,
+            "to_broker_instance": found.message.broker,
+            "decided_at": found.message.t,
+        }
+        for found in judged
+        if found.message is not None and found.verdict is not None
+    ]
+
+
+def _assert_agrees(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[Judged]:
+    judged, theirs = _judge(tables, as_of, size), reference(tables, as_of)
+    assert len(judged) == len(tables["messages"])
+    assert [list(found.rejections) for found in judged if found.rejections] == [
+        row["reasons"] for row in theirs.rejected_messages
+    ]
+    mine = _resolved(judged)
+    assert len(mine) == len(theirs.resolved_routes) > 0
+    for got, row in zip(mine, theirs.resolved_routes, strict=True):
+        expected = {**row, "decided_at": micros(row["decided_at"])}
+        expected["alternative_routes"] = row["alternative_routes"] or None
+        assert got == {name: expected[name] for name in got}
+    return judged
+
+
+def _estates(count: int) -> Tables:
+    rng = random.Random(SEED)
+    return joined([random_estate(rng, MESSAGES_EACH, f"e{number}/") for number in range(count)])
+
+
+@pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
+def test_random_estates_agree(as_of: datetime | None) -> None:
+    judged = _assert_agrees(_estates(ESTATES), as_of)
+    steps = {
+        (found.verdict.matching_step, found.verdict.rerouted_from is not None) for found in judged if found.verdict
+    }
+    assert {step for step, _ in steps} == {None, 0, 1, 2, 3, 4, 5, 6, 7}
+    assert {step for step, came_back in steps if came_back} >= {0, 1, 2, 4, 5, 7}
+    assert any(len(found.rejections) > 1 for found in judged)
+
+
+@pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
+def test_batches_of_one_row_are_judged_like_one_batch(as_of: datetime | None) -> None:
+    tables = _estates(10)
+    assert _judge(tables, as_of, size=1) == _judge(tables, as_of)
+
+
+def test_what_is_forgotten_is_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courses, "MOST_KEYS", 3)
+    _assert_agrees(_estates(20), None)
+
+
+CASES = load_cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case['file']}: {case['case']}" for case in CASES])
+def test_worked_case(case: dict[str, Any]) -> None:
+    tables, expected = case["tables"], case["expect"]
+    judged = _judge(tables, moment(case.get("as_of")))
+    rows = list(zip(tables["messages"], judged, strict=True))
+    assert sorted(row["message_id"] for row, found in rows if found.rejections) == sorted(
+        expected.get("rejected_messages", [])
+    )
+    resolved = {row["message_id"]: row for row in _resolved(judged)}
+    for row in expected["resolved_routes"]:
+        mine = resolved[row["message_id"]]
+        told = {name: moment(value) for name, value in row.items() if name in mine}
+        assert {name: mine[name] for name in told} == {
+            name: micros(value) if name == "decided_at" else value for name, value in told.items()
+        }
+    if "new_route_requests" in expected:
+        opened = {
+            (found.message.t, found.message.message_id) for found in judged if _opens(found) if found.message
+        }
+        wanted = {
+            (micros(moment(row["requested_at"])), row["message_id"]) for row in expected["new_route_requests"]
+        }
+        assert opened == wanted
+
+
+def _opens(judged: Judged) -> bool:
+    return judged.verdict is not None and judged.verdict.opens_in is not None
+
+
+_NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+_A, _B = (f"{digit * 8}-0000-4000-8000-{digit * 12}" for digit in "ab")
+_ASKED = "SQL/ServiceBroker/BrokerConfiguration"
+
+
+def _message(message_id: str, **more: Any) -> Row:
+    return {
+        "message_id": message_id,
+        "conversation_id": _A,
+        "is_initiator": True,
+        "enqueue_time": _NOON,
+        "instance_name": "hub",
+        "database_name": "app",
+        "to_service_name": "//far",
+        **more,
+    }
+
+
+def _route(name: str, **more: Any) -> Row:
+    return {"instance_name": "hub", "database_name": "app", "name": name, "address": "LOCAL", **more}
+
+
+def _estate(routes: list[Row], messages: list[Row], **more: list[Row]) -> Tables:
+    return {
+        "instances": [{"instance_name": "hub"}],
+        "databases": [{"instance_name": "hub", "name": "app", "service_broker_guid": _A}],
+        "services": [],
+        "routes": routes,
+        "messages": messages,
+        **more,
+    }
+
+
+def test_messages_that_ask_may_come_in_any_order() -> None:
+    """The earliest asks, wherever it stands, and rows like it do; the others go on to step 5."""
+    ids = ["m3", "m1", "m2", "m1"]
+    routes = [_route("asked", remote_service_name=_ASKED), _route("any")]
+    for size in (1, 3, None):
+        judged = _judge(_estate(routes, [_message(found) for found in ids]), None, size)
+        assert [found.verdict.reason for found in judged if found.verdict] == [
+            *("SERVICE_NOT_FOUND", "ROUTE_REQUESTED", "SERVICE_NOT_FOUND", "ROUTE_REQUESTED")
+        ]
+
+
+def test_equal_verdicts_are_one_object() -> None:
+    judged = _judge(
+        _estate([_route("any")], [_message("m1"), _message("m2"), _message("m3", hops_remaining=0)]), None
+    )
+    first, second, third = (found.verdict for found in judged)
+    assert first is second
+    assert first == third
+
+
+def test_ids_that_nothing_has_are_decided_once_and_stay_their_own() -> None:
+    routes = [
+        _route("own", remote_service_name="//far", address="tcp://hub:1"),
+        _route("msdb", database_name="msdb"),
+    ]
+    tables = _estate(routes, [_message("m1", to_broker_instance=_B), _message("m2", to_broker_instance="else")])
+    tables["instances"][0]["addresses"] = ["tcp://hub:1"]
+    judged = _judge(tables, None)
+    for found, broker in zip(judged, (_B, "else"), strict=True):
+        assert found.verdict is not None
+        assert found.verdict.decision is not None
+        decision = found.verdict.decision
+        assert decision.again is not None
+        assert (found.verdict.broker_instance, decision.first.broker, decision.again.broker) == (broker,) * 3
+
+
+def test_a_decision_for_an_id_that_nothing_has_is_that_of_any_other() -> None:
+    """What is decided once for all of them, bound to each, is what is decided for each."""
+    rng = random.Random(SEED)
+    compared = 0
+    for number in range(40):
+        tables = random_estate(rng, 30, f"e{number}/")
+        instances = by_rules.instances_of(tables)
+        for row in tables["messages"]:
+            instance = instances.get(row["instance_name"])
+            if instance is None or not row["to_service_name"]:
+                continue
+            key = Key.of_names(
+                instance, row["database_name"] or None, row["to_service_name"], "x", is_initiator=True
+            )
+            assert named_broker(key, instance) == UNNAMED
+            any_id = Key(key.database, key.service, UNNAMED, True, key.name_address)
+            t = micros(AS_OF) or 0
+            mine = [decision.bound_to("x") for decision in decide_at(any_id, instance, t)]
+            compared += len(mine)
+            assert mine == list(decide_at(key, instance, t))
+    assert compared > 500
+
+
+def test_what_may_ask_must_be_settled_first() -> None:
+    tables = _estate([_route("asked", remote_service_name=_ASKED)], [_message("m1")])
+    given = arrow(tables)
+    judge = Judge.of({key: columns_of(given[key], key) for key in SETTINGS if key in given}, None, None)
+    assert judge.may_ask
+    [batch] = read_batches(given["messages"])
+    with pytest.raises(ValueError, match="not settled"):
+        judge.judge(batch)
+    judge.settle([batch])
+    assert [found.verdict.opens_in for found in judge.judge(batch) if found.verdict] == ["app"]
+
+
+def test_where_nothing_asks_messages_are_read_once() -> None:
+    given = arrow(_estate([_route("any")], [_message("m1")]))
+    judge = Judge.of({key: columns_of(given[key], key) for key in SETTINGS if key in given}, None, None)
+    judge.settle(iter(lambda: pytest.fail("messages are read"), None))
+    assert len(judge.judge(next(read_batches(given["messages"])))) == 1
+
+
+def _dialog(conversation: str | None, **more: Any) -> Row:
+    ends = {"instance_name": "hub", "database_name": "app", "is_initiator": True}
+    return {**ends, "conversation_id": conversation, **more}
+
+
+@pytest.mark.parametrize(
+    ("dialogs", "fault"),
+    [
+        ([_dialog(_A), _dialog(_A.upper(), far_broker_instance=_B)], "2 rows have this key"),
+        ([_dialog(None)], "conversation_id is missing"),
+        ([_dialog(_A, is_initiator=None), _dialog(_A)], "is_initiator is missing"),
+    ],
+)
+def test_a_dialog_at_fault_is_refused(dialogs: list[Row], fault: str) -> None:
+    given = arrow(_estate([], []))
+    with pytest.raises(InputError, match=fault):
+        Judge.of({key: columns_of(given[key], key) for key in SETTINGS if key in given}, _dialogs(dialogs), None)
+
+
+def _dialogs(rows: list[Row]) -> Any:
+    return arrow_of(rows, DIALOGS)
+
+
+def test_messages_without_optional_columns() -> None:
+    """Columns that may be missing are, and so is whatever a dialog could say."""
+    given = arrow(_estate([_route("any")], [_message("m1", database_name=None)]))
+    optional = [field.name for field in MESSAGES if field.nullable]
+    [batch] = read_batches(given["messages"].drop_columns(optional))
+    dialogs = _dialogs([_dialog(_A)]).select(["instance_name", "database_name", "conversation_id", "is_initiator"])
+    judge = Judge.of({key: columns_of(given[key], key) for key in SETTINGS if key in given}, dialogs, None)
+    assert [found.verdict.reason for found in judge.judge(batch) if found.verdict] == ["NO_ROUTE"]
+
+
+def test_only_some_messages_are_read() -> None:
+    messages = arrow_of([_message("m1"), _message("m2", instance_name="rim"), _message("m3")], INPUTS["messages"])
+    assert [
+        ids for batch in read_batches(messages, {"instance_name": ["hub"]}) for ids in batch.rows("message_id")
+    ] == [
+        ("m1",),
+        ("m3",),
+    ]

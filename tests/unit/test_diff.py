@@ -1,0 +1,467 @@
+"""What is compared with what: scripts, versions, times, tables; and what of it is told."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.bulk.reading import read_batches
+from routing.analysis.diff.affected import find_affected
+from routing.analysis.diff.asked import Scripts, Versions, versions_of, words_of
+from routing.analysis.diff.comparing import WORSE, Changed, count_changes, fails
+from routing.analysis.diff.diffing import Diff, diff
+from routing.analysis.diff.route_changes import find_route_changes
+from routing.analysis.diff.sides import SETTINGS, Given, Side, Sides, read
+from routing.cli import main
+from routing.errors import ContractError, InputError
+from routing.schemas import KEY_CHANGES, ROUTES
+from tests.frames import Tables, arrow, arrow_of
+from tests.stored import (
+    STOCK,
+    STORE,
+    config_of,
+    config_text,
+    conversation,
+    message,
+    route,
+    save_estate,
+    small_estate,
+)
+from tests.unit.explained_rows import columns_of_rows
+from tests.unit.rules.by_rules import micros
+
+AT = datetime(2026, 1, 5, 13, tzinfo=timezone.utc)
+SCRIPT = """USE Sales;
+DROP ROUTE Far;
+DROP ROUTE Gone;
+CREATE ROUTE Nowhere WITH SERVICE_NAME = '//nowhere', ADDRESS = 'TCP://nowhere.example:4022', LIFETIME = 60;
+ALTER ROUTE Store WITH ADDRESS = 'TCP://store.example:4022';
+GO
+ALTER DATABASE Stock SET DISABLE_BROKER;
+"""
+ON_ITS_WAY = ("DELIVERED", "SENT", "FORWARDED")
+DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
+
+
+Decisions = dict[str, tuple[list[Any], list[Any]]]
+
+
+def rows_of(done: Diff) -> list[dict[str, Any]]:
+    messages: Any = done.messages
+    found: list[dict[str, Any]] = messages.to_pylist()
+    return found
+
+
+def decided(done: Diff) -> Decisions:
+    """By message id the decisions before and after."""
+    return {
+        row["message_id"]: (
+            [row[f"{name}_before"] for name in DECIDED],
+            [row[f"{name}_after"] for name in DECIDED],
+        )
+        for row in rows_of(done)
+    }
+
+
+def written(folder: Path, text: str = SCRIPT) -> str:
+    file = folder / "change.sql"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def test_a_script_changes_what_its_statements_say(tmp_path: Path) -> None:
+    done = diff(arrow(small_estate()), Scripts([written(tmp_path)], "HUB"), at=AT, with_messages=True)
+    assert decided(done) == {
+        "m2": (
+            ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"],
+            ["SENT", "NETWORK_ADDRESS", "Store", "TCP://store.example:4022", None, None],
+        ),
+        "m1": (
+            ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"],
+            ["SENT", "NETWORK_ADDRESS", "Store", "TCP://store.example:4022", None, None],
+        ),
+        "m3": (
+            ["SENT", "MIRROR_ADDRESS", "Far", "TCP://far.example:4022", "tcp://mirror.example:4022", None],
+            ["DELAYED", "ROUTE_REQUESTED", None, None, None, None],
+        ),
+        "m4": (
+            ["DELAYED", "ROUTE_REQUESTED", None, None, None, None],
+            ["SENT", "NETWORK_ADDRESS", "Nowhere", "TCP://nowhere.example:4022", None, None],
+        ),
+    }
+    assert [(row["change"], row["name"]) for row in done.routes] == [
+        ("removed", "Far"),
+        ("added", "Nowhere"),
+        ("changed", "Store"),
+    ]
+    [lifetime] = [row["lifetime_after"] for row in done.routes if row["name"] == "Nowhere"]
+    assert lifetime == AT.replace(minute=1)
+    assert [(row["change"], row["code"], row["object"]) for row in done.findings if row["code"] == "SBR034"] == [
+        ("comes", "SBR034", "Stock")
+    ]
+    assert done.script is not None
+    [refused] = done.script.rejected
+    assert "line 3: DROP ROUTE 'Gone'" in refused
+
+
+def test_a_script_is_what_an_import_of_it_makes_of_the_tables(tmp_path: Path) -> None:
+    """Beside another configuration: a copy of the tables into which the script was imported."""
+    save_estate(small_estate(), tmp_path / "in")
+    shutil.copytree(tmp_path / "in", tmp_path / "copy")
+    text = config_text(tmp_path / "copy", tmp_path / "out", imports=tmp_path / "imports")
+    (tmp_path / "copy.yaml").write_text(text, encoding="utf-8")
+    script = written(tmp_path)
+    at = ("--scripted-at", AT.isoformat())
+    assert main(["import", "tsql", script, "--config", str(tmp_path / "copy.yaml"), "--instance", "hub", *at]) == 0
+    own = config_of(tmp_path / "in", tmp_path / "out")
+    imported = diff(own, config_of(tmp_path / "copy", tmp_path / "out"), at=AT, with_messages=True)
+    tried = diff(own, Scripts([script], "hub"), at=AT, with_messages=True)
+    assert len(rows_of(tried)) == 4
+    for name in ("counts", "keys", "routes", "findings"):
+        assert list(getattr(tried, name)) == list(getattr(imported, name)), name
+    assert sorted(map(str, rows_of(tried))) == sorted(map(str, rows_of(imported)))
+    assert not (tmp_path / "in" / "imports").exists()
+
+
+def test_a_script_for_an_instance_that_no_table_knows(tmp_path: Path) -> None:
+    done = diff(arrow(small_estate()), Scripts([written(tmp_path)], "elsewhere"), at=AT)
+    assert done.changed == 0
+    assert done.script is not None
+    assert "the tables know no instance 'elsewhere': the scripts are tried on a new one" in done.script.notes
+
+
+@pytest.fixture
+def versions(tmp_path: Path) -> Path:
+    """Tables of which routes have three versions more, and databases one."""
+    from deltalake import write_deltalake
+
+    save_estate(small_estate(), tmp_path / "in")
+    tables = small_estate()
+    for address in ("tcp://first:1", "tcp://second:2"):
+        rows = [route("Far", "//far", address), *tables["routes"][:2]]
+        write_deltalake(str(tmp_path / "in" / "routes"), arrow_of(rows, ROUTES), mode="overwrite")
+    return tmp_path / "in"
+
+
+def test_what_changed_since_a_version(versions: Path, tmp_path: Path) -> None:
+    settings = config_of(versions, tmp_path / "out")
+    done = diff(settings, Versions({"routes": 2}), at=AT, with_messages=True)
+    sent = ["SENT", "NETWORK_ADDRESS", "Far"]
+    assert decided(done) == {
+        "m3": ([*sent, "tcp://first:1", None, None], [*sent, "tcp://second:2", None, None]),
+    }
+    assert done.before.label.endswith("config.yaml with routes at version 2")
+    # Its two first versions are the small estate's halves.
+    whole = diff(settings, Versions({"routes": 1}), at=AT, with_messages=True)
+    mirror = ["SENT", "MIRROR_ADDRESS", "Far", "TCP://far.example:4022", "tcp://mirror.example:4022", None]
+    assert decided(whole) == {
+        "m3": (mirror, [*sent, "tcp://second:2", None, None]),
+        "m4": (["DELAYED", "ROUTE_REQUESTED", *[None] * 4], ["DELAYED", "NO_ROUTE", *[None] * 4]),
+    }
+    # In its first version the table services has the first of two rows.
+    several = diff(settings, Versions({"routes": 3, "services": 0}), at=AT, with_messages=True)
+    held = ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"]
+    lost = (["DELAYED", "SERVICE_NOT_FOUND", "Store", None, None, None], held)
+    assert decided(several) == {"m1": lost, "m2": lost}
+    assert several.before.label.endswith("with routes at version 3, services at version 0")
+
+
+def test_a_version_that_is_not_there(versions: Path, tmp_path: Path) -> None:
+    settings = config_of(versions, tmp_path / "out")
+    with pytest.raises(InputError, match="has no version 9, its newest is 3"):
+        diff(settings, Versions({"routes": 9}), at=AT)
+    with pytest.raises(ContractError, match=r"tables.route_requests is not in the configuration"):
+        diff(config_of(versions, tmp_path / "out", route_requests=None), Versions({"route_requests": 0}), at=AT)
+    for file in (versions / "routes").glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(InputError, match=r"table routes|version 2 cannot be read"):
+        diff(settings, Versions({"routes": 2}), at=AT)
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["3"], {"routes": 3}),
+        (["0", "databases=12", "route_requests=1"], {"routes": 0, "databases": 12, "route_requests": 1}),
+        (["routes=3"], {"routes": 3}),
+    ],
+)
+def test_versions_as_they_are_given(texts: list[str], found: dict[str, int]) -> None:
+    assert versions_of(texts).by_key == found
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (["3", "routes=4"], "--against-version gives a version of routes twice"),
+        (["rotes=4"], r"'rotes' is no table of which a version can be compared \(did you mean routes\?\)"),
+        (["messages=4"], "'messages' is no table of which a version can be compared"),
+        (["-1"], "takes N or KEY=N with a version's number, not '-1'"),
+        (["routes="], "takes N or KEY=N with a version's number, not 'routes='"),
+        (["\u0663"], "takes N or KEY=N with a version's number"),
+        ([""], "takes N or KEY=N"),
+    ],
+)
+def test_versions_that_are_none(texts: list[str], told: str) -> None:
+    with pytest.raises(ContractError, match=told):
+        versions_of(texts)
+
+
+def test_words_of_fail_on() -> None:
+    assert words_of([]) == ()
+    assert words_of(["delayed", "dropped, rejected", "delayed"]) == ("delayed", "dropped", "rejected")
+    with pytest.raises(ContractError, match=r"unknown word 'delaid' \(did you mean delayed\?\)"):
+        words_of(["dropped,delaid"])
+    with pytest.raises(ContractError, match="unknown word ''"):
+        words_of(["delayed,"])
+
+
+# By what a message becomes: from which outcomes that is worse.
+GETS_WORSE = {
+    "DELAYED": ON_ITS_WAY,
+    "DROPPED": (*ON_ITS_WAY, "DELAYED"),
+    "REJECTED": (*ON_ITS_WAY, "DELAYED", "DROPPED"),
+}
+OUTCOMES = (*ON_ITS_WAY, "DELAYED", "DROPPED", "REJECTED")
+
+
+@pytest.mark.parametrize("after", OUTCOMES)
+@pytest.mark.parametrize("before", OUTCOMES)
+def test_what_fails(before: str, after: str) -> None:
+    counts = [{"outcome_before": before, "outcome_after": after, "messages": 1}]
+    is_worse = before in GETS_WORSE.get(after, ())
+    for word in WORSE:
+        assert fails(counts, [word]) == (is_worse and word == after.lower())
+    assert fails(counts, WORSE) == is_worse
+    assert not fails(counts, [])
+    assert not fails([], WORSE)
+
+
+def group(before: str, after: str, messages: int, reason: str = "X") -> Mapping[str, Any]:
+    row = dict.fromkeys(KEY_CHANGES.names)
+    ends = {"outcome_before": before, "reason_before": reason, "outcome_after": after, "reason_after": reason}
+    return {**row, **ends, "messages": messages}
+
+
+def test_what_gets_worse_comes_first() -> None:
+    groups = [
+        group("DELAYED", "SENT", 90),
+        group("SENT", "SENT", 80),
+        group("SENT", "DELAYED", 5),
+        group("SENT", "DELAYED", 7, "Y"),
+        group("SENT", "DELAYED", 2, "Y"),
+        group("DELAYED", "DROPPED", 1),
+        group("REJECTED", "DROPPED", 3),
+        group("DELIVERED", "REJECTED", 1),
+        group("DROPPED", "DROPPED", 4),
+    ]
+    counts = count_changes(Changed(1000, groups, [], None))
+    assert [(row["outcome_before"], row["outcome_after"], row["messages"]) for row in counts] == [
+        ("DELIVERED", "REJECTED", 1),
+        ("DELAYED", "DROPPED", 1),
+        ("SENT", "DELAYED", 9),
+        ("SENT", "DELAYED", 5),
+        ("DROPPED", "DROPPED", 4),
+        ("SENT", "SENT", 80),
+        ("REJECTED", "DROPPED", 3),
+        ("DELAYED", "SENT", 90),
+    ]
+
+
+def side(*routes: dict[str, Any], at: datetime = AT) -> Side:
+    found = micros(at)
+    assert found is not None
+    return Side("side", found, {"routes": columns_of_rows(list(routes), ROUTES)})
+
+
+FAR = route("Far", "//far", "tcp://far:1", broker_instance="{ABC}", mirror_address="")
+NOON = "2026-01-05T12:00:00Z"
+TWO = "2026-01-05T14:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ([], [], []),
+        ([FAR], [FAR], []),
+        ([FAR], [{**FAR, "broker_instance": " abc", "mirror_address": None}], []),
+        ([FAR], [{**FAR, "address": "TCP://far:1"}], [("changed", "Far")]),
+        ([FAR], [{**FAR, "mirror_address": "tcp://far:2"}], [("changed", "Far")]),
+        ([FAR], [{**FAR, "remote_service_name": None}], [("changed", "Far")]),
+        ([{**FAR, "remote_service_name": ""}], [{**FAR, "remote_service_name": None}], []),
+        ([FAR], [{**FAR, "lifetime": TWO}], [("changed", "Far")]),
+        ([FAR], [{**FAR, "lifetime": AT}], [("removed", "Far")]),
+        ([FAR], [{**FAR, "valid_to": NOON}], [("removed", "Far")]),
+        ([FAR], [{**FAR, "valid_to": TWO}], []),
+        ([{**FAR, "valid_from": TWO}], [{**FAR, "valid_from": AT}], [("added", "Far")]),
+        ([FAR], [{**FAR, "name": "far"}], [("removed", "Far"), ("added", "far")]),
+        ([FAR], [{**FAR, "database_name": "Other"}], [("added", "Far"), ("removed", "Far")]),
+        # Versions of one route: the one in force counts.
+        ([FAR], [{**FAR, "valid_to": NOON, "address": "tcp://old:1"}, {**FAR, "valid_from": NOON}], []),
+    ],
+)
+def test_routes_that_differ(before: list[Any], after: list[Any], found: list[Any]) -> None:
+    changes = find_route_changes(Sides(side(*before), side(*after)))
+    assert [(row["change"], row["name"]) for row in changes] == found
+
+
+def test_routes_of_two_times() -> None:
+    ends = side({**FAR, "lifetime": TWO})
+    later = Side("later", micros(datetime(2026, 1, 5, 14, tzinfo=timezone.utc)) or 0, ends.settings)
+    [row] = find_route_changes(Sides(ends, later))
+    assert row["change"] == "removed"
+    assert row["lifetime_before"] == datetime(2026, 1, 5, 14, tzinfo=timezone.utc)
+    assert row["lifetime_after"] is None
+
+
+def test_only_what_can_differ_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a service whose route changes all messages of the instance, and of a database that changes all."""
+    judged: list[str] = []
+
+    def counting(messages: Any, only: Any) -> Any:
+        for batch in read_batches(messages, only):
+            judged.extend(batch.values["message_id"])
+            yield batch
+
+    monkeypatch.setattr("routing.analysis.diff.by_arrow.read_batches", counting)
+    tables = small_estate()
+    other = [message(8, "//far", instance_name="rim"), message(9, "//stock", instance_name="rim")]
+    tables["instances"].append({"instance_name": "rim"})
+    tables["databases"].append({**tables["databases"][0], "instance_name": "rim"})
+    tables["messages"] += other
+    given = arrow(tables)
+    moved = [{**row, "address": "tcp://new:1"} if row["name"] == "Far" else row for row in tables["routes"]]
+    assert diff(given, {"routes": arrow_of(moved, ROUTES)}, at=AT).changed == 1
+    assert set(judged) == {"m3"}
+    judged.clear()
+    off = [{**row, "is_broker_enabled": row["service_broker_guid"] != STORE} for row in tables["databases"]]
+    assert diff(given, {"databases": arrow({"databases": off})["databases"]}, at=AT).changed == 2
+    assert set(judged) == {f"m{number}" for number in range(1, 7)}
+    judged.clear()
+    assert diff(given, {"routes": given["routes"]}, at=AT).changed == 0
+    assert judged == []
+
+
+def test_faults_of_a_side_are_told_with_its_name(tmp_path: Path) -> None:
+    tables = small_estate()
+    bad = {"routes": arrow_of([*tables["routes"], route("Odd", "//odd", "nowhere")], ROUTES)}
+    with pytest.raises(
+        InputError, match=r"^the tables given to compare with: the input tables have 1 faulty row:"
+    ):
+        diff(arrow(tables), bad, at=AT)
+    with pytest.raises(InputError, match=r"^the given tables: the input tables have 1 faulty row: routes"):
+        diff({**arrow(tables), **bad}, AT, at=AT)
+    doubled = arrow({"dialogs": [*tables["dialogs"], tables["dialogs"][0]]})["dialogs"]
+    with pytest.raises(InputError, match=r"^the given tables: .* 2 rows have this key"):
+        diff({**arrow(tables), "dialogs": doubled}, AT, at=AT)
+    with pytest.raises(InputError, match=r"^the tables given to compare with: table services has 1 column fault"):
+        diff(arrow(tables), {"services": arrow(tables)["services"].drop(["name"])}, at=AT)
+    save_estate(tables, tmp_path / "in")
+    other = config_of(tmp_path / "in", tmp_path / "out", services=tmp_path / "none")
+    with pytest.raises(InputError, match=r"config\.yaml: tables\.services: there is no Delta table"):
+        diff(config_of(tmp_path / "in", tmp_path / "out"), other, at=AT)
+
+
+def hub(**columns: Any) -> dict[str, Any]:
+    return {
+        "instance_name": "hub",
+        "is_message_forwarding_enabled": True,
+        "addresses": ["tcp://hub:4022"],
+        **columns,
+    }
+
+
+def altered(table: str, place: int, **columns: Any) -> Tables:
+    """The small estate, whose instance has an address, with a row altered."""
+    tables = {**small_estate(), "instances": [hub()]}
+    tables[table] = [{**row, **columns} if n == place else row for n, row in enumerate(tables[table])]
+    return tables
+
+
+def added(table: str, *rows: dict[str, Any]) -> Tables:
+    tables = {**small_estate(), "instances": [hub()]}
+    return {**tables, table: [*tables[table], *rows]}
+
+
+ALL_OF_HUB = [{"instance_name": ["hub"]}]
+END = "2026-01-05T12:30:00Z"
+
+
+def of_services(*services: str) -> list[dict[str, list[str]]]:
+    return [{"instance_name": ["hub"], "to_service_name": list(services)}]
+
+
+@pytest.mark.parametrize(
+    ("after", "found"),
+    [
+        (added("routes"), []),
+        (altered("instances", 0, addresses=["tcp://hub:4023"]), ALL_OF_HUB),
+        (altered("instances", 0, addresses=["TCP://HUB:4022/"]), []),
+        (altered("instances", 0, is_message_forwarding_enabled=None), ALL_OF_HUB),
+        (altered("instances", 0, instance_name="other"), [{"instance_name": ["hub", "other"]}]),
+        (altered("databases", 1, is_broker_enabled=False), ALL_OF_HUB),
+        (altered("databases", 1, is_broker_enabled=True), []),
+        (altered("databases", 1, service_broker_guid=STORE), ALL_OF_HUB),
+        (added("databases", {"instance_name": "hub", "name": "New", "service_broker_guid": "x"}), ALL_OF_HUB),
+        (altered("services", 0, database_name="Sales"), of_services("//stock")),
+        (
+            added("services", {"instance_name": "hub", "database_name": "Sales", "name": "//new"}),
+            of_services("//new"),
+        ),
+        (altered("routes", 2, address="tcp://far:1"), of_services("//far")),
+        (altered("routes", 2, remote_service_name="//near"), of_services("//far", "//near")),
+        (altered("routes", 2, remote_service_name=None), ALL_OF_HUB),
+        (altered("routes", 2, database_name="msdb"), of_services("//far")),
+        (altered("routes", 2, valid_to=NOON), of_services("//far")),
+        (altered("routes", 3, address="tcp://ask:1"), ALL_OF_HUB),
+        (added("routes", route("Past", "//past", "LOCAL", valid_to=NOON)), []),
+        (added("routes", route("Other", "//x", "LOCAL", instance_name="unlisted")), []),
+        (altered("route_requests", 0, ended_at=END), of_services("//elsewhere")),
+        (altered("route_requests", 0, ended_at=TWO), []),
+        (altered("route_requests", 0, requested_at=NOON), []),
+        (altered("route_requests", 0, requested_at=AT), of_services("//elsewhere")),
+        (altered("route_requests", 0, requested_at=TWO), of_services("//elsewhere")),
+        (altered("route_requests", 0, message_id="m00"), []),
+    ],
+)
+def test_which_messages_an_edit_can_touch(after: Tables, found: list[Any]) -> None:
+    before = added("routes")
+    both = [Given(name, micros(AT) or 0, arrow(tables)) for name, tables in (("a", before), ("b", after))]
+    given = [Given(one.label, one.at, {key: one.tables[key] for key in SETTINGS}) for one in both]
+    assert find_affected(read(*given)).filters == found
+
+
+LATER = datetime(2026, 1, 5, 14, tzinfo=timezone.utc)
+LAST = "2026-01-05T13:59:59.999999Z"
+STOCKED = ["DELIVERED", "LOCAL_SERVICE", "Stock", "LOCAL", None, "Stock"]
+STORED = ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"]
+EXPIRED = ["DROPPED", "DIALOG_EXPIRED", None, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({}, {}),
+        # Between 13:00 and 14:00, the end included and the beginning not.
+        ({"lifetime": AT}, {}),
+        ({"lifetime": "2026-01-05T13:00:00.000001Z"}, {"m2": (STORED, EXPIRED)}),
+        ({"lifetime": TWO}, {"m2": (STORED, EXPIRED)}),
+        ({"lifetime": "2026-01-05T14:00:00.000001Z"}, {}),
+        ({"acknowledged_at": AT, "acknowledged_broker_instance": STOCK}, {}),
+        ({"acknowledged_at": LAST, "acknowledged_broker_instance": STOCK}, {"m2": (STORED, STOCKED)}),
+        ({"acknowledged_at": TWO, "acknowledged_broker_instance": STOCK}, {"m2": (STORED, STOCKED)}),
+        ({"acknowledged_at": "2026-01-05T14:00:00.000001Z", "acknowledged_broker_instance": STOCK}, {}),
+    ],
+)
+def test_dialogs_that_turn_between_two_times(columns: dict[str, Any], found: Decisions) -> None:
+    tables = small_estate()
+    tables["dialogs"][0] |= {"conversation_id": conversation(2).swapcase(), **columns}
+    assert decided(diff(arrow(tables), LATER, at=AT, with_messages=True)) == found
+    # The other way round as well.
+    back = {message_id: (new, old) for message_id, (old, new) in found.items()}
+    assert decided(diff(arrow(tables), AT, at=LATER, with_messages=True)) == back

@@ -1,0 +1,219 @@
+"""``sbroute diff`` as a user runs it, over tables that are written by hand; without Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from routing import cli
+from routing.schemas import MESSAGE_CHANGES, ROUTES
+from tests.frames import arrow_of
+from tests.golden_texts import GOLDEN, assert_golden
+from tests.stored import config_text, route, save_estate, small_estate, store_local, written
+
+AT = ("--at", "2026-01-05T13:00:00Z")
+SCRIPT = """USE Sales;
+DROP ROUTE Far;
+DROP ROUTE Gone;
+CREATE ROUTE Nowhere WITH SERVICE_NAME = '//nowhere', ADDRESS = 'TCP://nowhere.example:4022';
+GO
+ALTER DATABASE Store SET DISABLE_BROKER;
+"""
+TRIED = ("--with-script", "change.sql", "--instance", "hub")
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small estate, another configuration of the same tables but for routes, and a script."""
+    monkeypatch.chdir(tmp_path)
+    save_estate(small_estate(), tmp_path / "in")
+    moved = [route("Far", "//far", "tcp://moved.example:4022"), *small_estate()["routes"][:2]]
+    store_local(arrow_of(moved, ROUTES), tmp_path / "moved")
+    (tmp_path / "job.yaml").write_text(config_text(tmp_path / "in", tmp_path / "out"), encoding="utf-8")
+    other = config_text(tmp_path / "in", tmp_path / "out2", routes=tmp_path / "moved")
+    (tmp_path / "moved.yaml").write_text(other, encoding="utf-8")
+    (tmp_path / "change.sql").write_text(SCRIPT, encoding="utf-8")
+    return tmp_path
+
+
+def ended(capsys: pytest.CaptureFixture[str], *line: str) -> tuple[int, str, str]:
+    """The exit status of one command, and what it printed."""
+    try:
+        status = cli.main(["diff", "--config", "job.yaml", *AT, *line])
+    except SystemExit as end:
+        status = int(end.code or 0)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (
+        " ".join(TRIED),
+        "--against moved.yaml",
+        "--against-version 0",
+        "--against-time 2026-01-06",
+        "--against job.yaml",
+    )
+    told = []
+    for line in lines:
+        status, out, err = ended(capsys, *line.split())
+        assert status == 0
+        shown = "\n".join(text.rstrip() for text in (out + err).splitlines())
+        told.append(f"sbroute diff {line}\n\n{shown}")
+    assert_golden("diff_table.txt", "\n\n\n".join(told))
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    golden = (GOLDEN / "diff_table.txt").read_text(encoding="utf-8")
+    shown = golden.split("\n\n\n")[0].partition("\n\n")[2]
+    shown = "\n".join(line for line in shown.splitlines() if not line.startswith("rejected: "))
+    page = (Path(__file__).parents[2] / "docs" / "changes.md").read_text(encoding="utf-8")
+    assert f"```text\n{shown}\n```" in page
+    assert f"```sql\n{SCRIPT}```" in page
+
+
+def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = ended(capsys, *TRIED, "--format", "json", "--quiet")
+    assert (status, out.count("\n")) == (0, 1)
+    assert err.startswith("rejected: change.sql, line 3: DROP ROUTE 'Gone'")
+    found = json.loads(out)
+    assert list(found) == [
+        *("before", "after", "compared", "changed", "worse", "counts", "keys", "routes", "findings", "script")
+    ]
+    assert found["before"] == {"what": "job.yaml", "at": "2026-01-05T13:00:00+00:00"}
+    assert found["after"]["what"] == "job.yaml with change.sql on hub"
+    assert (found["compared"], found["changed"], found["worse"]) == (7, 4, 3)
+    assert found["counts"][0] == {
+        "outcome_before": "DELIVERED",
+        "reason_before": "LOCAL_SERVICE",
+        "outcome_after": "DELAYED",
+        "reason_after": "BROKER_DISABLED",
+        "messages": 2,
+        "examples": [
+            {
+                "instance_name": "hub",
+                "message_id": f"m{n}",
+                "conversation_id": f"C000000{n}-1111-2222-3333-444444444444",
+            }
+            for n in (1, 2)
+        ],
+    }
+    assert [row["messages"] for row in found["keys"]] == [2, 1, 1]
+    assert [(row["change"], row["name"]) for row in found["routes"]] == [("removed", "Far"), ("added", "Nowhere")]
+    assert [(row["change"], row["code"], row["severity"]) for row in found["findings"]] == [
+        ("comes", "SBR034", "warning")
+    ]
+    assert found["script"]["rejected"] == [err.removeprefix("rejected: ").rstrip("\n")]
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["--fail-on", "delayed"], 1),
+        (["--fail-on", "dropped,delayed"], 1),
+        (["--fail-on", "dropped", "--fail-on", "rejected"], 0),
+        ([], 0),
+    ],
+)
+def test_what_a_change_is_stopped_on(
+    words: list[str], status: int, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(capsys, *TRIED, *words)[0] == status
+
+
+def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from deltalake import DeltaTable
+
+    before = written(job / "in")
+    for line, ids in ((TRIED, ["m1", "m2", "m3", "m4"]), (("--against", "moved.yaml"), ["m3", "m4"])):
+        status, _, err = ended(capsys, *line, "--out", "changes", "--quiet")
+        assert status == 0, err
+        rows = DeltaTable("changes").to_pyarrow_dataset().to_table()
+        assert rows.schema.names == MESSAGE_CHANGES.names
+        assert sorted(rows["message_id"].to_pylist()) == ids
+    # Replaced as a whole, in one commit each.
+    assert DeltaTable("changes").version() == 1
+    [far] = [row for row in rows.to_pylist() if row["message_id"] == "m3"]
+    assert (far["address_before"], far["address_after"]) == ("TCP://far.example:4022", "tcp://moved.example:4022")
+    assert far["enqueue_time"].isoformat() == "2026-01-05T12:00:00+00:00"
+    assert written(job / "in") == before
+    assert ended(capsys, "--against", "job.yaml", "--out", "changes")[0] == 0
+    assert DeltaTable("changes").to_pyarrow_dataset().count_rows() == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--out in/routes", r"--out: 'FOLDER/in/routes' is tables\.routes of the configuration"),
+        ("--out moved", r"--out: 'FOLDER/moved' is tables\.routes of the configuration"),
+        ("--out ./in/../out2/runs", r"is output\.runs of the configuration"),
+        ("--out in", r"--out: 'FOLDER/in' is not empty and holds no Delta table"),
+        ("--out copy", r"--out: 'FOLDER/copy' holds a table of another schema, \d+ differences: "),
+    ],
+)
+def test_other_tables_are_not_written_over(
+    line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store_local(arrow_of(small_estate()["routes"], ROUTES), job / "copy")
+    before = written(job)
+    status, out, err = ended(capsys, "--against", "moved.yaml", *line.split())
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert re.search(told, err.replace(str(job), "FOLDER"))
+    assert written(job) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("", "one of the arguments --against --against-version --against-time --with-script is required"),
+        ("--against a.yaml --against-time 2026-01-05", "not allowed with argument --against"),
+        ("--with-script change.sql", "--with-script needs --instance"),
+        ("--against moved.yaml --instance hub", "--instance goes with --with-script alone"),
+        ("--against moved.yaml -v a=b", "-v goes with --with-script alone"),
+        ("--against moved.yaml --fail-on delaid", "--fail-on: unknown word 'delaid' (did you mean delayed?)"),
+        ("--against-version 4", "has no version 4, its newest is 1"),
+        ("--against-time noon", "--against-time: 'noon' is not an ISO 8601 time"),
+        ("--against none.yaml", "the configuration 'none.yaml' cannot be read"),
+        ("--with-script none.sql --instance hub", "none.sql"),
+    ],
+)
+def test_wrong_questions(line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = ended(capsys, *line.split())
+    assert (status, out) == (2, "")
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_which_way_is_told(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = ended(capsys, "--against", "moved.yaml", "--verbose")
+    assert "tables.routes: read by deltalake\n" in err
+    assert "messages are compared without Spark (7 of them)\n" in err
+    # A table of both sides is opened once.
+    assert err.count("tables.services: ") == 1
+    assert err.count("tables.routes: ") == 2
+
+
+def test_names_that_move_the_cursor_are_printed_as_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    evil = "\x1b[2Jevil\u202e\n[red]"
+    tables = small_estate()
+    tables["messages"][2] |= {"message_id": evil, "to_service_name": evil}
+    tables["routes"][2] |= {"name": evil, "remote_service_name": evil}
+    save_estate(tables, tmp_path / "in")
+    (tmp_path / "job.yaml").write_text(config_text(tmp_path / "in", tmp_path / "out"), encoding="utf-8")
+    (tmp_path / "a.sql").write_text(
+        "USE Sales;\nALTER ROUTE Store WITH ADDRESS = 'TCP://a:1';\n", encoding="utf-8"
+    )
+    store_local(arrow_of(tables["routes"][:2], ROUTES), tmp_path / "few")
+    other = config_text(tmp_path / "in", tmp_path / "out", routes=tmp_path / "few")
+    (tmp_path / "few.yaml").write_text(other, encoding="utf-8")
+    for line in (("--against", "few.yaml"), ("--with-script", "a.sql", "--instance", evil)):
+        status, out, err = ended(capsys, *line)
+        assert status == 0
+        assert not any(mark in out + err for mark in ("\x1b", "\u202e"))
+    assert "evil" in out

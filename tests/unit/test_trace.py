@@ -1,0 +1,178 @@
+"""One message followed by `trace`, from tables to ways, text and JSON; by the command too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.explain.asked import Described, Stored
+from routing.analysis.trace import printing
+from routing.analysis.trace.tracing import Traced, trace
+from routing.cli import main
+from routing.terms import Ending
+from tests.frames import arrow, load_trace_cases, moment
+from tests.golden_texts import assert_golden
+from tests.stored import config_text, save_estate
+
+CASES = {case["case"]: case for case in load_trace_cases()}
+
+
+def _tables(case: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The tables of a case, with its message stored."""
+    ask = case["ask"]
+    message = {
+        "message_id": "m1",
+        "conversation_id": ask["conversation_id"].upper(),
+        "is_initiator": True,
+        "enqueue_time": case["at"],
+        "instance_name": ask["instance"],
+        "database_name": ask["database"],
+        "to_service_name": ask["service"],
+        "from_service_name": ask["from_service"],
+        "hops_remaining": ask.get("hops_remaining"),
+    }
+    return {**case["tables"], "messages": [message]}
+
+
+def _described(case: dict[str, Any], **other: Any) -> Described:
+    ask = case["ask"]
+    given = {
+        "conversation_id": ask["conversation_id"],
+        "from_service_name": ask["from_service"],
+        "hops_remaining": ask.get("hops_remaining"),
+    }
+    return Described(ask["instance"], ask["database"], ask["service"], moment(case["at"]), **{**given, **other})
+
+
+def _ends(done: Traced, direction: str) -> list[dict[str, Any]]:
+    names = {"outcome": "end", "reason": "reason", "instance_name": "instance", "database_name": "database"}
+    rows = [row for row in done.ways if row["direction"] == direction]
+    return [{names[name]: row[name] for name in names} for row in rows]
+
+
+def _expected(ways: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: way.get(name) for name in ("end", "reason", "instance", "database")} for way in ways]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stored_and_described_messages_are_followed_alike(name: str) -> None:
+    case = CASES[name]
+    stored = trace(arrow(_tables(case)), Stored("m1"))
+    described = trace(arrow({**case["tables"], "messages": []}), _described(case))
+    for done in (stored, described):
+        assert _ends(done, "THERE") == _expected(case["ways"])
+        if "back" in case:
+            assert _ends(done, "BACK") == _expected(case["back"])
+        numbers = [(row["direction"], row["way"], row["hop"]) for row in done.hops]
+        if "back" not in case:
+            numbers = [number for number in numbers if number[0] == "THERE"]
+        ways = [("THERE", case["ways"]), ("BACK", case.get("back", []))]
+        assert numbers == [
+            (direction, number, hop)
+            for direction, told in ways
+            for number, way in enumerate(told, 1)
+            for hop in range(1, len(way["hops"]) + 1)
+        ]
+    assert stored.hops == described.hops
+
+
+def test_every_case_reads_as_a_path() -> None:
+    parts = []
+    for name, case in CASES.items():
+        lines = printing.as_text(trace(arrow(_tables(case)), Stored("m1")))
+        parts.append("\n".join([f"## {name}", *lines]))
+    assert_golden("trace_paths.txt", "\n\n".join(parts) + "\n")
+
+
+def test_a_message_of_any_dialog_has_a_path_for_each_that_differs() -> None:
+    case = CASES["Balanced by broker instance"]
+    done = trace(arrow({**case["tables"], "messages": []}), _described(case, conversation_id=None))
+    there = [row for row in done.ways if row["direction"] == "THERE"]
+    assert [(row["path"], row["instance_name"], row["database_name"]) for row in there] == [
+        (1, "b", "Stock"),
+        (2, "c", "Stock"),
+    ]
+    text = "\n".join(printing.as_text(done))
+    assert "Path 2 of 2, one of which the dialog-ID hash takes" in text
+    assert "of any dialog" in text
+
+
+def test_without_its_sender_the_way_back_is_not_known() -> None:
+    case = CASES["There and back"]
+    done = trace(arrow({**case["tables"], "messages": []}), _described(case, from_service_name=None))
+    [path] = done.paths
+    assert path.back_ending is Ending.NOT_KNOWN
+    assert "And back: NOT_KNOWN, for who sent it is not known (from_service_name)." in "\n".join(
+        printing.as_text(done)
+    )
+
+
+def test_names_cannot_move_the_cursor() -> None:
+    case = CASES["There and back"]
+    tables = json.loads(json.dumps(_tables(case)).replace("ToStock", "To\\u001b[2JStock"))
+    text = "\n".join(printing.as_text(trace(arrow(tables), Stored("m1"))))
+    assert "\x1b" not in text
+    assert "\\x1b[2JStock" in text
+
+
+def test_the_command_tells_a_path_as_text_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = _stored(tmp_path, CASES["By a forwarder"])
+    assert main(["trace", "--config", config, "--message-id", "m1"]) == 0
+    text = capsys.readouterr().out
+    assert "  2. 'gate', 'msdb': step 2, route 'On', FORWARDED to 'tcp://b:4022' (NETWORK_ADDRESS)" in text
+    assert text.rstrip().endswith("3. 'a', 'msdb': step 0, DELIVERED to database 'Sales'")
+    described = [
+        *("--instance", "a", "--database", "Sales", "--service", "//example.com/stock", "--hops", "0"),
+        *("--from-service", "//example.com/sales", "--at", "2026-01-05T12:00:00Z"),
+    ]
+    assert main(["trace", "--config", config, *described, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["paths"] == [
+        {
+            "outcome": "DROPPED",
+            "ways_agree": True,
+            "multiple_targets": False,
+            "return_outcome": None,
+            "return_ways_agree": None,
+        }
+    ]
+    assert [(hop["instance_name"], hop["reason"]) for hop in told["hops"]] == [
+        ("a", "NETWORK_ADDRESS"),
+        ("gate", "HOP_LIMIT"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "no message is named"),
+        (["--message-id", "m1", "--hops", "2"], "--hops"),
+        (["--message-id", "m1", "--from-service", "s"], "--from-service"),
+        (["--message-id", "m2"], "no message 'm2' is stored"),
+        (["--instance", "x", "--database", "y", "--service", "s"], "no instance 'x' is listed"),
+        (["--from-service", "s"], "needs --instance and --database or --from-network and --service"),
+    ],
+)
+def test_a_wrong_question_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], told: str
+) -> None:
+    assert main(["trace", "--config", _stored(tmp_path, CASES["There and back"]), *options]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_faulty_row_of_another_instance_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = CASES["There and back"]
+    routes = [*case["tables"]["routes"], {**case["tables"]["routes"][1], "name": "x", "address": "nowhere"}]
+    config = _stored(tmp_path, {**case, "tables": {**case["tables"], "routes": routes}})
+    assert main(["trace", "--config", config, "--message-id", "m1"]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+def _stored(folder: Path, case: dict[str, Any]) -> str:
+    save_estate(_tables(case), folder / "in")
+    file = folder / "config.yaml"
+    file.write_text(config_text(folder / "in", folder / "out"), encoding="utf-8")
+    return str(file)
