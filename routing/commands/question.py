@@ -54,9 +54,9 @@ def question_of(
 
 def named_options(options: argparse.Namespace) -> list[str]:
     """Those of the options that are given."""
-    flags = ("message_id", "instance", "database", "from_network", "service", "broker_instance", "conversation")
-    given = [name for name in (*flags, "is_target") if getattr(options, name) not in (None, False)]
-    return [f"--{name.replace('_', '-')}" for name in given]
+    named = ("message_id", "instance", "database", "from_network", "service", "broker_instance", "conversation")
+    given = vars(options)
+    return [f"--{name.replace('_', '-')}" for name in (*named, "is_target") if given[name] not in (None, False)]
 
 
 def tell_others(others: int, console: Console) -> None:
