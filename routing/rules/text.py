@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from routing.terms import BLANKS, LOCAL_ADDRESS, TRANSPORT_ADDRESS, ZERO_GUID
 
@@ -31,6 +32,8 @@ def empty_as_null(text: str | None) -> str | None:
     return text or None
 
 
+# A few ids stand in many rows.
+@lru_cache(maxsize=10_000)
 def broker_id(text: str | None) -> str | None:
     """A broker instance as it is compared and written: no blanks, no braces, folded; None where it is none."""
     if text is None:
