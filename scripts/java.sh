@@ -16,9 +16,10 @@ places() {
         /opt/homebrew/opt/openjdk@*/bin/java /usr/local/opt/openjdk@*/bin/java
 }
 
-# "17 /usr/lib/jvm/..." as the Java itself tells it: the command may be a link or a wrapper script.
+# "17 /usr/lib/jvm/..." as the Java itself tells it: the command may be a link or a wrapper script. Options that
+# the environment gives to every Java may be none to this one: it is there all the same, and no other is installed.
 version_and_home() {
-    { "$1" -XshowSettings:properties -version 2>&1 || true; } | awk -F ' = ' '
+    { env -u JDK_JAVA_OPTIONS -u JAVA_TOOL_OPTIONS -u _JAVA_OPTIONS "$1" -XshowSettings:properties -version 2>&1 || true; } | awk -F ' = ' '
         $1 ~ /java\.specification\.version$/ { version = $2 }
         $1 ~ /java\.home$/ { home = $2 }
         END { if (version != "" && home != "") print version, home }'

@@ -96,7 +96,10 @@ TIERS = (
 
 def tier_of(route: Route) -> Tier | None:
     """The tier in which a route stands; None for an address outside the grammar, which no tier holds."""
-    return next((tier for tier in TIERS if tier.holds(route)), None)
+    for tier in TIERS:
+        if tier.holds(route):
+            return tier
+    return None
 
 
 @dataclass(frozen=True)

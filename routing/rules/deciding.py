@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from routing.rules import choosing, locating, matching
 from routing.rules.choosing import Choice, End, Situation
@@ -69,7 +69,7 @@ def signature(key: Key, instance: Instance) -> Hashable:
     message, service = Bound(key.service, key.broker), key.service
     own = [r for r in instance.naming(key.scope, service) if matching.step_of(message, r) is not None]
     returned = instance.naming(ARRIVALS, service) if key.database is not None else ()
-    broker = named_broker(key, instance)
+    broker = named_broker(instance, key.scope, service, key.broker)
     return (
         key.database,
         tuple(map(id, own)),
@@ -82,14 +82,15 @@ def signature(key: Key, instance: Instance) -> Hashable:
     )
 
 
-def named_broker(key: Key, instance: Instance) -> str | None:
-    """The broker id of a key; `UNNAMED` where neither a database nor a route to its service has it."""
-    broker = key.broker
+def named_broker(instance: Instance, scope: str, service: str | None, broker: str | None) -> str | None:
+    """A broker id for what is searched in a scope, and in msdb if it comes back.
+
+    `UNNAMED` where neither a database of the instance nor a route to the service has it.
+    """
     if broker is None or broker in instance.brokers:
         return broker
-    scopes = (key.scope, ARRIVALS)
-    is_named = any(route.broker == broker for scope in scopes for route in instance.naming(scope, key.service))
-    return broker if is_named else UNNAMED
+    routes = (*instance.naming(scope, service), *instance.naming(ARRIVALS, service))
+    return broker if any(route.broker == broker for route in routes) else UNNAMED
 
 
 @dataclass(frozen=True)
@@ -196,14 +197,6 @@ class Decision:
         """The route that led back to this very instance."""
         return None if self.again is None else self.first.route_name
 
-    def bound_to(self, broker: str) -> Decision:
-        """What is decided for a message that brings this id, by what is for one with an id that nothing has."""
-        first, again = self.first, self.again
-        return Decision(
-            replace(first, broker=broker) if first.broker == UNNAMED else first,
-            replace(again, broker=broker) if again is not None and again.broker == UNNAMED else again,
-        )
-
     @property
     def asks(self) -> bool:
         """Whether step 4 was met in the message's own scope."""
@@ -227,35 +220,47 @@ class Timed:
     decisions: tuple[Decision, ...]
 
 
+@dataclass(frozen=True)
+class Concerning:
+    """The routes that can concern a key: those of its scope, and those of msdb if it may come back; by name."""
+
+    key: Key
+    instance: Instance
+    own: tuple[Route, ...]
+    returned: tuple[Route, ...]
+
+    @classmethod
+    def of(cls, key: Key, instance: Instance) -> Concerning:
+        """Those of a key of an instance."""
+        own = matching.concerning(Bound(key.service, key.broker), instance.routes_for(key.scope, key.service))
+        may_return = key.database is not None and _leads_back(key, instance, own)
+        returned = instance.routes_for(ARRIVALS, key.service) if may_return else ()
+        return cls(key, instance, tuple(own), tuple(returned))
+
+    def changes(self) -> list[int]:
+        """The times, in order, at which those that are in force change; between two the decisions are the same."""
+        bounds = {bound for route in (*self.own, *self.returned) for bound in (route.live_from, route.live_to)}
+        return sorted(bound for bound in bounds if bound is not None)
+
+    def decide(self, t: int) -> tuple[Decision, ...]:
+        """The decisions at a time."""
+        return _decisions(self.key, self.instance, _live(self.own, t), _live(self.returned, t))
+
+
 def decide(key: Key, instance: Instance) -> Iterator[Timed]:
     """All decisions of a key, in the order of time."""
-    for span in spans(*_concerning(key, instance)):
+    concerning = Concerning.of(key, instance)
+    for span in spans(concerning.own, concerning.returned):
         yield Timed(span.valid_from, span.valid_to, _decisions(key, instance, *span.tables))
 
 
 def decide_at(key: Key, instance: Instance, t: int) -> tuple[Decision, ...]:
     """The decisions of a key at one time."""
-    own, returned = _concerning(key, instance)
-    return _decisions(key, instance, _live(own, t), _live(returned, t))
-
-
-def changes(key: Key, instance: Instance) -> list[int]:
-    """The times, in order, at which the routes in force change that can concern a key; decisions stand between."""
-    own, returned = _concerning(key, instance)
-    bounds = {bound for route in (*own, *returned) for bound in (route.live_from, route.live_to)}
-    return sorted(bound for bound in bounds if bound is not None)
+    return Concerning.of(key, instance).decide(t)
 
 
 def _live(routes: Iterable[Route], t: int) -> tuple[Route, ...]:
     return tuple(route for route in routes if route.is_live(t))
-
-
-def _concerning(key: Key, instance: Instance) -> tuple[list[Route], list[Route]]:
-    """The routes of the scope that can concern a key, and those of msdb if it may come back; by name."""
-    own = instance.routes_for(key.scope, key.service)
-    own = matching.concerning(Bound(key.service, key.broker), own)
-    may_return = key.database is not None and _leads_back(key, instance, own)
-    return own, instance.routes_for(ARRIVALS, key.service) if may_return else []
 
 
 def _leads_back(key: Key, instance: Instance, routes: Iterable[Route]) -> bool:

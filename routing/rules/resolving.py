@@ -76,11 +76,6 @@ class Message:
             hops_remaining,
         )
 
-    @property
-    def is_out_of_hops(self) -> bool:
-        """Whether it must not be forwarded any more; null means no limit."""
-        return self.hops_remaining is not None and self.hops_remaining <= 0
-
 
 @dataclass(frozen=True, slots=True)
 class Dialog:
@@ -184,6 +179,11 @@ def judge(message: Message, dialog: Dialog, decision: Decision, requests: Reques
     return settled(decision, broker, message.hops_remaining, text.address_in_name(message.service))
 
 
+def is_out_of_hops(hops_remaining: int | None) -> bool:
+    """Whether a message must not be forwarded any more; null means no limit."""
+    return hops_remaining is not None and hops_remaining <= 0
+
+
 def requested(decision: Decision, broker: str | None, opens_in: str) -> Verdict:
     """A request for a route is opened, in a database whose routes were searched (section 5)."""
     step = MatchingStep.ROUTE_REQUEST
@@ -205,7 +205,7 @@ def settled(
 ) -> Verdict:
     """What a decision comes to where no request is opened; ``broker`` is the id that the message brings."""
     leg, picked = decision.last, decision.pick
-    no_hops = leg.end.counts_hops and hops_remaining is not None and hops_remaining <= 0
+    no_hops = leg.end.counts_hops and is_out_of_hops(hops_remaining)
     return Verdict(
         Outcome.DROPPED if no_hops else leg.end.outcome,
         Reason.HOP_LIMIT if no_hops else leg.end.reason,

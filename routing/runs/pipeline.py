@@ -29,6 +29,7 @@ from routing.storage.keeping import Keeper, released_on_failure
 from routing.storage.ledger import DeltaTables
 from routing.storage.locking import only_run
 from routing.storage.opening import Opener
+from routing.storage.places import check_writable
 from routing.storage.protocol import LastRun, Start
 from routing.storage.releases import release
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
@@ -136,7 +137,7 @@ def run(
     if session_seconds is not None:
         clock.add("session", session_seconds)
     for key, location in config.output.items():
-        tables.check_writable(key, location)
+        check_writable(key, location)
     outputs = DeltaTables(spark, config, options.run_id)
     with only_run(config.output["runs"], options.run_id), Keeper() as keeper:
         with clock.stage("read"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -17,19 +16,17 @@ from routing.messages.job import Options
 from routing.messages.lookups import look_around
 from routing.messages.path_keying import OF_ESTATE
 from routing.messages.paths import message_paths
+from routing.runs.paths_written import Written, count_outcomes, mark_of
 from routing.runs.stages import Stages
 from routing.runs.work import open_inputs
 from routing.schemas import MESSAGE_PATHS
 from routing.storage import commits, tables
 from routing.storage.columns import Table, check_given
 from routing.storage.conform import conform
-from routing.storage.inputs import count_by
 from routing.storage.keeping import Keeper, released_on_failure
 from routing.storage.opening import Opener
-from routing.storage.releases import release
+from routing.storage.places import check_writable
 from routing.terms import DEFAULT_BROADCAST_LIMIT
-
-COMMAND = "trace --all"
 
 
 @dataclass(frozen=True)
@@ -93,22 +90,6 @@ def trace_all(
         return Traced(paths, counted.rows_read, counted.rows_rejected, job.notes, keeper)
 
 
-@dataclass(frozen=True)
-class Written:
-    """What `write_paths` wrote: the version of the table, how many messages by how they end, and the notes."""
-
-    version: int
-    read: int
-    rejected: int
-    outcomes: Mapping[str, int]
-    notes: tuple[str, ...]
-
-    @property
-    def traced(self) -> int:
-        """How many messages have a path."""
-        return sum(self.outcomes.values())
-
-
 def write_paths(
     spark: SparkSession,
     config: Config,
@@ -127,7 +108,7 @@ def write_paths(
     location = config.paths
     if location is None:
         raise ConfigError.no_paths(config.file)
-    tables.check_writable(PATHS, location)
+    check_writable(PATHS, location)
     clock, opener = Stages(progress), Opener.of_session(spark, tell)
     resolve = config.resolve
     moment = resolve.as_of if as_of is None else as_of
@@ -143,24 +124,18 @@ def write_paths(
         broadcast_limit=resolve.broadcast_limit,
         clock=clock,
     )
-    mark = _mark({key: snapshot.version for key, snapshot in inputs.items()}, moment)
+    mark = mark_of({key: snapshot.version for key, snapshot in inputs.items()}, moment)
     try:
         with clock.stage("write"):
             version = _replace(spark, location, found.message_paths, mark, widens=lacks)
     finally:
         found.unpersist()
     with clock.stage("counts"):
-        outcomes = _count(opener.open_at(f"output.{PATHS}", location, version))
+        outcomes = count_outcomes(opener.open_at(f"output.{PATHS}", location, version))
     done = Written(version, found.read, found.rejected, outcomes, tuple(found.notes))
     if done.traced + done.rejected != done.read:
         raise InternalError.paths(done.read, done.traced, done.rejected)
     return done
-
-
-def _mark(versions: Mapping[str, int], as_of: datetime | None) -> str:
-    """What the commit says of itself, as one line of JSON."""
-    told = {"command": COMMAND, "release": release(), "as_of": as_of and as_of.isoformat()}
-    return json.dumps({**told, "input_versions": dict(versions)}, sort_keys=True)
 
 
 def _replace(spark: SparkSession, location: Location, rows: DataFrame, mark: str, *, widens: bool) -> int:
@@ -174,8 +149,3 @@ def _replace(spark: SparkSession, location: Location, rows: DataFrame, mark: str
         why = "its commit is not in the table's history"
         raise StorageError.failed(f"writing output.{PATHS} to {location}", why)
     return max(ours)
-
-
-def _count(paths: Table) -> dict[str, int]:
-    """The stored rows by outcome."""
-    return {str(outcome): count for (outcome,), count in sorted(count_by(paths, ["outcome"]).items())}

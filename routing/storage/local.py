@@ -175,6 +175,11 @@ class LocalTable:
         """The rows of the version that is known."""
         return dataset_of(self.folder, self.table)
 
+    @property
+    def version(self) -> int:
+        """The version that is known: the newest that was read or made here."""
+        return int(self.table.version())
+
     def add_columns(self, fields: Iterable[Field]) -> None:
         """Give the table further columns, which may be null."""
         from deltalake import Schema as DeltaSchema
@@ -182,16 +187,19 @@ class LocalTable:
         added = DeltaSchema.from_arrow(arrow_schema(Schema(tuple(fields)).optional())).fields
         self.table.alter.add_columns(added, commit_properties=_only_next())
 
-    def commit(self, rows: pyarrow.Table | pyarrow.RecordBatchReader, *, adds: bool) -> None:
-        """Add rows to the table, or replace all that it has by them."""
+    def commit(
+        self, rows: pyarrow.Table | pyarrow.RecordBatchReader, *, adds: bool, metadata: str | None = None
+    ) -> None:
+        """Add rows to the table, or replace all that it has by them; with the commit's user metadata, if any."""
         from deltalake import write_deltalake
 
         mode = "append" if adds else "overwrite"
-        write_deltalake(self.table, rows, mode=mode, commit_properties=_only_next())
+        write_deltalake(self.table, rows, mode=mode, commit_properties=_only_next(metadata))
 
 
-def _only_next() -> Any:
+def _only_next(metadata: str | None = None) -> Any:
     """Have a commit fail where somebody else has made one: delta-rs would put it after that one otherwise."""
     from deltalake import CommitProperties
 
-    return CommitProperties(max_commit_retries=0)
+    told = None if metadata is None else {"userMetadata": metadata}
+    return CommitProperties(custom_metadata=told, max_commit_retries=0)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,6 +11,7 @@ from routing.config import Location
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.storage import commits, statements
+from routing.storage.places import check_vacant
 from routing.storage.shapes import differences, lacks, types_of
 
 # Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
@@ -77,20 +76,8 @@ def check_output(spark: SparkSession, key: str, location: Location, schema: Sche
         if missing is None:
             raise OutputError.other_schema(key, str(location), differences(found, schema))
         return bool(missing)
-    folder = Path(location.text)
-    if commits.is_local(location) and folder.is_dir() and any(folder.iterdir()):
-        raise OutputError.not_a_table(key, str(location))
+    check_vacant(key, location)
     return False
-
-
-def check_writable(key: str, location: Location) -> None:
-    """Refuse a local path where nothing can be written. Raises OutputError."""
-    if not commits.is_local(location):
-        return
-    folder = Path(location.text)
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise OutputError.not_writable(key, str(location), f"{nearest} is not a folder that can be written to")
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing import cli
-from tests.crash.estate import NOW, Case, before, copied, run_ids
+from tests.crash.estate import NOW, Case, copied, run_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return before(spark, tmp_path_factory.mktemp("broken") / "case")
 
 
 def _fails(case: Case, capsys: pytest.CaptureFixture[str]) -> str:

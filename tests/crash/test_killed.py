@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.crash.estate import NOW, OUTCOMES, Case, before, copied, ended, run_ids, started, state
+from tests.crash.estate import NOW, OUTCOMES, Case, copied, ended, run_ids, started, state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +32,6 @@ SHORT_POINTS = ["after resolved_routes"]
 RANDOM_KILLS = int(os.environ.get("SBROUTE_CRASH_KILLS", "0" if SHORT else "5"))
 SEED = int(os.environ.get("SBROUTE_CRASH_SEED", "20260105"))
 KILLED = -signal.SIGKILL
-
-
-@pytest.fixture(scope="module")
-def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return before(spark, tmp_path_factory.mktemp("crash") / "case")
 
 
 @pytest.fixture(scope="module")

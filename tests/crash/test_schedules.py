@@ -14,7 +14,7 @@ import pytest
 import routing
 from routing.errors import StorageError
 from routing.storage import locking
-from tests.crash.estate import FIRST, NEW, NOW, WRITTEN, Case, before, copied, tables
+from tests.crash.estate import FIRST, NEW, NOW, WRITTEN, Case, copied, tables
 from tests.frames import moment, rows_of
 from tests.hooks import Killed, hooked, kill, once
 from tests.reference.increments import Increments
@@ -53,11 +53,6 @@ SCHEDULES = {
     "once A counts": Schedule("after runs", "after resolved_routes", ("A",)),
     "A dies when B has taken back": Schedule("after pending_messages", "restored resolved_routes", (), "dead"),
 }
-
-
-@pytest.fixture(scope="module")
-def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return before(spark, tmp_path_factory.mktemp("schedules") / "case")
 
 
 @pytest.fixture(autouse=True)

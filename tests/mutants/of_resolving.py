@@ -58,8 +58,8 @@ MUTANTS = (
         "arrived-asks-in-vain",
         "D9, ROUTE_REQUESTED",
         "2.4: what arrived is DELAYED as well",
-        "asked = (Outcome.DELAYED, Reason.ROUTE_REQUESTED)",
-        "asked = (Outcome.DELAYED if message.database else Outcome.DROPPED, Reason.ROUTE_REQUESTED)",
+        "Verdict(Outcome.DELAYED, Reason.ROUTE_REQUESTED,",
+        "Verdict(Outcome.DROPPED if decision.first.is_from_network else Outcome.DELAYED, Reason.ROUTE_REQUESTED,",
     ),
     in_rules(
         "resolving",
@@ -74,8 +74,8 @@ MUTANTS = (
         "asking-forgets-the-pick",
         "step 4",
         "3: the picked id is the message's, where it asks in msdb too",
-        "before = decision.first.known_broker",
-        "before = broker",
+        "broker if picked is None else picked, ARRIVALS",
+        "broker, ARRIVALS",
     ),
     in_rules(
         "requesting",
@@ -178,8 +178,8 @@ MUTANTS = (
         "one-hop-too-many",
         "HOP_LIMIT",
         "3: a message with no hops left is not forwarded",
-        "self.hops_remaining <= 0",
-        "self.hops_remaining < 0",
+        "hops_remaining <= 0",
+        "hops_remaining < 0",
     ),
     in_rules(
         "choosing",
@@ -194,8 +194,8 @@ MUTANTS = (
         "address-in-name-as-compared",
         "TRANSPORT_ADDRESS",
         "tables.md: the address as the service's name writes it",
-        "text.address_in_name(message.service) if",
-        "text.address_in_name(text.fold(message.service)) if",
+        "text.address_in_name(message.service))",
+        "text.address_in_name(text.fold(message.service)))",
     ),
     in_rules(
         "hashing",

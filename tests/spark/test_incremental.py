@@ -92,7 +92,7 @@ def _config(folder: Path, *overrides: str) -> Config:
 
 
 def _tables(config: Config) -> dict[str, Table]:
-    """The output tables as anybody reads them, without Spark: a tenth of the time."""
+    """The output tables as anybody reads them, without Spark."""
     return {key: rows_at(config.output[key]) for key in (*OUTPUTS, "pending_messages")}
 
 

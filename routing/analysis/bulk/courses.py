@@ -9,14 +9,13 @@ from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from routing.rules.deciding import UNNAMED, Decision, Key, changes, decide_at, named_broker, signature
+from routing.analysis.bulk.remembering import remember
+from routing.rules.deciding import Concerning, Decision, Key, named_broker, scope_of, signature
 from routing.rules.estate import Instance
 from routing.rules.hashing import pick
 from routing.rules.requesting import Requests
-from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, judge
-
-# So many keys are remembered at a time: names and ids that messages invent are not to fill the memory.
-MOST_KEYS = 100_000
+from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, is_out_of_hops, judge, settled
+from routing.rules.text import address_in_name
 
 
 @dataclass
@@ -27,8 +26,7 @@ class Course:
     ``decided`` has the decisions by the number of the span between two of them, as far as messages asked.
     """
 
-    key: Key
-    instance: Instance
+    concerning: Concerning
     changes: Sequence[int]
     decided: dict[int, tuple[Decision, ...]] = field(default_factory=dict)
 
@@ -37,47 +35,42 @@ class Course:
         span = bisect_right(self.changes, t) if self.changes else 0
         decisions = self.decided.get(span)
         if decisions is None:
-            decisions = self.decided[span] = decide_at(self.key, self.instance, t)
+            decisions = self.decided[span] = self.concerning.decide(t)
         return span, decisions
 
 
 @dataclass
 class Keyed:
-    """The messages of one key.
+    """The messages for one service from one place, which are bound to one broker id (``broker``) or to none.
 
-    ``broker`` is the id that they are bound to, where nothing in the instance has it, and None where it is the
-    course's own. ``verdicts``: those that messages share, by span, pick, and whether hops remain.
+    ``verdicts`` are those that messages share: by span, pick, and whether they are out of hops.
     """
 
     course: Course
     broker: str | None
+    service: str
     verdicts: dict[tuple[int, int, bool], Verdict] = field(default_factory=dict)
 
     def find_decision(self, message: Message) -> Decision:
         """What is decided for a message, whatever it asks for."""
         _, decisions = self.course.decide(message.t)
-        return self._own(decisions[_picked(decisions, message)])
+        return decisions[_picked(decisions, message)]
 
     def judge(self, message: Message, dialog: Dialog, requests: Requests) -> Verdict:
         """The verdict of a message. ``requests`` must know all that messages open (section 5)."""
         span, decisions = self.course.decide(message.t)
         number = _picked(decisions, message)
         decision = decisions[number]
-        if dialog is not NO_DIALOG and dialog.is_expired(message.t):
-            return judge(message, dialog, self._own(decision), requests)
-        if decision.asks or decision.asks_again:
-            verdict = judge(message, dialog, self._own(decision), requests)
-            if verdict.opens_in is not None:
+        if decision.asks or decision.asks_again or (dialog is not NO_DIALOG and dialog.is_expired(message.t)):
+            verdict = judge(message, dialog, decision, requests)
+            if verdict.opens_in is not None or verdict.decision is None:
                 return verdict
-        place = span, number, message.is_out_of_hops
+        place = span, number, is_out_of_hops(message.hops_remaining)
         shared = self.verdicts.get(place)
         if shared is None:
-            # All else that is a message's own has been looked at.
-            shared = self.verdicts[place] = judge(message, dialog, self._own(decision), requests)
+            address = address_in_name(self.service)
+            shared = self.verdicts[place] = settled(decision, self.broker, message.hops_remaining, address)
         return shared
-
-    def _own(self, decision: Decision) -> Decision:
-        return decision if self.broker is None else decision.bound_to(self.broker)
 
 
 def _picked(decisions: Sequence[Decision], message: Message) -> int:
@@ -89,35 +82,41 @@ def _picked(decisions: Sequence[Decision], message: Message) -> int:
 
 @dataclass
 class Courses:
-    """The keys of messages, and what is decided for them; all at one time where ``as_of`` is set."""
+    """The keys of messages, and what is decided for them; all at one time where ``as_of`` is set.
+
+    ``_by_key`` and ``_by_signature`` hold the same courses: a signature is longer to make, and fewer keys have it.
+    """
 
     as_of: int | None
     _keyed: dict[Hashable, Keyed] = field(default_factory=dict)
-    _courses: dict[Hashable, Course] = field(default_factory=dict)
+    _by_key: dict[Hashable, Course] = field(default_factory=dict)
+    _by_signature: dict[Hashable, Course] = field(default_factory=dict)
 
     def of(self, instance: Instance, message: Message, broker: str | None) -> Keyed:
-        """The messages of the key that a message of an instance has, which is bound to a broker id or to none."""
-        told = instance.name, message.database, message.service, broker, message.is_initiator
+        """The messages of an instance like this one, which is bound to a broker id or to none."""
+        told = message.instance, message.database, message.service, broker, message.is_initiator
         found = self._keyed.get(told)
         if found is None:
-            _make_room(self._keyed)
-            found = self._keyed[told] = self._find(instance, message, broker)
+            found = Keyed(self._course(instance, message, broker), broker, message.service)
+            remember(self._keyed, told, found)
         return found
 
-    def _find(self, instance: Instance, message: Message, broker: str | None) -> Keyed:
+    def _course(self, instance: Instance, message: Message, broker: str | None) -> Course:
         service, is_initiator = message.service, message.is_initiator
-        key = Key.of_names(instance, message.database, service, broker, is_initiator=is_initiator)
-        named = named_broker(key, instance)
+        named = named_broker(instance, scope_of(message.database), service, broker)
+        told = message.instance, message.database, service, named, is_initiator
+        found = self._by_key.get(told)
+        if found is None:
+            key = Key.of_names(instance, message.database, service, named, is_initiator=is_initiator)
+            found = self._course_of(key, instance)
+            remember(self._by_key, told, found)
+        return found
+
+    def _course_of(self, key: Key, instance: Instance) -> Course:
         shared = instance.name, signature(key, instance)
-        course = self._courses.get(shared)
-        if course is None:
-            _make_room(self._courses)
-            key = Key(key.database, key.service, named, key.is_initiator, key.name_address)
-            times = changes(key, instance) if self.as_of is None else ()
-            course = self._courses[shared] = Course(key, instance, times)
-        return Keyed(course, broker if named == UNNAMED else None)
-
-
-def _make_room(remembered: dict[Hashable, Keyed] | dict[Hashable, Course]) -> None:
-    if len(remembered) >= MOST_KEYS:
-        remembered.clear()
+        found = self._by_signature.get(shared)
+        if found is None:
+            concerning = Concerning.of(key, instance)
+            found = Course(concerning, concerning.changes() if self.as_of is None else ())
+            remember(self._by_signature, shared, found)
+        return found

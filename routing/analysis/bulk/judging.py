@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,10 +11,12 @@ from routing.analysis.bulk.dialogs import Dialogs, Ends
 from routing.analysis.bulk.settling import Asking, Settlement
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS, Instance
+from routing.rules.following import Network
 from routing.rules.rejecting import is_sound, rejections
-from routing.rules.requesting import Request, Requests
+from routing.rules.requesting import Requests, Scope
 from routing.rules.resolving import MESSAGE_COLUMNS, NO_DIALOG, Dialog, Message, Verdict, bound_broker
 from routing.storage.columns import Columns, Table, instances_of
+from routing.storage.networks import requests_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 _Row = tuple[Any, ...]
@@ -25,7 +26,8 @@ class Judged(NamedTuple):
     """A row of messages, judged.
 
     ``rejections`` are the codes for which it is set aside; then ``message`` and ``verdict`` are None. ``dialog``
-    is `NO_DIALOG` where none is listed. Equal verdicts are one object wherever that is known beforehand.
+    is `NO_DIALOG` where none is listed. Messages of one key, time and pick share a verdict as one object; its
+    decision may be shared with messages that are bound to other ids, of which nothing in the instance has any.
     """
 
     rejections: tuple[str, ...]
@@ -54,10 +56,9 @@ class Judge:
     by `settle` before the first is judged.
     """
 
-    instances: Mapping[str, Instance]
+    network: Network
     as_of: int | None
     _places: Mapping[tuple[str, str | None], _Place]
-    _on_record: Mapping[str, list[tuple[str, str, Request]]]
     _courses: Courses
     _requests: dict[str, Requests] = field(default_factory=dict)
 
@@ -68,14 +69,15 @@ class Judge:
         ``dialogs`` is a table of Arrow's, or what another judge has read of it. ``as_of`` is the time at which all
         messages are decided, in microseconds; None for their own. Raises InputError where a dialog is at fault.
         """
-        instances = instances_of(settings)
+        instances, requests = instances_of(settings), settings.get("route_requests")
+        network = Network(instances, {} if requests is None else requests_of(requests))
         read = dialogs if isinstance(dialogs, Dialogs) else Dialogs.of_table(dialogs)
-        on_record = defaultdict(list)
-        if "route_requests" in settings:
-            for row in settings["route_requests"].dicts():
-                request = Request(row["requested_at"], row["message_id"], row["ended_at"])
-                on_record[row["instance_name"]].append((row["database_name"], row["service_name"], request))
-        return cls(instances, as_of, dict(_places(instances, read)), on_record, Courses(as_of))
+        return cls(network, as_of, dict(_places(instances, read)), Courses(as_of))
+
+    @property
+    def instances(self) -> Mapping[str, Instance]:
+        """The instances by name, with all that is known of each."""
+        return self.network.instances
 
     @property
     def may_ask(self) -> bool:
@@ -84,7 +86,10 @@ class Judge:
 
     def settle(self, batches: Iterable[Columns]) -> None:
         """Find out which of all messages open a request for a route; nothing is read where none may ask."""
-        found = {name: Settlement(Requests.on_record(self._on_record.get(name, ()))) for name in self.instances}
+        found = {name: Settlement(Requests()) for name in self.instances}
+        for (instance, database, service), on_record in self.network.on_record.items():
+            if instance in found:
+                found[instance].requests.scopes[database, service] = Scope(tuple(on_record))
         for batch in batches if self.may_ask else ():
             for message, dialog, decision in self._asking(batch):
                 found[message.instance].add(Asking(message, dialog, decision))
@@ -105,9 +110,8 @@ class Judge:
         read = self._read(row)
         if read is None:
             named = dict(zip(MESSAGE_COLUMNS, row, strict=True))
-            return Judged(
-                tuple(rejections(named, self.instances.get(named["instance_name"]))), None, NO_DIALOG, None
-            )
+            codes = rejections(named, self.instances.get(named["instance_name"]))
+            return Judged(tuple(codes), None, NO_DIALOG, None)
         place, message, dialog = read
         keyed = self._courses.of(place.instance, message, bound_broker(message, dialog))
         return Judged((), message, dialog, keyed.judge(message, dialog, self._requests[message.instance]))

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.analysis.diff.comparing import SHOWN, Changed
-from routing.analysis.diff.sides import Side, naming
+from routing.analysis.diff.sides import OneSide, naming
 from routing.config import Location
 from routing.messages import changes, validate
 from routing.messages.job import Options
@@ -20,6 +20,7 @@ from routing.storage.conform import conform, no_rows
 from routing.storage.faults import refuse_faults
 from routing.storage.frames import collect
 from routing.storage.keeping import Keeper
+from routing.storage.places import check_writable
 
 OUT = "message_changes"
 # A condition of more values takes longer to be handed over than it saves.
@@ -36,7 +37,7 @@ class Traffic:
 
 def compare(
     traffic: Traffic,
-    sides: tuple[Side, Side],
+    sides: tuple[OneSide, OneSide],
     options: Options,
     keeper: Keeper,
     notes: list[str],
@@ -54,7 +55,7 @@ def compare(
     """
     spark = traffic.messages.sparkSession
     if out is not None:
-        tables.check_writable(OUT, out)
+        check_writable(OUT, out)
         tables.check_output(spark, OUT, out, MESSAGE_CHANGES)
     messages = conform(traffic.messages, "messages")
     if affected is not None and not affected:
@@ -76,7 +77,7 @@ def compare(
     )
 
 
-def _check(traffic: Traffic, sides: tuple[Side, Side]) -> tuple[validate.Checked, validate.Checked]:
+def _check(traffic: Traffic, sides: tuple[OneSide, OneSide]) -> tuple[validate.Checked, validate.Checked]:
     """Both sides without a fault. Raises InputError."""
     before, after = sides
     dialogs = None if traffic.dialogs is None else conform(traffic.dialogs, "dialogs")

@@ -1,0 +1,124 @@
+"""The paths of all messages of Arrow's tables, followed in plain Python: rows of ``message_paths``, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from routing.analysis.bulk.judging import Judge, Judged
+from routing.analysis.bulk.reading import read_batches
+from routing.analysis.trace.planned import Plan
+from routing.rules import text
+from routing.rules.path_rows import PathRow
+from routing.rules.resolving import bound_broker
+from routing.schemas import MESSAGE_PATHS, Schema
+from routing.storage.columns import Columns, Table, check_given
+from routing.storage.faults import refuse_faults
+from routing.storage.inputs import columns_of
+from routing.storage.kinds import arrow_schema
+from routing.storage.times import micros_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
+_SHARED = Schema(tuple(field for field in MESSAGE_PATHS if field.name in PathRow._fields))
+
+
+@dataclass
+class Counts:
+    """How many messages have been read so far, and set aside."""
+
+    read: int = 0
+    rejected: int = 0
+
+
+@dataclass
+class Paths:
+    """The paths of all messages of Arrow's tables. ``counts`` grow as `batches` are taken."""
+
+    messages: Table
+    judge: Judge
+    counts: Counts = field(default_factory=Counts)
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Table], as_of: datetime | None) -> Paths:
+        """Those of input tables; which messages ask for routes is settled. Raises InputError."""
+        check_given(tables)
+        settings = {key: columns_of(tables[key], key) for key in _SETTINGS if key in tables}
+        refuse_faults(settings)
+        judge = Judge.of(settings, tables.get("dialogs"), None if as_of is None else micros_of(as_of))
+        judge.settle(read_batches(tables["messages"]))
+        return cls(tables["messages"], judge)
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """The rows of ``message_paths``, in the order of the messages; those that are rejected are left out."""
+        plan = Plan(self.judge.network, self.judge.as_of)
+        for batch in read_batches(self.messages):
+            judged = self.judge.judge(batch)
+            self.counts.read += len(judged)
+            sound = [place for place, one in enumerate(judged) if one.message is not None]
+            self.counts.rejected += len(judged) - len(sound)
+            if sound:
+                yield _as_batch(batch.take(sound), [judged[place] for place in sound], plan)
+
+
+def _as_batch(rows: Columns, judged: Sequence[Judged], plan: Plan) -> pyarrow.RecordBatch:
+    """Messages that are not rejected, with their paths."""
+    import pyarrow
+
+    messages = [one.message for one in judged if one.message is not None]
+    senders = [text.empty_as_null(name) for name in rows.values["from_service_name"]]
+    found = [_path(plan, one, sender) for one, sender in zip(judged, senders, strict=True)]
+    own: dict[str, Sequence[Any]] = {
+        **{name: rows.values[name] for name in ("message_sequence_number", "enqueue_time")},
+        "message_id": [message.message_id for message in messages],
+        "conversation_id": [message.conversation_id for message in messages],
+        "is_initiator": [message.is_initiator for message in messages],
+        "instance_name": [message.instance for message in messages],
+        "database_name": [message.database for message in messages],
+        "to_service_name": [message.service for message in messages],
+        "from_service_name": senders,
+        "decided_at": [message.t for message in messages],
+    }
+    shared, schema = _shared(found), arrow_schema(MESSAGE_PATHS.optional())
+    arrays = [
+        shared[field.name] if field.name in shared else pyarrow.array(own[field.name], field.type)
+        for field in schema
+    ]
+    return pyarrow.record_batch(arrays, schema=schema)
+
+
+def _path(plan: Plan, judged: Judged, sender: str | None) -> PathRow:
+    message, verdict = judged.message, judged.verdict
+    if message is None or verdict is None:
+        raise ValueError("a message that is set aside has no path")
+    if verdict.opens_in is not None or verdict.decision is None:
+        return plan.find_ended(message, verdict)
+    return plan.find(message, bound_broker(message, judged.dialog), sender)
+
+
+def _shared(found: Sequence[PathRow]) -> dict[str, pyarrow.Array]:
+    """The columns of paths, by name; each path is told to Arrow once, however many messages have it."""
+    import pyarrow
+
+    distinct: dict[int, int] = {}
+    rows: list[PathRow] = []
+    places = []
+    for row in found:
+        place = distinct.get(id(row))
+        if place is None:
+            place = distinct[id(row)] = len(rows)
+            rows.append(row)
+        places.append(place)
+    taken = pyarrow.array(places, pyarrow.int32())
+    columns = zip(arrow_schema(_SHARED), zip(*(_plain(row) for row in rows), strict=True), strict=True)
+    return {field.name: pyarrow.array(values, field.type).take(taken) for field, values in columns}
+
+
+def _plain(row: PathRow) -> tuple[Any, ...]:
+    """The values of `_SHARED`."""
+    told = row._asdict() | {"hops": [hop._asdict() for hop in row.hops]}
+    return tuple(told[name] for name in _SHARED.names)

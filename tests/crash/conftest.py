@@ -1,0 +1,34 @@
+"""What all crashing tests begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.crash.estate import Case, before
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interpreted(spark: SparkSession) -> Iterator[None]:
+    """Have Spark interpret queries about a few rows: it takes longer to compile them than to do what they say.
+
+    Runs in processes of their own are as they are.
+    """
+    from routing.sessions.session import INTERPRETED
+
+    for key, value in INTERPRETED.items():
+        spark.conf.set(key, value)
+    yield
+    for key in INTERPRETED:
+        spark.conf.unset(key)
+
+
+@pytest.fixture(scope="session")
+def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """The estate after a first run, with new messages: to be copied, and not to be changed."""
+    return before(spark, tmp_path_factory.mktemp("crash") / "case")

@@ -1,0 +1,139 @@
+"""The paths of all messages without Spark: as the walk of each message by itself, and as a stored table."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.bulk import remembering
+from routing.analysis.trace import writing
+from routing.analysis.trace.by_arrow import Paths
+from routing.analysis.trace.writing import write_paths
+from routing.config import Config
+from routing.errors import ConfigError, OutputError
+from routing.runs.paths_written import Written
+from routing.schemas import MESSAGE_PATHS
+from routing.storage.local import Unfit
+from routing.storage.opening import Opener
+from tests.frames import Tables, arrow
+from tests.spark.test_random_estates import assert_same
+from tests.stored import config_of, message, save_estate, small_estate, store_local
+from tests.walked import random_networks, walked
+
+Row = dict[str, Any]
+NETWORKS, MESSAGES, SEED = 20, 40, 20260105
+AS_OF = datetime(2026, 3, 1, 13, 0, 0, tzinfo=timezone.utc)
+
+
+@pytest.fixture(scope="module")
+def tables() -> Tables:
+    """Networks in which messages end in every way."""
+    return random_networks(random.Random(SEED), NETWORKS, MESSAGES)
+
+
+def _rows(tables: Tables, as_of: datetime | None) -> list[Row]:
+    paths = Paths.of(arrow(tables), as_of)
+    rows = [row for batch in paths.batches() for row in batch.to_pylist()]
+    assert paths.counts.read == len(tables["messages"])
+    assert paths.counts.read - paths.counts.rejected == len(rows)
+    return rows
+
+
+@pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
+def test_each_message_goes_as_it_would_by_itself(tables: Tables, as_of: datetime | None) -> None:
+    rows = _rows(tables, as_of)
+    assert_same(rows, walked(tables, as_of), "message_paths")
+    ends = {"DELIVERED", "DELAYED", "DROPPED", "LEFT_ESTATE", "LOOP", "NOT_KNOWN"}
+    assert {row["outcome"] for row in rows} >= ends
+    assert {"DELIVERED", "LOOP", "NOT_KNOWN", None} <= {row["return_outcome"] for row in rows}
+    assert {row["reason"] for row in rows} >= {"DIALOG_EXPIRED", "ROUTE_REQUESTED", "HOP_LIMIT", "NO_ROUTE"}
+    assert {len(row["hops"]) for row in rows} >= {1, 2, 3}
+
+
+def test_what_is_forgotten_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembering, "MOST_KEYS", 2)
+    few = random_networks(random.Random(SEED), 4, MESSAGES)
+    assert_same(_rows(few, None), walked(few, None), "message_paths")
+
+
+def _opener() -> Opener:
+    return Opener(lambda: pytest.fail("Spark is started"))
+
+
+def _config(tables: Tables, folder: Path, *overrides: str) -> Config:
+    save_estate(tables, folder)
+    return config_of(folder, folder, *(overrides or [f"output.message_paths={folder / 'paths'}"]))
+
+
+def _stored(folder: Path) -> list[Row]:
+    from deltalake import DeltaTable
+
+    rows: list[Row] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
+    return rows
+
+
+def test_a_table_is_made_and_replaced(tables: Tables, tmp_path: Path) -> None:
+    settings = _config(tables, tmp_path)
+    expected = walked(tables, None)
+    done = write_paths(settings, _opener())
+    assert isinstance(done, Written)
+    assert (done.read, done.traced) == (len(tables["messages"]), len(expected))
+    assert_same(_stored(tmp_path / "paths"), expected, "message_paths")
+    again = write_paths(settings, _opener(), as_of=AS_OF)
+    assert isinstance(again, Written)
+    assert again.version == done.version + 1
+    assert_same(_stored(tmp_path / "paths"), walked(tables, AS_OF), "message_paths")
+    log = tmp_path / "paths" / "_delta_log" / f"{again.version:020d}.json"
+    [told] = [json.loads(line)["commitInfo"] for line in log.read_text().splitlines() if "commitInfo" in line]
+    mark = json.loads(told["userMetadata"])
+    assert (mark["command"], mark["as_of"]) == ("trace --all", "2026-03-01T13:00:00+00:00")
+    assert mark["input_versions"]["messages"] == 1
+
+
+def test_a_table_of_an_older_release_gains_what_it_lacks(tables: Tables, tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    from routing.schemas import Schema
+    from routing.storage.kinds import arrow_schema
+
+    settings = _config(tables, tmp_path)
+    older = Schema(tuple(field for field in MESSAGE_PATHS if field.name != "final_address"))
+    DeltaTable.create(str(tmp_path / "paths"), arrow_schema(older.optional()))
+    assert isinstance(write_paths(settings, _opener()), Written)
+    assert_same(_stored(tmp_path / "paths"), walked(tables, None), "message_paths")
+
+
+def test_where_there_are_no_messages_the_table_is_empty(tmp_path: Path) -> None:
+    done = write_paths(_config({**small_estate(), "messages": []}, tmp_path), _opener())
+    assert isinstance(done, Written)
+    assert (done.read, done.rejected, done.outcomes) == (0, 0, {})
+    assert _stored(tmp_path / "paths") == []
+
+
+def test_more_messages_than_are_followed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "MOST_MESSAGES", 4)
+    estate = {**small_estate(), "messages": [message(number, "//stock") for number in range(5)]}
+    assert write_paths(_config(estate, tmp_path), _opener()) == Unfit("there are 5 messages")
+    assert not (tmp_path / "paths").exists()
+
+
+def test_what_stands_at_the_output_is_not_lost(tmp_path: Path) -> None:
+    settings = _config(small_estate(), tmp_path)
+    (tmp_path / "paths").mkdir()
+    (tmp_path / "paths" / "file").touch()
+    with pytest.raises(OutputError, match="is not empty and holds no Delta table"):
+        write_paths(settings, _opener())
+    (tmp_path / "paths" / "file").unlink()
+    store_local(arrow(small_estate())["services"], tmp_path / "paths")
+    with pytest.raises(OutputError, match="holds a table of another schema"):
+        write_paths(settings, _opener())
+
+
+def test_the_output_must_be_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no output\.message_paths"):
+        write_paths(config_of(save_estate(small_estate(), tmp_path), tmp_path), _opener())
