@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from typing import Any, cast
+from typing import Any
 
 from routing.demo.drafting import Draft
 from routing.terms import BROKER_CONFIGURATION_SERVICE, ZERO_GUID
@@ -18,7 +18,6 @@ NOW = datetime(2026, 1, 5, 10, 30, tzinfo=timezone.utc)
 DAY = timedelta(days=1)
 FAR = "tcp://far:4022"
 TO_STOCK = ("one", "Sales", "R", "tcp://two:4022", "Stock")
-TO_THREE = ("one", "Sales", "R2", "tcp://three:4022", "Stock")
 BACK = ("two", "Stock", "Back", "tcp://one:4022", "Sales")
 _BROKERS = (
     "service_broker_guid",
@@ -219,71 +218,4 @@ def gateways() -> Draft:
     """Two open routes to forwarders that do not hold the service."""
     draft = both_hold(TO_STOCK, ("one", "Sales", "R2", "tcp://gate:4022", "Stock"))
     draft.instance("gate", "tcp://gate:4022", forwarding=True)
-    return draft
-
-
-def both_targets(*routes: tuple[Any, ...], to_stock: bool = True) -> Callable[[], Draft]:
-    """Stock on `two` and on `three`, which both take what arrives; Sales with route R to `two` if ``to_stock``."""
-
-    def build() -> Draft:
-        draft = both_hold(*([TO_STOCK] if to_stock else []), *routes)
-        draft.local("three", "msdb")
-        return draft
-
-    return build
-
-
-def both_by_a_gate() -> Draft:
-    """One route leads to a gate, whose msdb sends on to either."""
-    draft = both_targets(("one", "Sales", "R", "tcp://gate:4022", "Stock"), to_stock=False)()
-    draft.instance("gate", "tcp://gate:4022", forwarding=True)
-    for name in ("two", "three"):
-        draft.route("gate", "msdb", f"On-{name}", f"tcp://{name}:4022", "Stock")
-    return draft
-
-
-def gates_to_one() -> Draft:
-    """Two gates send what they get to `two`; a third one would to `three`, if it were known to forward."""
-    gates = {"gate1": ("two", True), "gate2": ("two", True), "gate3": ("three", None)}
-    away = [("one", "Sales", f"By-{gate}", f"tcp://{gate}:4022", "Stock") for gate in gates]
-    draft = both_targets(*away, to_stock=False)()
-    for gate, (target, forwarding) in gates.items():
-        draft.instance(gate, f"tcp://{gate}:4022", forwarding=forwarding)
-        draft.route(gate, "msdb", "On", f"tcp://{target}:4022", "Stock")
-    return draft
-
-
-def listener(*, mirrored: bool = False) -> Callable[[], Draft]:
-    """`two` and `three` have the address of a listener; Stock has one id at both if ``mirrored``."""
-
-    def build() -> Draft:
-        draft = both_targets(("one", "Sales", "R", "tcp://stock-ag:4022", "Stock"), to_stock=False)()
-        for row in draft.tables["instances"]:
-            if row["instance_name"] != "one":
-                row["addresses"] = [*cast("list[str]", row["addresses"]), "tcp://stock-ag:4022"]
-        for row in draft.tables["databases"]:
-            if mirrored and row["name"] == "Stock":
-                row["service_broker_guid"] = "id-stock"
-        return draft
-
-    return build
-
-
-def any_service_twice() -> Draft:
-    """Two databases send what they do not know by the same gates; one of them knows Stock."""
-    draft = both_targets(to_stock=False)()
-    draft.database("one", "App", "id-app")
-    draft.database("one", "Web", "id-web")
-    for database in ("App", "Web", "Sales"):
-        draft.route("one", database, "A", "tcp://two:4022/")
-        draft.route("one", database, "B", "tcp://THREE:4022")
-    draft.route("one", "Web", "C", "tcp://two:4022", "Stock", "id-stock")
-    return draft
-
-
-def any_service_that_is_asked_for() -> Draft:
-    """Routes for any service, and one for requests."""
-    draft = both_targets(("one", "Sales", "A", "tcp://two:4022"), to_stock=False)()
-    draft.route("one", "Sales", "B", "tcp://three:4022")
-    draft.route("one", "Sales", "Ask", FAR, BROKER_CONFIGURATION_SERVICE)
     return draft

@@ -14,19 +14,12 @@ from tests.lint_drafts import (
     FAR,
     NOW,
     TO_STOCK,
-    TO_THREE,
-    any_service_that_is_asked_for,
-    any_service_twice,
-    both_by_a_gate,
     both_hold,
-    both_targets,
     configuration,
     databases,
     dialogs,
     doubled_route,
-    gates_to_one,
     gateways,
-    listener,
     long_loop,
     loop,
     pair,
@@ -35,6 +28,18 @@ from tests.lint_drafts import (
     two_senders,
     versions,
     with_disabled,
+)
+from tests.lint_targets import (
+    TO_THREE,
+    any_service_that_is_asked_for,
+    any_service_twice,
+    both_by_a_chain,
+    both_by_a_gate,
+    both_targets,
+    by_loopback,
+    gates_to_one,
+    held_here,
+    listener,
 )
 
 Found = tuple[str, "str | None", "str | None"]
@@ -142,7 +147,10 @@ HAS: tuple[Estate, ...] = (
     Estate("SBR038", dialogs("id-1", "id-2"), [("one", "Sales", "Stock")]),
     Estate("SBR041", both_targets(TO_THREE), _R),
     Estate("SBR041", both_by_a_gate, [("gate", "msdb", "On-three")]),
+    Estate("SBR041", both_by_a_chain, _R),
     Estate("SBR041", listener(), _R),
+    Estate("SBR041", held_here, [("another", "Sales", "A")]),
+    Estate("SBR041", by_loopback, [("another", "Sales", "A")]),
     Estate("SBR041", any_service_twice, [("one", "App", "A"), ("one", "Sales", "A")]),
 )
 

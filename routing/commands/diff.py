@@ -108,7 +108,7 @@ def _ask(options: argparse.Namespace) -> Against | None:
         if options.instance is None:
             raise ContractError("--with-script needs --instance", "name the instance that the scripts are for")
         return Scripts(options.with_script, options.instance, options.database, variables(options.variables))
-    given = [name for name in _OF_SCRIPTS if getattr(options, name)]
+    given = [name for name in _OF_SCRIPTS if vars(options)[name]]
     if given:
         option = "-v" if given[0] == "variables" else f"--{given[0]}"
         raise ContractError(f"{option} goes with --with-script alone", "leave it out")

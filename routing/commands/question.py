@@ -52,6 +52,13 @@ def question_of(
     )
 
 
+def named_options(options: argparse.Namespace) -> list[str]:
+    """Those of the options that are given."""
+    named = ("message_id", "instance", "database", "from_network", "service", "broker_instance", "conversation")
+    given = vars(options)
+    return [f"--{name.replace('_', '-')}" for name in (*named, "is_target") if given[name] not in (None, False)]
+
+
 def tell_others(others: int, console: Console) -> None:
     """Say that more messages are stored of the end of a conversation that was asked about."""
     if others:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from routing import config
-from routing.analysis.explain.asked import Question
-from routing.commands.common import Console, Subparsers, add_config, load, opener
-from routing.commands.question import add_question, question_of, tell_others
+from routing.analysis.explain.asked import Question, QuestionError
+from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener
+from routing.commands.question import add_question, named_options, question_of, tell_others
 from routing.errors import EXIT_DONE
 from routing.storage.arrow import leave_pandas_out
+
+if TYPE_CHECKING:
+    from routing.storage.opening import Opener
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -37,23 +41,52 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Follow the message that the options name."""
+    """Follow the message that the options name, or all."""
     # A configuration behind a URI is read through Spark, which a wrong question must not start.
-    asked = _question(options) if config.is_uri(options.config) else None
+    early = config.is_uri(options.config)
+    asked = _question(options) if early else None
     settings = load(options)
-    asked = asked or _question(options)
+    asked = asked if early else _question(options)
     leave_pandas_out()
+    opening = opener(settings, options, console)
+    if asked is None:
+        return _trace_all(settings, opening, options, console)
     from routing.analysis.explain.given import open_tables
     from routing.analysis.trace import printing
     from routing.analysis.trace.tracing import trace
 
     console.progress("reading")
-    tables = open_tables(settings, opener(settings, options, console))
-    done = trace(tables, asked, as_of=settings.resolve.as_of)
+    done = trace(open_tables(settings, opening), asked, as_of=settings.resolve.as_of)
     tell_others(done.others, console)
     console.result(printing.as_json(done) if options.format == "json" else "\n".join(printing.as_text(done)))
     return EXIT_DONE
 
 
-def _question(options: argparse.Namespace) -> Question:
-    return question_of(options, from_service=options.from_service, hops_remaining=options.hops)
+def _question(options: argparse.Namespace) -> Question | None:
+    """What the options ask; None for all messages. Raises QuestionError."""
+    if not options.all:
+        return question_of(options, from_service=options.from_service, hops_remaining=options.hops)
+    given = named_options(options)
+    given += [] if options.from_service is None else ["--from-service"]
+    given += [] if options.hops is None else ["--hops"]
+    if given:
+        raise QuestionError.all_but_named(given)
+    return None
+
+
+def _trace_all(settings: config.Config, opening: Opener, options: argparse.Namespace, console: Console) -> int:
+    """Write the paths of all messages, and say how many end how."""
+    from routing.analysis.trace import counts
+    from routing.analysis.trace.everything import write_all
+
+    at = moment_or_none(options.at, "--at")
+    console.standing.text = "the table of paths is as it was, or as it is to be (start it again)"
+    done = write_all(settings, opening, as_of=at, progress=console.progress)
+    for note in done.notes:
+        console.note(note)
+    if options.format == "json":
+        console.result(counts.as_json(done))
+    else:
+        for part in counts.as_text(done):
+            console.result(part)
+    return EXIT_DONE

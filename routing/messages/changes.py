@@ -100,8 +100,13 @@ def _unless_rejected(values: Mapping[str, Column]) -> dict[str, Column]:
 
 def find_changed(decided: DataFrame) -> DataFrame:
     """Of the rows of `decide_sides` those of which anything that is compared differs."""
+    return decided.where(_differs())
+
+
+def _differs() -> Column:
+    """Whether anything that is compared differs."""
     differ = (~F.col(mine).eqNullSafe(F.col(theirs)) for mine, theirs in zip(BEFORE, AFTER, strict=True))
-    return decided.where(reduce(Column.__or__, differ))
+    return reduce(Column.__or__, differ)
 
 
 def count_changed(changed: DataFrame) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from routing.rules import text
 from routing.terms import BROKER_CONFIGURATION_SERVICE, LOCAL_ADDRESS, LOOPBACK_HOSTS, MSDB
@@ -91,6 +91,7 @@ class Route:
         return None if self.mirror_address is None else text.comparable_address(self.mirror_address)
 
 
+@lru_cache(maxsize=10_000)
 def kind_of(address: str | None) -> Kind | None:
     """What an address is, None where it is outside the grammar (tables.md)."""
     if text.is_local(address):

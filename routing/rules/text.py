@@ -16,6 +16,9 @@ _ADDRESS_IN_NAME = re.compile(rf"({_SCHEME}{_HOST}:[0-9]{{1,5}})(?:/|\Z)")
 _HEX = "[0-9a-fA-F]"
 _GUID = re.compile(f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}")
 
+# A few ids and addresses stand in many rows.
+_REMEMBERED = lru_cache(maxsize=10_000)
+
 
 def fold(text: str) -> str:
     """The text with the letters A to Z in lower case; every other character stays as it is."""
@@ -32,8 +35,7 @@ def empty_as_null(text: str | None) -> str | None:
     return text or None
 
 
-# A few ids stand in many rows.
-@lru_cache(maxsize=10_000)
+@_REMEMBERED
 def broker_id(text: str | None) -> str | None:
     """A broker instance as it is compared and written: no blanks, no braces, folded; None where it is none."""
     if text is None:
@@ -59,32 +61,38 @@ def printed_guid(text: str) -> str | None:
     return fold(bare) if is_guid(bare) else None
 
 
+@_REMEMBERED
 def comparable_address(address: str) -> str:
     """An address as two are compared: folded, no blanks around, no slashes after (section 3)."""
     return fold(address.strip(BLANKS)).rstrip("/")
 
 
+@_REMEMBERED
 def is_local(address: str | None) -> bool:
     """The keyword LOCAL, in any case."""
     return address is not None and comparable_address(address) == fold(LOCAL_ADDRESS)
 
 
+@_REMEMBERED
 def is_transport(address: str | None) -> bool:
     """The keyword TRANSPORT, in any case."""
     return address is not None and comparable_address(address) == fold(TRANSPORT_ADDRESS)
 
 
+@_REMEMBERED
 def is_tcp(address: str | None) -> bool:
     """``tcp://HOST`` with an optional port (the grammar in tables.md)."""
     return address is not None and _TCP_ADDRESS.fullmatch(comparable_address(address)) is not None
 
 
+@_REMEMBERED
 def host(address: str | None) -> str | None:
     """The host of a tcp address as it is compared, None where there is none."""
     found = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
     return found[1] if found else None
 
 
+@_REMEMBERED
 def port(address: str | None) -> str | None:
     """The port of a tcp address as text, None where it has none."""
     found = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))

@@ -25,7 +25,7 @@ from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import Mutant
 
 PROJECT = Path(__file__).resolve().parents[2]
-COPIED = ("pyproject.toml", "docs", "routing", "tests")
+COPIED = ("pyproject.toml", "routing", "tests", "docs")
 RANDOM = {"SBROUTE_RANDOM_ESTATES": "160", "SBROUTE_RANDOM_MESSAGES": "40", "SBROUTE_RANDOM_BATCHES": "1"}
 
 

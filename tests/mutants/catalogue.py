@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from routing.rules.choosing import TIERS
 from routing.terms import MatchingStep, Reason
-from tests.mutants import of_choosing, of_matching, of_messages, of_protocol, of_resolving
+from tests.mutants import of_choosing, of_following, of_matching, of_messages, of_protocol, of_resolving
 
 MUTANTS = (
     *of_matching.MUTANTS,
     *of_choosing.MUTANTS,
     *of_resolving.MUTANTS,
+    *of_following.MUTANTS,
     *of_messages.MUTANTS,
     *of_protocol.MUTANTS,
 )

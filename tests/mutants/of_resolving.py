@@ -58,8 +58,8 @@ MUTANTS = (
         "arrived-asks-in-vain",
         "D9, ROUTE_REQUESTED",
         "2.4: what arrived is DELAYED as well",
-        "return Verdict(Outcome.DELAYED, Reason.ROUTE_REQUESTED,",
-        "return Verdict(Outcome.DROPPED if opens_in == ARRIVALS else Outcome.DELAYED, Reason.ROUTE_REQUESTED,",
+        "Verdict(Outcome.DELAYED, Reason.ROUTE_REQUESTED,",
+        "Verdict(Outcome.DROPPED if decision.first.is_from_network else Outcome.DELAYED, Reason.ROUTE_REQUESTED,",
     ),
     in_rules(
         "resolving",
@@ -74,8 +74,8 @@ MUTANTS = (
         "asking-forgets-the-pick",
         "step 4",
         "3: the picked id is the message's, where it asks in msdb too",
-        "broker if picked is None else picked, ARRIVALS)",
-        "broker, ARRIVALS)",
+        "broker if picked is None else picked, ARRIVALS",
+        "broker, ARRIVALS",
     ),
     in_rules(
         "requesting",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from routing.analysis.diff.affected import find_affected
-from routing.analysis.diff.sides import Side, Sides
+from routing.analysis.diff.sides import OneSide, Sides
 from routing.config import Location
 from routing.messages.job import Options
 from routing.schemas import EXAMPLES, INPUTS, KEY_CHANGES, MESSAGE_CHANGES
@@ -52,14 +52,14 @@ class Estates(NamedTuple):
     expected: list[dict[str, Any]]
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[OneSide, OneSide]:
         """The configurations as columns."""
         return side("A", self.before, self.as_of[0]), side("B", self.after, self.as_of[1])
 
 
-def side(label: str, tables: Tables, at: datetime) -> Side:
+def side(label: str, tables: Tables, at: datetime) -> OneSide:
     """A configuration as columns."""
-    return Side(label, micros_of(at), {key: Columns.of_rows(tables[key], INPUTS[key]) for key in SETTINGS})
+    return OneSide(label, micros_of(at), {key: Columns.of_rows(tables[key], INPUTS[key]) for key in SETTINGS})
 
 
 @cache

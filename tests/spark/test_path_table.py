@@ -82,9 +82,9 @@ def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path
     assert written(tmp_path) == before
 
 
-def test_without_a_place_nothing_is_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_a_place_nothing_is_read(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has no output.message_paths, which trace --all writes"):
-        tracing.write_paths(spark, config_of(tmp_path, tmp_path))
+        tracing.write_paths(spark, config_of(stored, tmp_path))
 
 
 def test_a_message_that_is_lost_is_told(

@@ -16,7 +16,7 @@ from routing.analysis.diff.asked import Scripts, Versions, versions_of, words_of
 from routing.analysis.diff.comparing import WORSE, Changed, count_changes, fails
 from routing.analysis.diff.diffing import Diff, diff
 from routing.analysis.diff.route_changes import find_route_changes
-from routing.analysis.diff.sides import SETTINGS, Given, Side, Sides, read
+from routing.analysis.diff.sides import SETTINGS, Given, OneSide, Sides, read
 from routing.cli import main
 from routing.errors import ContractError, InputError
 from routing.schemas import KEY_CHANGES, ROUTES
@@ -273,10 +273,10 @@ def test_what_gets_worse_comes_first() -> None:
     ]
 
 
-def side(*routes: dict[str, Any], at: datetime = AT) -> Side:
+def side(*routes: dict[str, Any], at: datetime = AT) -> OneSide:
     found = micros(at)
     assert found is not None
-    return Side("side", found, {"routes": columns_of_rows(list(routes), ROUTES)})
+    return OneSide("side", found, {"routes": columns_of_rows(list(routes), ROUTES)})
 
 
 FAR = route("Far", "//far", "tcp://far:1", broker_instance="{ABC}", mirror_address="")
@@ -312,7 +312,7 @@ def test_routes_that_differ(before: list[Any], after: list[Any], found: list[Any
 
 def test_routes_of_two_times() -> None:
     ends = side({**FAR, "lifetime": TWO})
-    later = Side("later", micros(datetime(2026, 1, 5, 14, tzinfo=timezone.utc)) or 0, ends.settings)
+    later = OneSide("later", micros(datetime(2026, 1, 5, 14, tzinfo=timezone.utc)) or 0, ends.settings)
     [row] = find_route_changes(Sides(ends, later))
     assert row["change"] == "removed"
     assert row["lifetime_before"] == datetime(2026, 1, 5, 14, tzinfo=timezone.utc)

@@ -145,9 +145,31 @@ def test_the_command_tells_a_path_as_text_and_as_json(tmp_path: Path, capsys: py
     ]
 
 
+def test_the_command_follows_all_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = _stored(tmp_path, CASES["By a forwarder"])
+    paths = f"output.message_paths={tmp_path / 'out' / 'message_paths'}"
+    assert main(["trace", "--all", "--config", config, "--set", paths]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split() == ["DELIVERED", "1"]
+    assert lines[-1].startswith("1 message read = 1 followed + 0 rejected; version ")
+    assert main(["trace", "--all", "--config", config, "--set", paths, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {**told, "version": None} == {
+        "version": None,
+        "read": 1,
+        "followed": 1,
+        "rejected": 0,
+        "outcomes": {"DELIVERED": 1},
+    }
+    assert main(["trace", "--all", "--config", config]) == 2
+    assert "output.message_paths" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        (["--all", "--message-id", "m1"], "--all means every message, --message-id one"),
+        (["--all", "--hops", "2", "--from-network"], "--all means every message, --from-network and --hops one"),
         ([], "no message is named"),
         (["--message-id", "m1", "--hops", "2"], "--hops"),
         (["--message-id", "m1", "--from-service", "s"], "--from-service"),

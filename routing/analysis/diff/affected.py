@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from routing.analysis.diff.sides import Side, Sides
+from routing.analysis.diff.sides import OneSide, Sides
 from routing.rules.estate import Instance
 from routing.rules.requesting import Request
 from routing.storage.columns import Columns, instances_of
@@ -103,7 +103,7 @@ def _differing(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> set[str | None
     return {service for service in old.keys() | new.keys() if old.get(service) != new.get(service)}
 
 
-def _asked_otherwise(before: Side, after: Side) -> Iterator[tuple[str, str]]:
+def _asked_otherwise(before: OneSide, after: OneSide) -> Iterator[tuple[str, str]]:
     """The instances and services of which requests on record count otherwise on one side."""
     if before.asks is after.asks and before.at == after.at:
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,8 @@ from routing.analysis.bulk.judging import Judge, Judged
 from routing.analysis.bulk.reading import read_batches
 from routing.analysis.diff.affected import Affected, find_affected, narrow
 from routing.analysis.diff.comparing import DECIDED, ENDS, JOINED, SHOWN, Changed
-from routing.analysis.diff.sides import Side, Sides
+from routing.analysis.diff.sides import OneSide, Sides
+from routing.rules import text
 from routing.schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.storage.arrow import micros_in
 from routing.storage.columns import Columns, Table, as_dataset, rows_where, shape_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Decided = tuple[str | None, ...]
 """What is compared of a decision, in the order of `comparing.DECIDED`."""
-_of_verdict = operator.attrgetter(*DECIDED)
 _ID = "conversation_id"
 _GROUP = ("instance_name", "database_name", "to_service_name")
 _EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
@@ -50,10 +49,10 @@ def find_changed(messages: Table, dialogs: Table | None, sides: Sides, *, with_m
         judges = [_judge(side, names, read, messages, affected) for side in (sides.before, sides.after)]
         for batch in _batches(messages, affected):
             found.add(batch, *(judge.judge(batch) for judge in judges))
-    return Changed(as_dataset(messages).count_rows(), found.groups, found.examples, found.table())
+    return Changed(as_dataset(messages).count_rows(), found.groups, found.examples, found.messages())
 
 
-def _judge(side: Side, names: set[str], dialogs: Dialogs, messages: Table, affected: Affected) -> Judge:
+def _judge(side: OneSide, names: set[str], dialogs: Dialogs, messages: Table, affected: Affected) -> Judge:
     """Who judges a side's messages of some instances, and knows which of them open a request."""
     judge = Judge.of(narrow(side.settings, names), dialogs, side.at)
     judge.settle(_batches(messages, affected))
@@ -99,10 +98,11 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
 
 def _decided(judged: Judged) -> Decided:
     """What is compared of a message's decision, or of its being set aside."""
-    if judged.verdict is None:
+    done = judged.verdict
+    if done is None:
         return (REJECTED, JOINED.join(judged.rejections), None, None, None, None)
-    decided: Decided = _of_verdict(judged.verdict)
-    return decided
+    where = (done.address, done.mirror_address, done.destination_database)
+    return (done.outcome, done.reason, done.route_name, *where)
 
 
 def _plain(decided: Decided) -> Decided:
@@ -127,9 +127,9 @@ class _Found:
         if not changed:
             return
         rows = batch.take([place for place, _, _ in changed])
-        for group, example, (_, old, new) in zip(rows.rows(*_GROUP), rows.rows(*_EXAMPLE), changed, strict=True):
-            instance, database, service = group
-            self._counts[(instance, database or None, service, *old, *new)] += 1
+        told = zip(rows.rows(*_GROUP), rows.rows(*_EXAMPLE), changed, strict=True)
+        for (instance, database, service), example, (_, old, new) in told:
+            self._counts[(instance, text.empty_as_null(database), service, *old, *new)] += 1
             self._keep_lowest((*old[:2], *new[:2]), example)
         if self.with_messages:
             self._parts.append(_rows(rows, [old for _, old, _ in changed], [new for _, _, new in changed]))
@@ -160,7 +160,7 @@ class _Found:
             for example in examples
         ]
 
-    def table(self) -> pyarrow.Table | None:
+    def messages(self) -> pyarrow.Table | None:
         """Every changed message; None where they are not kept."""
         if not self.with_messages:
             return None

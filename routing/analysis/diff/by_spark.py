@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.analysis.diff.comparing import SHOWN, Changed
-from routing.analysis.diff.sides import Side, naming
+from routing.analysis.diff.sides import OneSide, naming
 from routing.config import Location
 from routing.messages import changes, validate
 from routing.messages.job import Options
@@ -37,7 +37,7 @@ class Traffic:
 
 def compare(
     traffic: Traffic,
-    sides: tuple[Side, Side],
+    sides: tuple[OneSide, OneSide],
     options: Options,
     keeper: Keeper,
     notes: list[str],
@@ -77,7 +77,7 @@ def compare(
     )
 
 
-def _check(traffic: Traffic, sides: tuple[Side, Side]) -> tuple[validate.Checked, validate.Checked]:
+def _check(traffic: Traffic, sides: tuple[OneSide, OneSide]) -> tuple[validate.Checked, validate.Checked]:
     """Both sides without a fault. Raises InputError."""
     before, after = sides
     dialogs = None if traffic.dialogs is None else conform(traffic.dialogs, "dialogs")

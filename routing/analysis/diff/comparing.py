@@ -27,10 +27,11 @@ _RANKS = {str(Outcome.DELAYED): 1, str(Outcome.DROPPED): 2, REJECTED: 3}
 class Changed:
     """What becomes different for the messages, whichever way they were compared.
 
-    compared: how many messages there are. groups: rows of `schemas.KEY_CHANGES`, each group once. examples: rows
-    of `schemas.EXAMPLES`, of each change from an outcome and reason to others the lowest `SHOWN` at least, by
-    instance_name, message_id and conversation_id, nulls first. messages: every changed message in the columns of
-    `schemas.MESSAGE_CHANGES`, as it is in the table; None where they were not asked for.
+    compared: how many messages there are. groups: rows of `schemas.KEY_CHANGES`, each group once, an empty
+    database_name as null. examples: rows of `schemas.EXAMPLES`, of each change from an outcome and reason to
+    others the lowest `SHOWN` at least, by instance_name, message_id and conversation_id, nulls first. messages:
+    every changed message in the columns of `schemas.MESSAGE_CHANGES`, as it is in the table; None where they were
+    not asked for.
     """
 
     compared: int

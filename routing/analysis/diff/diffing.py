@@ -13,7 +13,7 @@ from routing.analysis.diff.asked import Against, Scripts
 from routing.analysis.diff.comparing import Changed, count_changes, is_worse, list_keys
 from routing.analysis.diff.finding_changes import find_finding_changes
 from routing.analysis.diff.route_changes import find_route_changes
-from routing.analysis.diff.sides import Side, Sides
+from routing.analysis.diff.sides import OneSide, Sides
 from routing.analysis.lint.options import LintSettings
 from routing.analysis.lint.options import settings as lint_settings
 from routing.analysis.lint.reading import read_traffic
@@ -41,8 +41,8 @@ class Diff:
     script: what an import of the scripts would tell; None where none were given.
     """
 
-    before: Side
-    after: Side
+    before: OneSide
+    after: OneSide
     compared: int
     counts: Rows
     keys: Rows
@@ -168,7 +168,7 @@ def _compare(
     wanted = with_messages or out is not None
     changed = by_arrow.find_changed(messages, traffic.get("dialogs"), both, with_messages=wanted)
     if out is not None and changed.messages is not None:
-        storing.write(opener, out, changed.messages)
+        storing.replace_table(opener, out, changed.messages)
     return changed, None
 
 

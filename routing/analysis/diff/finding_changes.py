@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routing.analysis.diff.sides import Side, Sides
+from routing.analysis.diff.sides import OneSide, Sides
 from routing.analysis.lint.catalogue import Severity
 from routing.analysis.lint.linting import lint_apart
 from routing.analysis.lint.options import LintSettings
@@ -33,7 +33,7 @@ def find_finding_changes(sides: Sides, dialogs: Sequence[Columns | None], settin
     return Rows(FINDING_CHANGES, (*sorted(comes, key=_place), *sorted(goes, key=_place)))
 
 
-def _columns(side: Side, dialogs: Columns | None) -> Mapping[str, Columns]:
+def _columns(side: OneSide, dialogs: Columns | None) -> Mapping[str, Columns]:
     return {**side.settings, **({} if dialogs is None else {"dialogs": dialogs})}
 
 

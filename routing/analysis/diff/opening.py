@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from routing.analysis.bulk.reading import MOST_MESSAGES
 from routing.analysis.diff.asked import Against, Scripts, Versions, labels_of
 from routing.analysis.diff.sides import SETTINGS, Given, naming
 from routing.config import Config, Location
@@ -15,8 +16,6 @@ from routing.storage.commits import newest_version
 from routing.storage.opening import Opener
 from routing.storage.times import micros_of
 
-MOST_WITHOUT_SPARK = 1_000_000
-"""As many messages of local tables are compared without Java."""
 TRAFFIC = ("messages", "dialogs")
 
 
@@ -74,12 +73,10 @@ class Shelf:
             self.opener.tell("messages are compared by Spark (one of their tables is)")
         else:
             messages: int = found["messages"].count_rows()  # type: ignore[operator]
-            if messages <= MOST_WITHOUT_SPARK:
+            if messages <= MOST_MESSAGES:
                 self.opener.tell(f"messages are compared without Spark ({messages:,} of them)")
                 return found
-            self.opener.tell(
-                f"messages are compared by Spark ({messages:,} of them, more than {MOST_WITHOUT_SPARK:,})"
-            )
+            self.opener.tell(f"messages are compared by Spark ({messages:,} of them, more than {MOST_MESSAGES:,})")
         return {key: self._as_frame(found[key], location) for key, location in tables.items()}
 
     def _as_frame(self, table: Table, location: Location) -> Table:

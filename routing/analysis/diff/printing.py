@@ -33,7 +33,7 @@ def as_json(done: Diff) -> str:
         "compared": done.compared,
         "changed": done.changed,
         "worse": done.worse,
-        **{name: [dict(row) for row in getattr(done, name)] for name in ("counts", "keys", "routes", "findings")},
+        **{name: [dict(row) for row in vars(done)[name]] for name in ("counts", "keys", "routes", "findings")},
         "script": None if done.script is None else done.script.as_json(),
     }
     return json.dumps(document, default=_plain)

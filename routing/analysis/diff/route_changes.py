@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from routing.analysis.diff.sides import Side, Sides
+from routing.analysis.diff.sides import OneSide, Sides
 from routing.rules import text
 from routing.schemas import ROUTE_CHANGES
 from routing.storage.rows import Rows
@@ -43,7 +43,7 @@ def find_route_changes(sides: Sides) -> Rows:
     return Rows(ROUTE_CHANGES, tuple(with_moments(found, lifetimes)))
 
 
-def _in_force(side: Side, near: Collection[Name] | None) -> dict[Name, Said]:
+def _in_force(side: OneSide, near: Collection[Name] | None) -> dict[Name, Said]:
     """What a side's routes in force say, by instance, database and name; with ``near`` only those."""
     routes, at = side.settings["routes"], side.at
     if near is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from routing.analysis.diff.sides import Side
+from routing.analysis.diff.sides import OneSide
 from routing.errors import quote
 from routing.importing.covered import Row
 from routing.importing.history import Changes
@@ -21,7 +21,7 @@ from routing.storage.times import with_moments
 _CHANGED = ("databases", "services", "instances", "routes")
 
 
-def apply_scripts(side: Side, scripts: Sequence[Script], instance: str, label: str) -> tuple[Side, Imported]:
+def apply_scripts(side: OneSide, scripts: Sequence[Script], instance: str, label: str) -> tuple[OneSide, Imported]:
     """The side once scripts are in force on an instance, and what an import of them would tell.
 
     Nothing is written. The scripts are of the side's own time. Statements that SQL Server would refuse change

@@ -35,7 +35,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Side:
+class OneSide:
     """A side as it is judged: columns of its tables. What two sides share is one object."""
 
     label: str
@@ -47,7 +47,7 @@ class Side:
         """The time of its decisions. Raises OverflowError outside the years 1 to 9999."""
         return moment_of(self.at)
 
-    def differs_in(self, other: Side) -> dict[str, Columns]:
+    def differs_in(self, other: OneSide) -> dict[str, Columns]:
         """Its tables that are not the very same as another side's."""
         return {key: columns for key, columns in self.settings.items() if columns is not other.settings.get(key)}
 
@@ -61,11 +61,11 @@ class Side:
 class Sides:
     """Both sides beside each other."""
 
-    before: Side
-    after: Side
+    before: OneSide
+    after: OneSide
 
     @property
-    def both(self) -> tuple[Side, Side]:
+    def both(self) -> tuple[OneSide, OneSide]:
         """The side before, and the one after."""
         return self.before, self.after
 
@@ -119,7 +119,7 @@ def read(before: Given, after: Given) -> Sides:
 
     found = read_each({name: given.tables[key] for name, (given, key) in owners.items()}, read_one)
     first, second = (
-        Side(given.label, given.at, {key: found[names[id(table)]] for key, table in given.tables.items()})
+        OneSide(given.label, given.at, {key: found[names[id(table)]] for key, table in given.tables.items()})
         for given in (before, after)
     )
     return Sides(first, second)
@@ -138,7 +138,7 @@ def _read(given: Given, key: str) -> Columns:
         raise InputError.unreadable_version(key, given.versions[key], first_sentence(error)) from error
 
 
-def refuse(side: Side, tables: Mapping[str, Columns]) -> None:
+def refuse(side: OneSide, tables: Mapping[str, Columns]) -> None:
     """Stop where a row of some of a side's tables is at fault, as `resolve` does.
 
     Raises InputError, which names the side.

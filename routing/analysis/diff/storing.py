@@ -57,7 +57,7 @@ def check(opener: Opener, place: Location) -> Opened | None:
     return None
 
 
-def write(opener: Opener, place: Location, rows: pyarrow.Table) -> None:
+def replace_table(opener: Opener, place: Location, rows: pyarrow.Table) -> None:
     """Write changed messages in place of what stands there, in one commit. Raises OutputError, StorageError."""
     standing = check(opener, place)
     found = opener.open_to_write(place, None if standing is None else standing.version)

@@ -100,6 +100,11 @@ class QuestionError(ContractError):
         )
 
     @classmethod
+    def all_but_named(cls, options: Sequence[str]) -> QuestionError:
+        """All messages are asked about, and one is named."""
+        return cls(f"--all means every message, {' and '.join(options)} one", "leave one of the two out")
+
+    @classmethod
     def incomplete(cls, missing: Sequence[str]) -> QuestionError:
         """The description lacks a part."""
         return cls(f"a described message needs {' and '.join(missing)}")

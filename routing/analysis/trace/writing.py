@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from routing.analysis.bulk.reading import MOST_MESSAGES
 from routing.analysis.trace.by_arrow import Paths
 from routing.config import PATHS, Config, Location
 from routing.errors import ConfigError, InputError, InternalError, StorageError, first_sentence
@@ -17,9 +18,6 @@ from routing.storage.local import LocalTable, Unfit
 from routing.storage.opening import Opened, Opener
 from routing.storage.places import check_vacant, check_writable
 from routing.storage.shapes import check_shape, lacks, types_of
-
-MOST_MESSAGES = 1_000_000
-"""Up to so many are followed without Spark."""
 
 
 def write_paths(

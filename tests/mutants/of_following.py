@@ -1,0 +1,69 @@
+"""Ways to get wrong how a message is followed from instance to instance, and the reply back."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+
+def _following(name: str, rule: str, before: str, after: str, room: str = "following") -> Mutant:
+    return Mutant(name, rule, f"routing/rules/{room}.py", before, after)
+
+
+MUTANTS = (
+    _following(
+        "sending-takes-a-hop",
+        "a forward takes one of hops_remaining, sending none",
+        "if verdict.outcome is Outcome.FORWARDED and left is not None:",
+        "if left is not None:",
+    ),
+    _following(
+        "partner-not-followed",
+        "both partners of a mirror are followed",
+        "        yield verdict.route_name, verdict.mirror_address\n",
+        "        yield verdict.route_name, verdict.address\n",
+    ),
+    _following(
+        "alternatives-not-followed",
+        "the alternatives of a tier are followed",
+        "for route in verdict.alternatives:",
+        "for route in verdict.alternatives[1:]:",
+    ),
+    _following(
+        "circle-of-instances",
+        "a loop is the same instance, broker id and search again",
+        "search = (here.name, ahead.broker, ARRIVALS)",
+        "search = (here.name, None, ARRIVALS)",
+    ),
+    _following(
+        "picked-id-lost",
+        "a message arrives bound to the id that was picked on its way",
+        "arrived = ahead._replace(searches=(*ahead.searches, search), broker=verdict.broker_instance)",
+        "arrived = ahead._replace(searches=(*ahead.searches, search))",
+    ),
+    _following(
+        "requests-never-pending",
+        "past the first hop requests on record are pending",
+        'return any(request.is_pending(t, "") for request in found), until',
+        "return False, until",
+    ),
+    _following(
+        "bound-dialogs-at-risk",
+        "only open dialogs get several target endpoints",
+        "if leg is None or leg.step not in OPEN_STEPS or leg.broker is not None:",
+        "if leg is None or leg.step not in OPEN_STEPS:",
+    ),
+    _following(
+        "reply-of-the-initiator",
+        "a reply is the other end's message",
+        "errand = Errand(back_to, not sender.is_initiator, t, 0)",
+        "errand = Errand(back_to, sender.is_initiator, t, 0)",
+        "pathing",
+    ),
+    _following(
+        "reply-is-open",
+        "a reply is bound to the broker id of the sender's database",
+        "key = back_to.key(here, database, broker, is_initiator=not sender.is_initiator)",
+        "key = back_to.key(here, database, None, is_initiator=not sender.is_initiator)",
+        "pathing",
+    ),
+)
