@@ -77,7 +77,7 @@ def test_many_messages_of_files_go_by_spark(
     for against in (Scripts([str(tmp_path / "change.sql")], "hub"), Versions({"routes": 0})):
         local = told(diff(config, against, at=AT, with_messages=True))
         with monkeypatch.context() as patched:
-            patched.setattr(opening, "MOST_WITHOUT_SPARK", 6)
+            patched.setattr(opening, "MOST_MESSAGES", 6)
             place = Location(str(tmp_path / "changes"))
             done = diff(config, against, at=AT, with_messages=True, out=place, spark=spark)
             assert is_frame(done.messages)
