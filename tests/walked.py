@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from routing.rules import hashing, text
-from routing.rules.following import Addressee, Errand, Network, decide_now, follow
+from routing.rules.following import Errand, decide_now, follow
+from routing.rules.network import Addressee, Network
 from routing.rules.path_rows import path_row
 from routing.rules.pathing import Sender, trace_back
 from routing.rules.requesting import Request

@@ -17,7 +17,7 @@ from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked, matters
 from routing.rules import text
 from routing.rules.estate import Instance
-from routing.rules.following import Network
+from routing.rules.network import Network
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
 from routing.storage import frames
 from routing.storage.columns import Columns

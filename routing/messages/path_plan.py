@@ -12,7 +12,7 @@ from routing.messages.path_keying import PATH_KEY, NameClass, PathKeyRow, read_k
 from routing.messages.timelines import Decided, Plan, Row, Timeline, Uses, add_row, as_plan
 from routing.rules.deciding import UNNAMED, scope_of
 from routing.rules.estate import ARRIVALS
-from routing.rules.following import Addressee, Network
+from routing.rules.network import Addressee, Network
 from routing.rules.path_rows import PathRow, path_row, reads_address
 from routing.rules.pathing import Choice, Path, Sender, Timelines, plan_paths
 from routing.schemas import MESSAGE_PATHS, ArrayOf, Field, Kind, Schema

@@ -12,7 +12,8 @@ from math import lcm
 
 from routing.rules.deciding import Decision, Key, Timed, decide, signature
 from routing.rules.estate import ARRIVALS, Instance
-from routing.rules.following import MOST_PICKS, Addressee, Deciding, Errand, Followed, Network, follow
+from routing.rules.following import MOST_PICKS, Deciding, Errand, Followed, follow
+from routing.rules.network import Addressee, Network
 from routing.rules.resolving import Verdict, requested, requested_again, settled
 from routing.rules.ways import Trace, Way
 from routing.terms import Ending

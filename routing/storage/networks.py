@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from routing.rules.estate import Instance, furnish
-from routing.rules.following import Network
+from routing.rules.network import Network
 from routing.rules.requesting import Request
 from routing.storage.columns import Columns, instances_of, routes_of, services_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE

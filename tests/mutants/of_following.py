@@ -45,6 +45,7 @@ MUTANTS = (
         "past the first hop requests on record are pending",
         'return any(request.is_pending(t, "") for request in found), until',
         "return False, until",
+        "network",
     ),
     _following(
         "bound-dialogs-at-risk",

@@ -11,7 +11,7 @@ from routing.analysis.bulk.dialogs import Dialogs, Ends
 from routing.analysis.bulk.settling import Asking, Settlement
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS, Instance
-from routing.rules.following import Network
+from routing.rules.network import Network
 from routing.rules.rejecting import is_sound, rejections
 from routing.rules.requesting import Requests, Scope
 from routing.rules.resolving import MESSAGE_COLUMNS, NO_DIALOG, Dialog, Message, Verdict, bound_broker

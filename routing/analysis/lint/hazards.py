@@ -10,7 +10,8 @@ from routing.analysis.lint.walks import Choice, Walks
 from routing.rules import text
 from routing.rules.choosing import is_local, is_transport
 from routing.rules.estate import ARRIVALS, Instance, Route
-from routing.rules.following import OPEN_STEPS, Network
+from routing.rules.following import OPEN_STEPS
+from routing.rules.network import Network
 from routing.rules.ways import Trace
 from routing.terms import MatchingStep, Outcome
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from routing.analysis.lint.estate import Estate
 from routing.rules.deciding import Decision, Key, Timed
 from routing.rules.estate import ARRIVALS, Instance, NameAddress
-from routing.rules.following import MOST_PICKS, Addressee, Errand, Network, decide_now, follow
+from routing.rules.following import MOST_PICKS, Errand, decide_now, follow
+from routing.rules.network import Addressee, Network
 from routing.rules.resolving import settled
 from routing.rules.ways import Trace, Way
 

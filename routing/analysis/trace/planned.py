@@ -14,7 +14,8 @@ from routing.analysis.bulk.remembering import remember
 from routing.rules import hashing, text
 from routing.rules.deciding import UNNAMED, scope_of
 from routing.rules.estate import Instance
-from routing.rules.following import Addressee, Deciding, Errand, Followed, Network, follow
+from routing.rules.following import Deciding, Errand, Followed, follow
+from routing.rules.network import Addressee, Network
 from routing.rules.path_rows import PathRow, path_row, reads_address
 from routing.rules.pathing import Path, Sender, Timelines, trace_back
 from routing.rules.resolving import Message, Verdict, settled

@@ -16,7 +16,8 @@ from routing.analysis.trace.rows import hop_rows, way_rows
 from routing.config import Config
 from routing.rules import hashing, text
 from routing.rules.deciding import scope_of
-from routing.rules.following import MOST_PICKS, Addressee, Errand, Followed, Network, decide_now, follow
+from routing.rules.following import MOST_PICKS, Errand, Followed, decide_now, follow
+from routing.rules.network import Addressee, Network
 from routing.rules.pathing import Path, Sender, trace_back
 from routing.rules.resolving import Message
 from routing.storage.columns import Table

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.rules import hashing, text
-from routing.rules.following import Addressee, Errand, Network, decide_now, follow
+from routing.rules.following import Errand, decide_now, follow
+from routing.rules.network import Addressee, Network
 from routing.rules.pathing import Path, Paths, Sender, Timelines, plan_paths, trace_back
 from routing.rules.requesting import Request
 from routing.rules.resolving import NO_DIALOG, Verdict

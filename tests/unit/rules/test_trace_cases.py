@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from routing.rules import hashing, resolving
-from routing.rules.following import Addressee, Errand, Network, decide_now, follow
+from routing.rules.following import Errand, decide_now, follow
+from routing.rules.network import Addressee, Network
 from routing.rules.pathing import Path, Sender, Timelines, plan_paths, trace_back
 from routing.rules.requesting import Requests
 from routing.rules.resolving import NO_DIALOG, Message

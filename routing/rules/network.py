@@ -1,0 +1,70 @@
+"""Instances as a message meets them: who has an address, what is asked of each, which requests are pending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from routing.rules import text
+from routing.rules.deciding import Key
+from routing.rules.estate import Instance, NameAddress, places_of
+from routing.rules.requesting import Request
+
+
+@dataclass(frozen=True)
+class Addressee:
+    """The service that a message is for: its name, and the address that the name begins with, as it is written.
+
+    ``name`` is None for a name that nothing known names; ``holds_address`` without ``address``: it begins with
+    one that no known instance has.
+    """
+
+    name: str | None
+    address: str | None
+    holds_address: bool
+
+    @classmethod
+    def of_name(cls, name: str) -> Addressee:
+        """The addressee of a message."""
+        address = text.address_in_name(name)
+        return cls(name, address, address is not None)
+
+    def key(self, instance: Instance, database: str | None, broker: str | None, *, is_initiator: bool) -> Key:
+        """The key of a message for it at an instance."""
+        return Key(database, self.name, broker, is_initiator, self._address_at(instance))
+
+    def _address_at(self, instance: Instance) -> NameAddress:
+        if not self.holds_address:
+            return NameAddress.NONE
+        is_own = self.address is not None and text.comparable_address(self.address) in instance.own_addresses
+        return NameAddress.OWN if is_own else NameAddress.ELSEWHERE
+
+
+@dataclass(frozen=True)
+class Network:
+    """The instances, and the requests that are on record: by instance, database and service."""
+
+    instances: Mapping[str, Instance]
+    on_record: Mapping[tuple[str, str, str], Sequence[Request]] = field(default_factory=dict)
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[Instance, ...]]:
+        """Who has an address, as it is compared; by the instances' names."""
+        return places_of(self.instances.values())
+
+    def owners(self, address: str, here: Instance) -> tuple[Instance, ...]:
+        """The instances at an address that one of them sends to; a loopback name leads back to it alone."""
+        compared = text.comparable_address(address)
+        found = self.places.get(compared, ())
+        return (here,) if not found and compared in here.own_addresses else found
+
+    def is_pending(self, here: Instance, scope: str, to: Addressee, t: int) -> tuple[bool, int | None]:
+        """Whether a request on record for a service is pending in a database; and until when that stays so.
+
+        Ids of messages are not compared: one that was made before this time is pending.
+        """
+        found = self.on_record.get((here.name, scope, to.name or ""), ())
+        moments = (moment for request in found for moment in (request.requested_at + 1, request.ended_at))
+        until = min((moment for moment in moments if moment is not None and moment > t), default=None)
+        return any(request.is_pending(t, "") for request in found), until

@@ -1,0 +1,40 @@
+"""What lint finds on one side of a change alone is the difference of all findings, though it looks at less."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from routing.analysis.lint import linting, reading
+from routing.analysis.lint.linting import Moment, lint_apart
+from routing.storage.times import micros_of
+from tests.frames import arrow
+from tests.reference.estate_words import NOON
+from tests.reference.estates import Tables
+from tests.unit.test_diff_random import random_sides
+
+SEEDS = range(2)
+# What the row of a route shows, whatever other rows there are.
+OF_A_ROW = {"SBR003", "SBR015", "SBR016", "SBR031", "SBR032"}
+
+
+def _moment(tables: Tables) -> Moment:
+    now = micros_of(NOON)
+    return reading.columns(arrow(tables), now), now
+
+
+def test_it_is_the_difference_of_all_findings() -> None:
+    gone: Counter[str] = Counter()
+    come: Counter[str] = Counter()
+    for seed in SEEDS:
+        sides = random_sides(seed)
+        # Routes alone differ: then rows that are equal are not looked at.
+        tables = [sides[0], {**sides[0], "routes": sides[1]["routes"]}]
+        before, after = map(_moment, tables)
+        old, new = (linting.find_all(*moment) for moment in (before, after))
+        first, second = lint_apart(before, after)
+        assert list(first) == list(linting._rows(old - new)), seed
+        assert list(second) == list(linting._rows(new - old)), seed
+        gone.update(row["code"] for row in first)
+        come.update(row["code"] for row in second)
+    assert OF_A_ROW & gone.keys()
+    assert OF_A_ROW & come.keys()
