@@ -142,17 +142,10 @@ class Paths:
 
 
 def plan_paths(
-    network: Network,
-    deciding: Deciding,
-    sender: Sender,
-    to: Addressee,
-    broker: str | None,
-    start: int | None = None,
+    network: Network, deciding: Deciding, sender: Sender, to: Addressee, broker: str | None
 ) -> Iterator[Paths]:
-    """The paths of all messages of a sender to a service, bound to a broker id, in the order of time.
-
-    From ``start`` on; each is found when it is asked for.
-    """
+    """The paths of all messages of a sender to a service, bound to a broker id, in the order of time."""
+    start: int | None = None
     while True:
         choices, until = _choices_at(network, deciding, sender, to, broker, _EVER if start is None else start)
         yield Paths(start, until, choices)

@@ -55,7 +55,7 @@ class Paths:
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
         """The rows of ``message_paths``, in the order of the messages; those that are rejected are left out."""
-        plan = Plan(self.judge.network, self.judge.as_of)
+        plan = Plan(self.judge.network)
         for batch in read_batches(self.messages):
             judged = self.judge.judge(batch)
             self.counts.read += len(judged)

@@ -5,81 +5,124 @@ Names and broker ids that nothing in the estate names count alike, so that what 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import lcm
 
 from routing.analysis.bulk.remembering import remember
 from routing.rules import hashing, text
 from routing.rules.deciding import UNNAMED, scope_of
 from routing.rules.estate import Instance
-from routing.rules.following import Errand, follow
+from routing.rules.following import Deciding, Errand, Followed, follow
 from routing.rules.network import Addressee, Network
 from routing.rules.path_rows import PathRow, path_row, reads_address
-from routing.rules.pathing import Path, Paths, Sender, Timelines, plan_paths
-from routing.rules.resolving import Message, Verdict
+from routing.rules.pathing import Path, Sender, Timelines, trace_back
+from routing.rules.resolving import Message, Verdict, settled
 from routing.terms import Ending
-
-_EVER = -(2**63)
 
 
 @dataclass
-class Planned:
-    """The paths of messages of one key, by the time at which they are decided, the dialog, and the hops left."""
+class _Found:
+    """A path that was found: for times from ``since`` to before ``until`` (None: for ever).
 
-    _coming: Iterator[Paths]
-    _found: list[Paths] = field(default_factory=list)
-    _starts: list[int] = field(default_factory=list)
-    _rows: dict[tuple[int, int, int], tuple[PathRow, bool]] = field(default_factory=dict)
+    For messages that have ``hops`` left or more, or where ``is_exact`` for those that have just so many.
+    ``reads_name``: the last address is that of the message's own service name.
+    """
+
+    since: int
+    until: int | None
+    hops: int
+    is_exact: bool
+    row: PathRow
+    reads_name: bool
+
+    def fits(self, t: int, left: int | None) -> bool:
+        """Whether it is that of a message that is decided at a time, and has so many hops left."""
+        in_time = self.since <= t and (self.until is None or t < self.until)
+        if not in_time or self.is_exact:
+            return in_time and left == self.hops
+        return left is None or left >= self.hops
+
+
+@dataclass
+class Keyed:
+    """The paths of the messages of one key, as far as messages asked for them.
+
+    ``_found`` has them by a number of picks and what is left of the dialog's hash, divided by it.
+    """
+
+    network: Network
+    deciding: Deciding
+    sender: Sender
+    to: Addressee
+    broker: str | None
+    _found: dict[int, dict[int, list[_Found]]] = field(default_factory=dict)
 
     def find(self, message: Message) -> tuple[PathRow, bool]:
         """The row of a message's path, and whether its last address is that of the message's service name."""
-        part = self._part(message.t)
-        choices = self._found[part].choices
-        number = 0
-        if len(choices) > 1 and message.conversation_id is not None:
-            number = hashing.pick(range(len(choices)), message.conversation_id)
-        most = len(choices[number].paths) - 1
-        left = most if message.hops_remaining is None else min(max(message.hops_remaining, 0), most)
-        row = self._rows.get((part, number, left))
-        if row is None:
-            path = choices[number].paths[left]
-            row = self._rows[part, number, left] = path_row(path), reads_address(path.there)
-        return row
+        left = None if message.hops_remaining is None else max(message.hops_remaining, 0)
+        hashed: int | None = None
+        for picks, by_rest in self._found.items():
+            if picks > 1 and hashed is None:
+                hashed = hashing.dialog_id_hash(message.conversation_id or "")
+            for found in by_rest.get((hashed or 0) % picks, ()):
+                if found.fits(message.t, left):
+                    return found.row, found.reads_name
+        return self._follow(message.t, hashing.dialog_id_hash(message.conversation_id or ""), left)
 
-    def _part(self, t: int) -> int:
-        """The place of what holds at a time."""
-        while not self._found or self._ends_before(t):
-            part = next(self._coming)
-            self._found.append(part)
-            self._starts.append(_EVER if part.valid_from is None else part.valid_from)
-        return bisect_right(self._starts, t) - 1
+    def _follow(self, t: int, hashed: int, left: int | None) -> tuple[PathRow, bool]:
+        """Follow a message, and the reply to it; remember for which others that is right."""
+        sender, to = self.sender, self.to
+        key = to.key(sender.instance, sender.database, self.broker, is_initiator=sender.is_initiator)
+        timed = self.deciding(key, sender.instance, t)
+        decision = timed.decisions[hashed % len(timed.decisions)]
+        errand = Errand(to, sender.is_initiator, t, hashed)
 
-    def _ends_before(self, t: int) -> bool:
-        until = self._found[-1].valid_to
-        return until is not None and until <= t
+        def follow_with(hops: int | None) -> Followed:
+            verdict = settled(decision, self.broker, hops, to.address)
+            return follow(self.network, self.deciding, errand, sender.instance, verdict, key.scope, hops)
+
+        one = follow_with(None)
+        hops, is_exact = one.hops, left is not None and left < one.hops
+        if left is not None and is_exact:
+            one, hops = follow_with(left), left
+        path, until = trace_back(self.network, self.deciding, sender, one.trace, t)
+        ends = [moment for moment in (timed.valid_to, one.until, until) if moment is not None]
+        row, reads_name = path_row(path), reads_address(path.there)
+        found = _Found(t, min(ends, default=None), hops, is_exact, row, reads_name)
+        picks = lcm(len(timed.decisions), one.picks)
+        _add(self._found.setdefault(picks, {}).setdefault(hashed % picks, []), found)
+        return row, reads_name
+
+
+def _add(there: list[_Found], found: _Found) -> None:
+    """Add a path; one that was found before, at a later time until the same moment, is right since this time."""
+    for other in there:
+        if (other.until, other.hops, other.is_exact) == (found.until, found.hops, found.is_exact):
+            other.since = min(other.since, found.since)
+            return
+    there.append(found)
 
 
 @dataclass
 class Plan:
-    """The paths of all messages of an estate; ``as_of`` is the time of all decisions, if it is one."""
+    """The paths of all messages of an estate."""
 
     network: Network
-    as_of: int | None
     _deciding: Timelines = field(default_factory=Timelines)
-    _by_names: dict[Hashable, Planned] = field(default_factory=dict)
-    _by_key: dict[Hashable, Planned] = field(default_factory=dict)
+    _by_names: dict[Hashable, Keyed] = field(default_factory=dict)
+    _by_key: dict[Hashable, Keyed] = field(default_factory=dict)
     _ended: dict[Hashable, PathRow] = field(default_factory=dict)
 
     def find(self, message: Message, broker: str | None, from_service: str | None) -> PathRow:
         """The path of a message that is bound to a broker id, opens no request, and has no dialog that ended."""
         names = message.instance, message.database, message.service, broker, message.is_initiator, from_service
-        planned = self._by_names.get(names)
-        if planned is None:
-            planned = self._planned(message, broker, from_service)
-            remember(self._by_names, names, planned)
-        row, reads_name = planned.find(message)
+        keyed = self._by_names.get(names)
+        if keyed is None:
+            keyed = self._keyed(message, broker, from_service)
+            remember(self._by_names, names, keyed)
+        row, reads_name = keyed.find(message)
         return _with_address(row, message.service) if reads_name else row
 
     def find_ended(self, message: Message, verdict: Verdict) -> PathRow:
@@ -94,7 +137,7 @@ class Plan:
             remember(self._ended, key, row)
         return row
 
-    def _planned(self, message: Message, broker: str | None, from_service: str | None) -> Planned:
+    def _keyed(self, message: Message, broker: str | None, from_service: str | None) -> Keyed:
         to = self._addressee(message.service)
         back_to = None if from_service is None else self._addressee(from_service)
         named = broker if broker is None or broker in self._brokers else UNNAMED
@@ -103,7 +146,7 @@ class Plan:
         if found is None:
             instance = self.network.instances[message.instance]
             sender = Sender(instance, message.database, message.is_initiator, back_to)
-            found = Planned(plan_paths(self.network, self._deciding, sender, to, named, self.as_of))
+            found = Keyed(self.network, self._deciding, sender, to, named)
             remember(self._by_key, key, found)
         return found
 
