@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lcm
 
 from routing.rules.deciding import Decision, Key, Timed, decide, signature
@@ -161,13 +161,17 @@ def _choices_at(
     key = to.key(sender.instance, sender.database, broker, is_initiator=sender.is_initiator)
     timed = deciding(key, sender.instance, t)
     one = _Key(network, deciding, sender, to, key, t)
-    count = len(timed.decisions)
-    choices = tuple(one.choice(timed.decisions[hashed % count], hashed) for hashed in range(_picks(one, timed)))
+    count, picks = len(timed.decisions), _picks(one, timed)
+    if picks is None:
+        # Which dialog goes which way is not found out: all of them have too many.
+        cut = tuple(one.choice(decision, hashed, is_cut=True) for hashed, decision in enumerate(timed.decisions))
+        return cut, _earliest(timed.valid_to, one.until)
+    choices = tuple(one.choice(timed.decisions[hashed % count], hashed) for hashed in range(picks))
     return choices, _earliest(timed.valid_to, one.until)
 
 
-def _picks(one: _Key, timed: Timed) -> int:
-    """How many hashes tell all dialogs of a key apart; of too many those alone that the first hop tells apart."""
+def _picks(one: _Key, timed: Timed) -> int | None:
+    """How many hashes tell all dialogs of a key apart; None where these are too many."""
     count = picks = len(timed.decisions)
     while True:
         # What a dialog picks may hide from it what others pick, where there are too many ways.
@@ -176,7 +180,7 @@ def _picks(one: _Key, timed: Timed) -> int:
         if more == picks:
             return picks
         if more > MOST_PICKS:
-            return count
+            return None
         picks = more
 
 
@@ -191,11 +195,13 @@ class _Key:
         self.until: int | None = None
         self._found: dict[tuple[int, int | None], Followed] = {}
 
-    def choice(self, decision: Decision, hashed: int) -> Choice:
+    def choice(self, decision: Decision, hashed: int, *, is_cut: bool = False) -> Choice:
         """What the messages of a hash come to, by the hops that they have left."""
         unlimited = self.follow(decision, hashed, None)
         followed = [self.follow(decision, hashed, left) for left in range(unlimited.hops)]
-        return Choice(decision, tuple(self._with_reply(one.trace) for one in (*followed, unlimited)))
+        traces = (one.trace for one in (*followed, unlimited))
+        cut = (replace(trace, is_cut=True) if is_cut else trace for trace in traces)
+        return Choice(decision, tuple(self._with_reply(trace) for trace in cut))
 
     def follow(self, decision: Decision, hashed: int, left: int | None) -> Followed:
         """A message that opens no request, and has so many hops left; ``decision`` is that of its hash."""
