@@ -99,9 +99,9 @@ def _paths(plan: Any, folder: str, above: list[str]) -> Iterator[list[str]]:
 
 
 def _scans(plan: Any, folder: str) -> bool:
-    name = plan.nodeName().split(" ")[0]
-    is_scan = name == "Scan" or name.startswith("FileScan")
-    return is_scan and folder in plan.relation().location().rootPaths().mkString(",")
+    # Rows that the driver holds are a scan by name, too, in older releases of Spark.
+    is_of_files = plan.getClass().getSimpleName() == "FileSourceScanExec"
+    return is_of_files and folder in plan.relation().location().rootPaths().mkString(",")
 
 
 def _children(plan: Any) -> list[Any]:

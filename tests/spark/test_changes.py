@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.reference.resolver import Tables
 
 pytestmark = pytest.mark.core
-ESTATES, MESSAGES, SEED = 120, 40, 23
+ESTATES, MESSAGES, SEED = 60, 40, 23
 EARLY, LATE = words.MOMENTS[1], words.MOMENTS[5]
 SHOWN = 3
 ENDS = ("outcome_before", "reason_before", "outcome_after", "reason_after")
@@ -131,7 +131,13 @@ def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
     assert max(ids.values()) > 1
 
 
-@pytest.mark.parametrize("as_of", [(EARLY, EARLY), (EARLY, LATE)], ids=["one time", "two times"])
+@pytest.mark.parametrize(
+    "as_of",
+    [
+        pytest.param((EARLY, EARLY), id="one time", marks=pytest.mark.long),
+        pytest.param((EARLY, LATE), id="two times"),
+    ],
+)
 def test_changes_are_counted_shown_and_written(
     spark: SparkSession, tmp_path: Path, as_of: tuple[datetime, datetime]
 ) -> None:

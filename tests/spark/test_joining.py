@@ -90,6 +90,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     return seen
 
 
+@pytest.mark.long
 def test_runs_over_the_limit_agree(
     spark: SparkSession, tmp_path: Path, plans: list[DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:

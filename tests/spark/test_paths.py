@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.core
 Row = dict[str, Any]
 CASES = load_trace_cases()
-NETWORKS, MESSAGES, SEED = 60, 40, 20260105
+NETWORKS, MESSAGES, SEED = 30, 40, 20260105
 GARBAGE = 5_000
 AS_OF = datetime(2026, 3, 1, 13, 0, 0, tzinfo=timezone.utc)
 _HOP = {"step": "matching_step", "route": "route_name"}
