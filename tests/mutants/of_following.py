@@ -48,12 +48,6 @@ MUTANTS = (
         "network",
     ),
     _following(
-        "bound-dialogs-at-risk",
-        "only open dialogs get several target endpoints",
-        "if leg is None or leg.step not in OPEN_STEPS or leg.broker is not None:",
-        "if leg is None or leg.step not in OPEN_STEPS:",
-    ),
-    _following(
         "reply-of-the-initiator",
         "a reply is the other end's message",
         "errand = Errand(back_to, not sender.is_initiator, t, 0)",
@@ -61,10 +55,10 @@ MUTANTS = (
         "pathing",
     ),
     _following(
-        "reply-is-open",
+        "reply-bound-to-another-id",
         "a reply is bound to the broker id of the sender's database",
         "key = back_to.key(here, database, broker, is_initiator=not sender.is_initiator)",
-        "key = back_to.key(here, database, None, is_initiator=not sender.is_initiator)",
+        "key = back_to.key(here, database, broker[:0], is_initiator=not sender.is_initiator)",
         "pathing",
     ),
 )
