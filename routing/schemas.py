@@ -171,7 +171,8 @@ IMPORTS = _table(
 )
 
 ALTERNATIVE_ROUTES = ArrayOf(_table(("route_name", _STRING), ("address", _STRING), ("mirror_address", _STRING)))
-RESOLVED_ROUTES = _table(
+# What an output tells of a message that was not set aside.
+_OF_A_MESSAGE: tuple[tuple[str, AnyKind], ...] = (
     ("message_id!", _STRING),
     ("conversation_id!", _STRING),
     ("is_initiator!", _BOOLEAN),
@@ -180,6 +181,9 @@ RESOLVED_ROUTES = _table(
     ("instance_name!", _STRING),
     ("database_name", _STRING),
     ("to_service_name!", _STRING),
+)
+RESOLVED_ROUTES = _table(
+    *_OF_A_MESSAGE,
     ("to_broker_instance", _STRING),
     ("decided_at!", _TIME),
     ("broker_instance", _STRING),
@@ -217,14 +221,7 @@ HOPS = ArrayOf(
     )
 )
 MESSAGE_PATHS = _table(
-    ("message_id!", _STRING),
-    ("conversation_id!", _STRING),
-    ("is_initiator!", _BOOLEAN),
-    ("message_sequence_number", _BIGINT),
-    ("enqueue_time!", _TIME),
-    ("instance_name!", _STRING),
-    ("database_name", _STRING),
-    ("to_service_name!", _STRING),
+    *_OF_A_MESSAGE,
     ("from_service_name", _STRING),
     ("decided_at!", _TIME),
     ("outcome!", _STRING),
@@ -351,6 +348,8 @@ INPUTS: dict[str, Schema] = {
     "route_requests": ROUTE_REQUESTS,
 }
 OPTIONAL_INPUTS = ("dialogs", "route_requests")
+SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
+"""The inputs that are read as columns of plain Python, whatever their size; not messages and dialogs."""
 KEYS: dict[str, tuple[str, ...]] = {
     "routes": ("instance_name", "database_name", "name", "valid_from"),
     "databases": ("instance_name", "name"),

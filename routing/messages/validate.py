@@ -16,10 +16,8 @@ from routing.schemas import DIALOGS, KEYS
 from routing.storage.columns import Columns, Table, instances_of
 from routing.storage.conform import conform
 from routing.storage.faults import SHOWN, Fault, refuse_faults
-from routing.storage.inputs import columns_of, read_each
+from routing.storage.inputs import read_settings
 
-SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
-"""The tables that come to the driver as columns, whatever their size."""
 _KEY = KEYS["dialogs"]
 
 
@@ -57,8 +55,7 @@ class Checked:
 
 def read(tables: Mapping[str, Table]) -> Inputs:
     """Read the configuration, and bring dialogs to their columns. Raises InputError."""
-    given = {key: tables[key] for key in SETTINGS if key in tables}
-    settings = read_each(given, lambda key: columns_of(given[key], key))
+    settings = read_settings(tables)
     dialogs = tables.get("dialogs")
     return Inputs(settings, None if dialogs is None else conform(dialogs, "dialogs"))
 

@@ -114,6 +114,21 @@ def _searches(verdict: Verdict, instance: Instance) -> tuple[_Search, ...]:
     return own, (instance.name, brought if picked is None else picked, decision.again.scope)
 
 
+def follow_dialogs(first: int, follow_one: Callable[[int], Followed | None]) -> Iterator[Followed]:
+    """What messages of any dialog come to, once for each hash that may make a difference.
+
+    ``first`` is the number of decisions at the first hop; ``follow_one`` follows a message of a hash, or leaves it
+    out. What is met on the way may tell more dialogs apart, up to `MOST_PICKS`.
+    """
+    hashed, picks = 0, first
+    while hashed < max(first, min(picks, MOST_PICKS)):
+        found = follow_one(hashed)
+        if found is not None:
+            picks = lcm(picks, found.picks)
+            yield found
+        hashed += 1
+
+
 class _Walk:
     """One walk, depth first; ``targets`` are the broker ids that ways past each choice of an open dialog reach."""
 

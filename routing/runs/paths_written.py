@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from routing.errors import InternalError
 from routing.storage.columns import Table
 from routing.storage.inputs import count_by
 from routing.storage.releases import release
@@ -36,6 +37,10 @@ def mark_of(versions: Mapping[str, int], as_of: datetime | None) -> str:
     return json.dumps({**told, "input_versions": dict(versions)}, sort_keys=True)
 
 
-def count_outcomes(paths: Table) -> dict[str, int]:
-    """The stored rows by outcome."""
-    return {str(outcome): count for (outcome,), count in sorted(count_by(paths, ["outcome"]).items())}
+def count_paths(paths: Table, version: int, read: int, rejected: int, notes: Iterable[str] = ()) -> Written:
+    """What was written, its stored rows counted. Raises InternalError where the counts do not add up."""
+    found = sorted(count_by(paths, ["outcome"]).items())
+    done = Written(version, read, rejected, {str(outcome): count for (outcome,), count in found}, tuple(notes))
+    if done.traced + done.rejected != done.read:
+        raise InternalError.paths(done.read, done.traced, done.rejected)
+    return done

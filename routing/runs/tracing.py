@@ -9,14 +9,14 @@ from datetime import datetime, timezone
 from pyspark.sql import DataFrame, SparkSession
 
 from routing.config import PATHS, Config, Location
-from routing.errors import ConfigError, InternalError, StorageError
+from routing.errors import ConfigError, StorageError
 from routing.messages import openers, validate
 from routing.messages.compiling import compile_paths, count_keys
 from routing.messages.job import Options
 from routing.messages.lookups import look_around
 from routing.messages.path_keying import OF_ESTATE
 from routing.messages.paths import message_paths
-from routing.runs.paths_written import Written, count_outcomes, mark_of
+from routing.runs.paths_written import Written, count_paths, mark_of
 from routing.runs.stages import Stages
 from routing.runs.work import open_inputs
 from routing.schemas import MESSAGE_PATHS
@@ -131,11 +131,8 @@ def write_paths(
     finally:
         found.unpersist()
     with clock.stage("counts"):
-        outcomes = count_outcomes(opener.open_at(f"output.{PATHS}", location, version))
-    done = Written(version, found.read, found.rejected, outcomes, tuple(found.notes))
-    if done.traced + done.rejected != done.read:
-        raise InternalError.paths(done.read, done.traced, done.rejected)
-    return done
+        paths = opener.open_at(f"output.{PATHS}", location, version)
+        return count_paths(paths, version, found.read, found.rejected, found.notes)
 
 
 def _replace(spark: SparkSession, location: Location, rows: DataFrame, mark: str, *, widens: bool) -> int:

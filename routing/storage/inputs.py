@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from routing.schemas import SETTINGS
 from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, read_arrow, spell
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ def read_each(tables: Mapping[str, Table], read: Callable[[str], Columns]) -> di
     from routing.storage.frames import at_once
 
     return dict(zip(tables, at_once(spark, read, list(tables)), strict=True))
+
+
+def read_settings(tables: Mapping[str, Table]) -> dict[str, Columns]:
+    """The tables of `schemas.SETTINGS` that are given, as columns. Raises InputError as `columns_of` does."""
+    given = {key: tables[key] for key in SETTINGS if key in tables}
+    return read_each(given, lambda key: columns_of(given[key], key))
 
 
 def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Counter[tuple[Any, ...]]:

@@ -60,6 +60,11 @@ class Opener:
         """One for a session that is there."""
         return cls(lambda: spark, tell=tell, _spark=spark)
 
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, str], spark: SparkSession | None) -> Opener:
+        """One for a session that is there, or for one that is started by a configuration's settings."""
+        return cls.of_session(spark) if spark else cls(lambda: session.start(settings), settings)
+
     @property
     def spark(self) -> SparkSession:
         """The session, started now if it was not."""

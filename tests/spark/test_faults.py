@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.errors import InputError
-from routing.schemas import INPUTS, KEYS
+from routing.schemas import INPUTS, KEYS, SETTINGS
 from tests.frames import Tables, arrow_of, frame_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_faults_of_dialogs_are_those_of_plain_columns(spark: SparkSession) -> No
     from routing.storage.inputs import columns_of
 
     rows = random_tables()
-    tables = {key: arrow_of(rows[key], INPUTS[key]) for key in validate.SETTINGS}
+    tables = {key: arrow_of(rows[key], INPUTS[key]) for key in SETTINGS}
     dialogs = frame_of(spark, rows["dialogs"], INPUTS["dialogs"])
     for only in (("dialogs",), KEYS):
         given = {key: table if key in only else table.slice(0, 0) for key, table in tables.items()}
@@ -84,7 +84,7 @@ def test_what_is_counted_of_dialogs(spark: SparkSession) -> None:
         {**BARE, "database_name": "e", "far_broker_instance": "{ }"},
         {**BARE, "database_name": "f"},
     ]
-    settings = {key: arrow_of([], schema) for key, schema in INPUTS.items() if key in validate.SETTINGS}
+    settings = {key: arrow_of([], schema) for key, schema in INPUTS.items() if key in SETTINGS}
     checked = validate.check(validate.read({**settings, "dialogs": frame_of(spark, rows, DIALOGS)}))
     assert (checked.dialog_rows, checked.ending) == (3, 2)
     none = validate.check(validate.read({**settings, "dialogs": frame_of(spark, rows[-2:], DIALOGS)}))

@@ -16,10 +16,10 @@ from routing.analysis.diff.asked import Scripts, Versions, versions_of, words_of
 from routing.analysis.diff.comparing import WORSE, Changed, count_changes, fails
 from routing.analysis.diff.diffing import Diff, diff
 from routing.analysis.diff.route_changes import find_route_changes
-from routing.analysis.diff.sides import SETTINGS, Given, OneSide, Sides, read
+from routing.analysis.diff.sides import Given, OneSide, Sides, read
 from routing.cli import main
 from routing.errors import ContractError, InputError
-from routing.schemas import KEY_CHANGES, ROUTES
+from routing.schemas import KEY_CHANGES, ROUTES, SETTINGS
 from tests.frames import Tables, arrow, arrow_of
 from tests.stored import (
     STOCK,

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.analysis.diff.comparing import WORSE
-from routing.analysis.diff.sides import SETTINGS
 from routing.config import Config
 from routing.errors import ContractError, EnvironmentFault, name_nearest, quote
+from routing.schemas import SETTINGS
 from routing.storage.columns import Table
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from routing.analysis.lint.options import LintSettings
 from routing.analysis.lint.options import settings as lint_settings
 from routing.analysis.lint.reading import read_traffic
 from routing.config import Config, Location
-from routing.sessions import session
 from routing.storage.columns import Columns, Table, check_given, is_frame
 from routing.storage.opening import Opener
 from routing.storage.rows import Rows
@@ -126,10 +125,7 @@ def diff(
 
 
 def _opener(tables: Mapping[str, Table] | Config, spark: SparkSession | None) -> Opener:
-    if spark is not None:
-        return Opener.of_session(spark)
-    settings = tables.spark if isinstance(tables, Config) else {}
-    return Opener(lambda: session.start(settings), settings)
+    return Opener.of_settings(tables.spark if isinstance(tables, Config) else {}, spark)
 
 
 def _lint(tables: Mapping[str, Table] | Config) -> LintSettings:

@@ -8,9 +8,10 @@ from datetime import datetime
 
 from routing.analysis.bulk.reading import MOST_MESSAGES
 from routing.analysis.diff.asked import Against, Scripts, Versions, labels_of
-from routing.analysis.diff.sides import SETTINGS, Given, naming
+from routing.analysis.diff.sides import Given, naming
 from routing.config import Config, Location
 from routing.errors import ContractError, InputError, RoutingError, first_sentence
+from routing.schemas import SETTINGS
 from routing.storage.columns import Table, is_frame
 from routing.storage.commits import newest_version
 from routing.storage.opening import Opener

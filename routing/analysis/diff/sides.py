@@ -10,15 +10,13 @@ from functools import cached_property
 from typing import Any
 
 from routing.errors import InputError, RoutingError, first_sentence
-from routing.schemas import INPUTS
+from routing.schemas import INPUTS, SETTINGS
 from routing.storage.columns import Columns, Table, check_given
 from routing.storage.faults import refuse_faults
 from routing.storage.inputs import columns_of, read_each
 from routing.storage.times import moment_of
 
 Row = tuple[Any, ...]
-SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
-"""The tables that the sides may differ in; messages and dialogs are the same for both."""
 
 
 @dataclass(frozen=True)

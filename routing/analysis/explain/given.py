@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from routing.analysis.explain.reading import Source
 from routing.config import Config
 from routing.schemas import INPUTS
-from routing.sessions import session
 from routing.storage.columns import Table
 from routing.storage.opening import Opener
 
@@ -23,10 +22,7 @@ def open_source(
     """What tables, or those that a configuration names, hold; and the one decision time, if there is any."""
     if isinstance(tables, Config):
         settings, as_of = tables, as_of or tables.resolve.as_of
-        opener = (
-            Opener.of_session(spark) if spark else Opener(lambda: session.start(settings.spark), settings.spark)
-        )
-        tables = open_tables(settings, opener)
+        tables = open_tables(settings, Opener.of_settings(settings.spark, spark))
     return Source.of(tables), as_of
 
 

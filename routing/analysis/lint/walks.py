@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import lcm
 from typing import NamedTuple
 
 from routing.analysis.lint.estate import Estate
 from routing.rules.deciding import Decision, Key, Timed
 from routing.rules.estate import ARRIVALS, Instance, NameAddress
-from routing.rules.following import MOST_PICKS, Errand, decide_now, follow
+from routing.rules.following import Errand, Followed, decide_now, follow, follow_dialogs
 from routing.rules.network import Addressee, Network
 from routing.rules.resolving import settled
 from routing.rules.ways import Trace, Way
@@ -39,16 +38,16 @@ class Walks:
         instance, to = self.network.instances[choice.instance], Addressee.of_name(choice.service)
         key = to.key(instance, _sender(choice.scope), None, is_initiator=True)
         decisions = self._decide(key, instance, self._now).decisions
-        hashed, picks = 0, len(decisions)
-        while hashed < min(picks, MOST_PICKS):
+
+        def follow_one(hashed: int) -> Followed | None:
             decision = decisions[hashed % len(decisions)]
-            if not (decision.asks or decision.asks_again):
-                verdict = settled(decision, None, None, to.address)
-                errand = Errand(to, True, self._now, hashed)
-                found = follow(self.network, self._decide, errand, instance, verdict, choice.scope, None)
-                picks = lcm(picks, found.picks)
-                yield found.trace
-            hashed += 1
+            if decision.asks or decision.asks_again:
+                return None
+            verdict = settled(decision, None, None, to.address)
+            errand = Errand(to, True, self._now, hashed)
+            return follow(self.network, self._decide, errand, instance, verdict, choice.scope, None)
+
+        return (found.trace for found in follow_dialogs(len(decisions), follow_one))
 
     def of_any_service(self, instance: Instance, scope: str) -> Decision:
         """What is decided in a scope for a service that no route of it names, and that is not held here."""

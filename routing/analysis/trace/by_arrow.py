@@ -16,14 +16,13 @@ from routing.rules.resolving import bound_broker
 from routing.schemas import MESSAGE_PATHS, Schema
 from routing.storage.columns import Columns, Table, check_given
 from routing.storage.faults import refuse_faults
-from routing.storage.inputs import columns_of
+from routing.storage.inputs import read_settings
 from routing.storage.kinds import arrow_schema
 from routing.storage.times import micros_of
 
 if TYPE_CHECKING:
     import pyarrow
 
-_SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
 _SHARED = Schema(tuple(field for field in MESSAGE_PATHS if field.name in PathRow._fields))
 
 
@@ -47,7 +46,7 @@ class Paths:
     def of(cls, tables: Mapping[str, Table], as_of: datetime | None) -> Paths:
         """Those of input tables; which messages ask for routes is settled. Raises InputError."""
         check_given(tables)
-        settings = {key: columns_of(tables[key], key) for key in _SETTINGS if key in tables}
+        settings = read_settings(tables)
         refuse_faults(settings)
         judge = Judge.of(settings, tables.get("dialogs"), None if as_of is None else micros_of(as_of))
         judge.settle(read_batches(tables["messages"]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from math import lcm
 from typing import TYPE_CHECKING
 
 from routing.analysis.explain.asked import Question
@@ -16,20 +15,18 @@ from routing.analysis.trace.rows import hop_rows, way_rows
 from routing.config import Config
 from routing.rules import hashing, text
 from routing.rules.deciding import scope_of
-from routing.rules.following import MOST_PICKS, Errand, Followed, decide_now, follow
+from routing.rules.following import Errand, Followed, decide_now, follow, follow_dialogs
 from routing.rules.network import Addressee, Network
 from routing.rules.pathing import Path, Sender, trace_back
 from routing.rules.resolving import Message
 from routing.storage.columns import Table
 from routing.storage.faults import refuse_faults
-from routing.storage.inputs import columns_of, read_each
+from routing.storage.inputs import read_settings
 from routing.storage.networks import network_of
 from routing.storage.rows import Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_READ = ("routes", "databases", "services", "instances", "route_requests")
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,7 @@ def trace(
 
 def read_network(tables: Mapping[str, Table], services: Collection[str]) -> Network:
     """All instances as messages to some services see them. Raises InputError where a row is at fault."""
-    given = {key: tables[key] for key in _READ if key in tables}
-    settings = read_each(given, lambda key: columns_of(given[key], key))
+    settings = read_settings(tables)
     refuse_faults(settings)
     return network_of(settings, services)
 
@@ -92,11 +88,7 @@ def _paths(judged: Judged, network: Network, from_service: str | None) -> tuple[
 
 def _follow_any(judged: Judged, network: Network) -> list[Followed]:
     """A message of any dialog, once for each that may make a difference."""
-    count = len(judged.possible)
-    first = [_follow(judged, network, hashed) for hashed in range(count)]
-    # Past one pick there is no other, so that one hash tells all that are met.
-    picks = lcm(count, *(one.picks for one in first))
-    return [*first, *(_follow(judged, network, hashed) for hashed in range(count, min(picks, MOST_PICKS)))]
+    return list(follow_dialogs(len(judged.possible), lambda hashed: _follow(judged, network, hashed)))
 
 
 def _follow(judged: Judged, network: Network, hashed: int) -> Followed:

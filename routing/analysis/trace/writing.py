@@ -8,8 +8,8 @@ from datetime import datetime
 from routing.analysis.bulk.reading import MOST_MESSAGES
 from routing.analysis.trace.by_arrow import Paths
 from routing.config import PATHS, Config, Location
-from routing.errors import ConfigError, InputError, InternalError, StorageError, first_sentence
-from routing.runs.paths_written import Written, count_outcomes, mark_of
+from routing.errors import ConfigError, InputError, StorageError, first_sentence
+from routing.runs.paths_written import Written, count_paths, mark_of
 from routing.runs.stages import Stages
 from routing.schemas import MESSAGE_PATHS
 from routing.storage.columns import as_dataset, is_frame
@@ -50,11 +50,8 @@ def write_paths(
         mark = mark_of({key: opened.version for key, opened in inputs.items()}, moment)
         version = _replace(place, location, paths, mark)
     with clock.stage("counts"):
-        outcomes = count_outcomes(opener.open_at(f"output.{PATHS}", location, version))
-    done = Written(version, paths.counts.read, paths.counts.rejected, outcomes)
-    if done.traced + done.rejected != done.read:
-        raise InternalError.paths(done.read, done.traced, done.rejected)
-    return done
+        stored, counts = opener.open_at(f"output.{PATHS}", location, version), paths.counts
+        return count_paths(stored, version, counts.read, counts.rejected)
 
 
 def _open(config: Config, opener: Opener) -> dict[str, Opened] | Unfit:
