@@ -7,6 +7,7 @@ as a killed one, which every write survives.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -56,6 +57,9 @@ class Guard:
             # A shell that starts a command in the background has it ignore Ctrl-C.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._end)
+                # After all others, for it is the first: Python is then about to take these handlers away, and a
+                # signal would end a process whose command has ended and whose exit code is known.
+                atexit.register(signal.signal, number, signal.SIG_IGN)
 
     def run(self, command: Callable[[Standing], int]) -> int:
         """What a command returns, or raises."""

@@ -64,6 +64,16 @@ def test_whatever_it_is_busy_with(program: str, number: signal.Signals, tmp_path
 
 
 @BOTH
+def test_after_the_command_has_ended(number: signal.Signals, tmp_path: Path) -> None:
+    """While Python puts its modules away, the exit code stays that of the command."""
+    program = (
+        "class Late:\n  def __del__(self, write=os.write, sleep=time.sleep): write(1, b'ready\\n'); sleep(0.5)\n"
+        "sys.late = Late()"
+    )
+    assert _end(program, tmp_path, number) == Ended(0, "", "", {})
+
+
+@BOTH
 def test_while_it_is_still_imported(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "yaml.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
     process = started(["-m", "routing", "--help"], first_on_path=str(tmp_path))
