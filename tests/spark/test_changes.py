@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from routing.analysis.diff.comparing import Changed
     from tests.reference.resolver import Tables
 
-pytestmark = pytest.mark.core
 ESTATES, MESSAGES, SEED = 60, 40, 23
 EARLY, LATE = words.MOMENTS[1], words.MOMENTS[5]
 SHOWN = 3
@@ -102,13 +102,28 @@ def decided(spark: SparkSession, estates: Estates, traffic: Traffic, keeper: Kee
     return changes.decide_sides(messages, *sides)
 
 
-def test_both_decisions_are_those_of_two_runs(spark: SparkSession) -> None:
-    estates = draw(SEED, (EARLY, LATE))
-    _assert_much_changes(estates.expected)
+class Decided(NamedTuple):
+    """Estates, every message of theirs with both decisions, and where the messages lie."""
+
+    estates: Estates
+    rows: DataFrame
+    messages: str
+
+
+@pytest.fixture(scope="module")
+def every(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Decided]:
+    """Decided once, for what comes out and for how."""
+    estates, folder = draw(SEED, (EARLY, LATE)), tmp_path_factory.mktemp("decided") / "messages"
     with Keeper() as keeper:
-        found = decided(spark, estates, traffic_of(spark, estates), keeper)
-        assert found.columns == MESSAGE_CHANGES.names
-        assert_same(rows_of(found), estates.expected, "decisions")
+        traffic = traffic_of(spark, estates, folder)
+        yield Decided(estates, decided(spark, estates, traffic, keeper), str(folder))
+
+
+@pytest.mark.core
+def test_both_decisions_are_those_of_two_runs(every: Decided) -> None:
+    _assert_much_changes(every.estates.expected)
+    assert every.rows.columns == MESSAGE_CHANGES.names
+    assert_same(rows_of(every.rows), every.estates.expected, "decisions")
 
 
 def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
@@ -135,7 +150,7 @@ def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
     "as_of",
     [
         pytest.param((EARLY, EARLY), id="one time", marks=pytest.mark.long),
-        pytest.param((EARLY, LATE), id="two times"),
+        pytest.param((EARLY, LATE), id="two times", marks=pytest.mark.core),
     ],
 )
 def test_changes_are_counted_shown_and_written(
@@ -204,24 +219,22 @@ def test_a_configuration_does_not_differ_from_itself(spark: SparkSession, tmp_pa
             assert changed.compared == len(estates.before["messages"])
 
 
+@pytest.mark.core
 @pytest.mark.classic
-def test_between_scan_and_write_nothing_is_exchanged_or_sorted(spark: SparkSession, tmp_path: Path) -> None:
+def test_between_scan_and_write_nothing_is_exchanged_or_sorted(every: Decided) -> None:
     from routing.messages import changes
 
-    estates = draw(SEED + 2, (EARLY, LATE), 6)
-    with Keeper() as keeper:
-        traffic = traffic_of(spark, estates, tmp_path / "messages")
-        changed = changes.find_changed(decided(spark, estates, traffic, keeper))
-        (planned,) = main_paths(changed, str(tmp_path / "messages"))
-        rows = rows_of(changed)
-        (path,) = main_paths(changed, str(tmp_path / "messages"))
-        assert breaches(planned) == breaches(path) == []
-        # Of each side the services, brokers and the plan; the dialogs once.
-        assert path.count("BroadcastHashJoin") >= 7
-        counted, shown = changes.count_changed(changed), changes.find_examples(changed, SHOWN)
-        (counting,) = main_paths(counted, str(tmp_path / "messages"))
-        assert [name for name in counting if "Aggregate" in name] == ["HashAggregate", "HashAggregate"]
-        (showing,) = main_paths(shown, str(tmp_path / "messages"))
-        assert showing.count("WindowGroupLimit") == 2
-        assert showing.index("WindowGroupLimit") < showing.index("Exchange")
-    assert_same(rows, [row for row in estates.expected if has_changed(row)], "changes")
+    changed = changes.find_changed(every.rows)
+    (planned,) = main_paths(changed, every.messages)
+    rows = rows_of(changed)
+    (path,) = main_paths(changed, every.messages)
+    assert breaches(planned) == breaches(path) == []
+    # Of each side the services, brokers and the plan; the dialogs once.
+    assert path.count("BroadcastHashJoin") >= 7
+    counted, shown = changes.count_changed(changed), changes.find_examples(changed, SHOWN)
+    (counting,) = main_paths(counted, every.messages)
+    assert [name for name in counting if "Aggregate" in name] == ["HashAggregate", "HashAggregate"]
+    (showing,) = main_paths(shown, every.messages)
+    assert showing.count("WindowGroupLimit") == 2
+    assert showing.index("WindowGroupLimit") < showing.index("Exchange")
+    assert_same(rows, [row for row in every.estates.expected if has_changed(row)], "changes")
