@@ -1,7 +1,7 @@
 """The files for Databricks: as the platform documents them, and naming only what exists here.
 
 Nothing is run on the platform. test_platforms_emr.py is the sister for EMR, test_platforms_pages.py looks at
-configurations and pages.
+configurations and pages, tests/platforms/test_bundle.py asks the Databricks CLI itself.
 """
 
 from __future__ import annotations
@@ -9,57 +9,144 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.unit.platform_checks import (
-    ROOT,
-    Change,
-    bundle_faults,
-    changed,
-    command_faults,
-    entry_point,
-    quartz_faults,
-)
+from tests.unit.bundle_checks import Files, bundle_faults, bundle_files, entry_point, quartz_faults
+from tests.unit.bundle_schema import bundle_schema_faults
+from tests.unit.platform_checks import Change, changed, command_faults
+
+RESOLVE, NIGHTLY = "resources/resolve.job.yml", "resources/nightly.job.yml"
 
 
-def bundle_files() -> tuple[Any, Any]:
-    bundle = yaml.safe_load((ROOT / "databricks.yml").read_text(encoding="utf-8"))
-    (included,) = (file for pattern in bundle["include"] for file in sorted(ROOT.glob(pattern)))
-    return bundle, yaml.safe_load(included.read_text(encoding="utf-8"))
+def bundle(files: Files) -> Any:
+    return files["databricks.yml"]
 
 
-def job_of(files: Any) -> Any:
-    return files[1]["resources"]["jobs"]["resolve"]
+def job_of(files: Files, job: str = "resolve") -> Any:
+    return files[f"resources/{job}.job.yml"]["resources"]["jobs"][job]
 
 
-def wheel_task(files: Any) -> Any:
+def wheel_task(files: Files) -> Any:
     return job_of(files)["tasks"][0]["python_wheel_task"]
 
 
-def in_target(files: Any, target: str) -> Any:
-    return files[0]["targets"][target]["resources"]["jobs"]["resolve"]
+def task(files: Files, key: str) -> Any:
+    return next(one for one in job_of(files, "nightly")["tasks"] if one["task_key"] == key)
 
 
-def test_the_bundle_is_as_documented_and_names_what_exists() -> None:
-    assert bundle_faults(*bundle_files()) == []
+def in_target(files: Files, target: str, job: str = "resolve") -> Any:
+    return bundle(files)["targets"][target]["resources"]["jobs"][job]
+
+
+def cluster_of(files: Files) -> Any:
+    return in_target(files, "cluster")["job_clusters"][0]["new_cluster"]
+
+
+def environment_of(files: Files, job: str = "resolve") -> Any:
+    return in_target(files, "serverless", job)["environments"][0]["spec"]
+
+
+def test_the_bundle_is_as_published_and_names_what_exists() -> None:
+    assert bundle_faults(bundle_files()) == []
 
 
 def test_the_bundle_has_both_kinds_of_compute() -> None:
     files = bundle_files()
-    assert set(files[0]["targets"]) == {"serverless", "cluster"}
-    assert "environments" in in_target(files, "serverless")
-    assert "job_clusters" in in_target(files, "cluster")
+    assert set(bundle(files)["targets"]) == {"serverless", "cluster"}
+    for job in ("resolve", "nightly"):
+        assert "environments" in in_target(files, "serverless", job)
+        assert "job_clusters" in in_target(files, "cluster", job)
 
 
-BUNDLE_CHANGES: dict[str, tuple[Change, str]] = {
-    "an unknown top-level key": (lambda f: f[0].update(job={}), "job is not documented"),
-    "no name": (lambda f: f[0]["bundle"].pop("name"), "name is missing"),
-    "an unknown field of the job": (lambda f: job_of(f).update(cron="* * *"), "cron is not documented"),
+def test_the_night_goes_from_the_exports_to_the_answer() -> None:
+    files = bundle_files()
+    brought = task(files, "import")["python_wheel_task"]["parameters"]
+    linted = task(files, "lint")["python_wheel_task"]["parameters"]
+    assert brought[:3] == ["import", "catalog", "${var.exports}"]
+    assert linted[0] == "lint"
+    assert linted[linted.index("--fail-on") + 1] == "error"
+    assert task(files, "resolve")["run_job_task"] == {"job_id": "${resources.jobs.resolve.id}"}
+    assert task(files, "lint")["depends_on"] == task(files, "resolve")["depends_on"] == [{"task_key": "import"}]
+
+
+# A field of its own in every file: what the files may hold, whatever else is right.
+FIELD_CHANGES: dict[str, tuple[Change, str]] = {
+    "an unknown top-level key": (lambda f: bundle(f).update(job={}), "'job' was unexpected"),
+    "no name": (lambda f: bundle(f)["bundle"].pop("name"), "'name' is a required property"),
+    "a misspelt field of the artifact": (
+        lambda f: bundle(f)["artifacts"]["sbroute"].update(dynamic_versions=True),
+        "'dynamic_versions' was unexpected",
+    ),
+    "an unknown kind of artifact": (
+        lambda f: bundle(f)["artifacts"]["sbroute"].update(type="wheel"),
+        "'wheel' is not one of ['whl', 'jar']",
+    ),
+    "a text for a switch": (
+        lambda f: bundle(f)["artifacts"]["sbroute"].update(dynamic_version="always"),
+        "'always' is not of type 'boolean'",
+    ),
+    "an unknown mode": (lambda f: bundle(f)["targets"]["cluster"].update(mode="prod"), "'prod' is not one of"),
+    "a misspelt field of a target": (
+        lambda f: bundle(f)["targets"]["cluster"].update(resource={}),
+        "'resource' was unexpected",
+    ),
+    "an unknown right": (lambda f: bundle(f)["permissions"][0].update(level="CAN_USE"), "'CAN_USE' is not one of"),
+    "a right without level": (
+        lambda f: bundle(f)["permissions"][0].pop("level"),
+        "'level' is a required property",
+    ),
+    "a misspelt field of a variable": (
+        lambda f: bundle(f)["variables"]["run_as"].update(defaults="x"),
+        "'defaults' was unexpected",
+    ),
+    "a misspelt identity": (
+        lambda f: bundle(f)["run_as"].update(service_principal="x"),
+        "'service_principal' was unexpected",
+    ),
+    "an unknown kind of resource": (lambda f: f[NIGHTLY]["resources"].update(job={}), "'job' was unexpected"),
+    "an unknown field of the job": (lambda f: job_of(f).update(cron="* * *"), "'cron' was unexpected"),
+    "a time-out in words": (
+        lambda f: job_of(f).update(timeout_seconds="4 hours"),
+        "'4 hours' is not of type 'integer'",
+    ),
+    "a wrong pause status": (lambda f: job_of(f)["schedule"].update(pause_status="OFF"), "'OFF' is not one of"),
+    "no time zone": (
+        lambda f: job_of(f)["schedule"].pop("timezone_id"),
+        "'timezone_id' is a required property",
+    ),
     "an unknown field of the task": (
         lambda f: wheel_task(f).update(entrypoint="x"),
-        "entrypoint is not documented",
+        "'entrypoint' was unexpected",
     ),
-    "no entry point": (lambda f: wheel_task(f).pop("entry_point"), "entry_point is missing"),
+    "no entry point": (lambda f: wheel_task(f).pop("entry_point"), "'entry_point' is a required property"),
+    "parameters as one text": (
+        lambda f: wheel_task(f).update(parameters="resolve --config x"),
+        "'resolve --config x' is not of type 'array'",
+    ),
+    "a task without key": (lambda f: task(f, "lint").pop("task_key"), "'task_key' is a required property"),
+    "an unknown condition": (lambda f: task(f, "lint").update(run_if="ALWAYS"), "'ALWAYS' is not one of"),
+    "an unknown field of what a task waits for": (
+        lambda f: task(f, "lint")["depends_on"][0].update(key="import"),
+        "'key' was unexpected",
+    ),
+    "an unknown field of the environment": (
+        lambda f: environment_of(f).update(version="5"),
+        "'version' was unexpected",
+    ),
+    "an environment version as a number": (
+        lambda f: environment_of(f).update(environment_version=5),
+        "5 is not of type 'string'",
+    ),
+    "an unknown access mode": (
+        lambda f: cluster_of(f).update(data_security_mode="ANY"),
+        "'ANY' is not one of",
+    ),
+    "an unknown field of the cluster": (
+        lambda f: cluster_of(f)["autoscale"].update(workers=4),
+        "'workers' was unexpected",
+    ),
+}
+
+BUNDLE_CHANGES: dict[str, tuple[Change, str]] = {
     "another entry point": (lambda f: wheel_task(f).update(entry_point="resolve"), "no entry point"),
     "another package": (lambda f: wheel_task(f).update(package_name="routing"), "no distribution"),
     "an unknown option": (
@@ -70,58 +157,131 @@ BUNDLE_CHANGES: dict[str, tuple[Change, str]] = {
         lambda f: wheel_task(f)["parameters"].__setitem__(0, "route"),
         "unknown command 'route'",
     ),
-    "a wrong pause status": (lambda f: job_of(f)["schedule"].update(pause_status="OFF"), "OFF"),
+    "an unknown level of findings": (
+        lambda f: task(f, "lint")["python_wheel_task"]["parameters"].__setitem__(-3, "fault"),
+        "fault",
+    ),
+    "no folder of exports": (
+        lambda f: task(f, "import")["python_wheel_task"]["parameters"].remove("${var.exports}"),
+        "nothing uses var.exports",
+    ),
     "a Unix cron": (
         lambda f: job_of(f)["schedule"].update(quartz_cron_expression="30 2 * * *"),
         "six or seven fields",
     ),
-    "no time zone": (lambda f: job_of(f)["schedule"].pop("timezone_id"), "timezone_id is missing"),
-    "runs that overlap": (lambda f: job_of(f).update(max_concurrent_runs=2), "overlap"),
-    "an undefined variable": (lambda f: f[0]["variables"].pop("run_as"), "${var.run_as} stands for nothing"),
-    "a variable without use": (lambda f: f[0]["variables"].update(more={}), "nothing uses var.more"),
+    "runs that overlap": (lambda f: job_of(f, "nightly").update(max_concurrent_runs=2), "overlap"),
+    "an undefined variable": (
+        lambda f: bundle(f)["variables"].pop("run_as"),
+        "${var.run_as} stands for nothing",
+    ),
+    "a variable without use": (lambda f: bundle(f)["variables"].update(more={}), "nothing uses var.more"),
+    "a job that is not there": (
+        lambda f: task(f, "resolve")["run_job_task"].update(job_id="${resources.jobs.route.id}"),
+        "${resources.jobs.route.id} stands for nothing",
+    ),
+    "a task that is not there": (
+        lambda f: task(f, "lint")["depends_on"][0].update(task_key="catalog"),
+        "lint waits for catalog, which does not come before",
+    ),
+    "a task that does nothing": (lambda f: task(f, "resolve").pop("run_job_task"), "resolve does []"),
+    "a principal that may only look": (
+        lambda f: bundle(f)["permissions"][0].update(level="CAN_VIEW"),
+        "${var.run_as} may not do what the jobs do",
+    ),
+    "a wheel that keeps its version": (
+        lambda f: bundle(f)["artifacts"]["sbroute"].pop("dynamic_version"),
+        "its version stays",
+    ),
     "a configuration that is not there": (
-        lambda f: f[0]["variables"]["configuration"].update(default="conf/absent.yaml"),
+        lambda f: bundle(f)["variables"]["configuration"].update(default="conf/absent.yaml"),
         "conf/absent.yaml does not exist",
     ),
-    "a configuration that stays behind": (lambda f: f[0]["sync"].update(paths=["jobs"]), "is not uploaded"),
+    "a configuration that stays behind": (
+        lambda f: bundle(f)["sync"].update(paths=["jobs"]),
+        "is not uploaded",
+    ),
     "no environment version": (
-        lambda f: in_target(f, "serverless")["environments"][0]["spec"].pop("environment_version"),
+        lambda f: environment_of(f).pop("environment_version"),
         "has no version",
+    ),
+    "an import that cannot read T-SQL": (
+        lambda f: environment_of(f, "nightly")["dependencies"].remove("sqlglot"),
+        "import installs ['./dist/*.whl']",
     ),
     "a library on serverless": (
         lambda f: in_target(f, "serverless")["tasks"][0].update(libraries=[{"whl": "./dist/*.whl"}]),
-        "the task installs",
+        "resolve installs ['./dist/*.whl', './dist/*.whl']",
     ),
     "an environment that is not there": (
         lambda f: in_target(f, "serverless")["tasks"][0].update(environment_key="other"),
-        "the task installs []",
+        "resolve installs []",
     ),
     "a cluster that is not there": (
         lambda f: in_target(f, "cluster")["tasks"][0].update(job_cluster_key="other"),
         "the cluster has no spark_version",
     ),
-    "a cluster without workers": (
-        lambda f: in_target(f, "cluster")["job_clusters"][0]["new_cluster"].pop("autoscale"),
-        "either num_workers or autoscale",
+    "a cluster without workers": (lambda f: cluster_of(f).pop("autoscale"), "either num_workers or autoscale"),
+    "an old runtime": (lambda f: cluster_of(f).update(spark_version="13.3.x-scala2.12"), "too old"),
+    "no compute at all": (
+        lambda f: in_target(f, "serverless", "nightly").pop("tasks"),
+        "the task runs on []",
     ),
-    "an old runtime": (
-        lambda f: in_target(f, "cluster")["job_clusters"][0]["new_cluster"].update(
-            spark_version="13.3.x-scala2.12"
-        ),
-        "too old",
-    ),
-    "an unknown access mode": (
-        lambda f: in_target(f, "cluster")["job_clusters"][0]["new_cluster"].update(data_security_mode="ANY"),
-        "'ANY'",
-    ),
-    "no compute at all": (lambda f: in_target(f, "serverless").pop("tasks"), "the task runs on []"),
 }
+
+
+@pytest.mark.parametrize("what", list(FIELD_CHANGES))
+def test_a_field_that_is_not_as_published_is_found(what: str) -> None:
+    change, found = FIELD_CHANGES[what]
+    files = changed(bundle_files(), change)
+    assert found in "\n".join(fault for file in files.values() for fault in bundle_schema_faults(file))
+
+
+def test_a_field_is_looked_at_in_every_file() -> None:
+    for name in bundle_files():
+        files = changed(bundle_files(), lambda f, name=name: f[name].update(resource={}))  # type: ignore[misc]
+        assert [fault.partition(":")[0] for fault in bundle_faults(files)] == [name]
+
+
+VALID: dict[str, Change] = {
+    "a mode by its older name": lambda f: cluster_of(f).update(data_security_mode="SINGLE_USER"),
+    "another older name": lambda f: cluster_of(f).update(data_security_mode="USER_ISOLATION"),
+    "a word of one's own variable": lambda f: cluster_of(f).update(data_security_mode="${var.mode}"),
+    "other machines where one is short": lambda f: cluster_of(f).update(
+        worker_node_type_flexibility={"alternate_node_type_ids": ["i3.2xlarge"]}
+    ),
+    "an environment by its older key": lambda f: environment_of(f).update(client="5"),
+    "a policy of costs": lambda f: job_of(f).update(usage_policy_id="a-policy"),
+    "a job that a mistake does not remove": lambda f: job_of(f).update(lifecycle={"prevent_destroy": True}),
+    "rights on one job": lambda f: job_of(f).update(
+        permissions=[{"group_name": "dba", "level": "CAN_MANAGE_RUN"}, {"user_name": "a@b.c", "level": "IS_OWNER"}]
+    ),
+    "a job that runs as a group": lambda f: job_of(f).update(run_as={"group_name": "dba"}),
+    "a task of another kind": lambda f: job_of(f)["tasks"].append({"task_key": "told", "alert_task": {}}),
+    "a task that repeats another": lambda f: job_of(f)["tasks"].append(
+        {"task_key": "each", "for_each_task": {"inputs": "[1]", "task": {"task_key": "one"}}}
+    ),
+    "other resources": lambda f: f[NIGHTLY]["resources"].update(
+        secret_scopes={}, catalogs={}, postgres_branches={}
+    ),
+    "a switch of one's own variable": lambda f: bundle(f)["artifacts"]["sbroute"].update(
+        dynamic_version="${var.patched}"
+    ),
+    "targets by their older name": lambda f: bundle(f).update(environments=bundle(f).pop("targets")),
+    "a lock": lambda f: bundle(f)["bundle"].update(deployment={"lock": {"enabled": True}}),
+    "a way to deploy": lambda f: bundle(f)["bundle"].update(engine="direct"),
+}
+
+
+@pytest.mark.parametrize("what", list(VALID))
+def test_what_is_published_is_fine(what: str) -> None:
+    files = changed(bundle_files(), VALID[what])
+    assert [fault for file in files.values() for fault in bundle_schema_faults(file)] == []
 
 
 @pytest.mark.parametrize("what", list(BUNDLE_CHANGES))
 def test_a_changed_bundle_is_found(what: str) -> None:
     change, found = BUNDLE_CHANGES[what]
-    assert found in "\n".join(bundle_faults(*changed(bundle_files(), change)))
+    assert found in "\n".join(bundle_faults(changed(bundle_files(), change)))
 
 
 def test_the_entry_point_fails_by_an_exception_and_ends_without_one(

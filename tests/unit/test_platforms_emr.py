@@ -1,4 +1,4 @@
-"""The files for EMR Serverless and EMR clusters: as AWS documents them, and naming only what exists here."""
+"""The files for EMR Serverless and EMR clusters: as AWS publishes them, and naming only what exists here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.aws_models import request_faults, shape_faults
 from tests.unit.platform_checks import (
     EMR,
     Change,
@@ -16,7 +17,6 @@ from tests.unit.platform_checks import (
     serverless_faults,
     step_faults,
 )
-from tests.unit.platform_fields import AWS, field_faults
 
 
 def upper_camel(value: Any) -> Any:
@@ -26,7 +26,7 @@ def upper_camel(value: Any) -> Any:
     return value
 
 
-def test_the_job_run_is_as_documented_and_names_what_exists() -> None:
+def test_the_job_run_is_as_published_and_names_what_exists() -> None:
     assert serverless_faults(read_json("serverless-job-run.json")) == []
 
 
@@ -41,8 +41,19 @@ def parameters(old: str, new: str) -> Change:
 
 
 RUN_CHANGES: dict[str, tuple[Change, str]] = {
-    "an unknown field": (lambda r: r["jobDriver"]["sparkSubmit"].update(args=[]), "args is not documented"),
-    "no role": (lambda r: r.pop("executionRoleArn"), "executionRoleArn is missing"),
+    "an unknown field": (
+        lambda r: r["jobDriver"]["sparkSubmit"].update(args=[]),
+        'Unknown parameter in jobDriver.sparkSubmit: "args"',
+    ),
+    "no role": (lambda r: r.pop("executionRoleArn"), 'Missing required parameter in input: "executionRoleArn"'),
+    "two drivers": (lambda r: r["jobDriver"].update(hive={"query": "x"}), "jobDriver"),
+    "an unknown mode": (lambda r: r.update(mode="NIGHTLY"), "mode is 'NIGHTLY', not one of BATCH, STREAMING"),
+    "arguments as one text": (
+        lambda r: r["jobDriver"]["sparkSubmit"].update(entryPointArguments="--config x"),
+        "Invalid type for parameter jobDriver.sparkSubmit.entryPointArguments",
+    ),
+    "a role that is none": (lambda r: r.update(executionRoleArn="arn:aws:iam::1:user/x"), "is not of the form"),
+    "an application in capitals": (lambda r: r.update(applicationId="00ABC"), "applicationId is '00ABC'"),
     "a job that is not there": (
         lambda r: r["jobDriver"]["sparkSubmit"].update(entryPoint="${SBROUTE_S3}/jobs/absent.py"),
         "jobs/absent.py is not uploaded",
@@ -76,16 +87,45 @@ def test_a_changed_job_run_is_found(what: str) -> None:
     assert found in "\n".join(serverless_faults(changed(read_json("serverless-job-run.json"), change)))
 
 
-def test_the_step_and_the_cluster_are_as_documented() -> None:
+def test_the_step_and_the_cluster_are_as_published() -> None:
     assert step_faults(read_json("ec2-step.json")) == []
     configurations = read_json("ec2-configurations.json")
-    assert field_faults(AWS, "[Classification]", configurations) == []
+    assert shape_faults("emr", "ConfigurationList", configurations) == []
     assert configurations == [{"Classification": "delta-defaults", "Properties": {"delta.enabled": "true"}}]
 
 
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda c: c[0].update(Name="x"), 'Unknown parameter in [0]: "Name"'),
+        (lambda c: c[0]["Properties"].update({"delta.enabled": True}), "Invalid type"),
+        (lambda c: c[0].update(Configurations={}), "Invalid type for parameter [0].Configurations"),
+    ],
+)
+def test_a_changed_cluster_is_found(change: Change, found: str) -> None:
+    configurations = changed(read_json("ec2-configurations.json"), change)
+    assert found in "\n".join(shape_faults("emr", "ConfigurationList", configurations))
+
+
+def test_what_is_published_is_fine() -> None:
+    run = changed(read_json("serverless-job-run.json"), lambda r: r.update(flexExecution={"enabled": True}))
+    assert serverless_faults(run) == []
+    logs = {"LogUri": "s3://a-bucket/logs", "ActionOnFailure": "TERMINATE_JOB_FLOW"}
+    assert step_faults(changed(read_json("ec2-step.json"), lambda s: s[0].update(logs))) == []
+    told = {"EventBridgePutEventsV2Parameters": {"DetailType": "a type", "Source": "a.source"}}
+    schedule = changed(read_json("ec2-schedule.json"), lambda s: s["Target"].update(told))
+    assert request_faults("scheduler", "CreateSchedule", schedule) == []
+
+
 STEP_CHANGES: dict[str, tuple[Change, str]] = {
-    "the form of the API": (lambda s: s[0].update(HadoopJarStep={}), "HadoopJarStep is not documented"),
-    "another action": (lambda s: s[0].update(ActionOnFailure="STOP"), "'STOP'"),
+    "the form of the API": (lambda s: s[0].update(HadoopJarStep={}), 'HadoopJarStep: "HadoopJarStep"'),
+    "a misspelt field": (lambda s: s[0].update(Arg=[]), 'HadoopJarStep: "Arg"'),
+    "no name": (lambda s: s[0].pop("Name"), 'Missing required parameter in Steps[0]: "Name"'),
+    "no JAR": (lambda s: s[0].pop("Jar"), 'Missing required parameter in Steps[0].HadoopJarStep: "Jar"'),
+    "another action": (
+        lambda s: s[0].update(ActionOnFailure="STOP"),
+        "ActionOnFailure is 'STOP', not one of TERMINATE_JOB_FLOW, TERMINATE_CLUSTER, CANCEL_AND_WAIT, CONTINUE",
+    ),
     "another JAR": (lambda s: s[0].update(Jar="script-runner.jar"), "does not run spark-submit"),
     "no zip": (lambda s: s[0]["Args"].__setitem__(-8, "s3://b/sbroute.zip"), "sbroute.zip is not uploaded"),
     "an old Python": (
@@ -129,7 +169,7 @@ def scheduled(kind: str) -> tuple[Any, str]:
     jar = {"Jar": step["Jar"], "Args": step["Args"]}
     steps = [{"Name": step["Name"], "ActionOnFailure": step["ActionOnFailure"], "HadoopJarStep": jar}]
     asked = {"JobFlowId": "${CLUSTER_ID}", "Steps": steps}
-    assert field_faults(AWS, "AddJobFlowSteps", asked) == []
+    assert request_faults("emr", "AddJobFlowSteps", asked) == []
     return asked, "emr:addJobFlowSteps"
 
 
@@ -138,8 +178,11 @@ def test_a_schedule_starts_what_the_job_file_says(kind: str) -> None:
     schedule = read_json(f"{kind}-schedule.json")
     assert schedule_faults(schedule, *scheduled(kind)) == []
     for change, found in (
-        (lambda s: s.pop("FlexibleTimeWindow"), "FlexibleTimeWindow is missing"),
-        (lambda s: s.update(Cron="x"), "Cron is not documented"),
+        (lambda s: s.update(State="PAUSED"), "State is 'PAUSED', not one of ENABLED, DISABLED"),
+        (lambda s: s.update(Name="every night"), "Name is 'every night', which is not of the form"),
+        (lambda s: s["Target"]["RetryPolicy"].update(MaximumRetryAttempts=200), "is greater than 185"),
+        (lambda s: s.pop("FlexibleTimeWindow"), 'Missing required parameter in input: "FlexibleTimeWindow"'),
+        (lambda s: s.update(Cron="x"), 'Unknown parameter in input: "Cron"'),
         (lambda s: s.update(ScheduleExpression="cron(30 2 * * *)"), "no cron(…) of six fields"),
         (lambda s: s["Target"].update(Arn="arn:aws:scheduler:::aws-sdk:emr:runJobFlow"), "the target is"),
         (

@@ -14,17 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.platform_checks import EMR, ROOT, S3
+from tests.unit.aws_models import SAMPLES, filled
+from tests.unit.platform_checks import EMR, ROOT, S3, read_json
 
 SCRIPT = EMR / "submit.sh"
-VARIABLES = {
-    "SBROUTE_S3": "s3://a-bucket/some/folder",
-    "APPLICATION_ID": "00abc123",
-    "CLUSTER_ID": "j-2AXXXXXXGAPLF",
-    "EXECUTION_ROLE_ARN": "arn:aws:iam::123456789012:role/path/job-role",
-    "SCHEDULE_ROLE_ARN": "arn:aws:iam::123456789012:role/schedule-role",
-    "POLL_SECONDS": "0",
-}
+VARIABLES = {**SAMPLES, "POLL_SECONDS": "0"}
 # Notes its arguments and the files that they name; answers what the test says, the last answer again and again.
 FAKE_AWS = """#!{python}
 import json, os, pathlib, sys
@@ -78,12 +72,6 @@ def option(call: dict[str, Any], name: str) -> str:
     return str(call["args"][call["args"].index(name) + 1])
 
 
-def filled(name: str) -> Any:
-    """A file of deploy/emr with the test's variables, filled in by the test's own means."""
-    text = (EMR / name).read_text(encoding="utf-8")
-    return json.loads(re.sub(r"\$\{(\w+)\}", lambda match: VARIABLES[match.group(1)], text))
-
-
 def test_upload_brings_everything_that_the_jobs_name(submit: Callable[..., Ended]) -> None:
     code, _, calls = submit("upload")
     assert code == 0
@@ -121,7 +109,7 @@ def test_a_run_on_serverless_is_started_and_waited_for(submit: Callable[..., End
     code, said, calls = submit("serverless", answers=answers)
     assert (code, said.splitlines()[-1]) == (0, "submit: ended as SUCCESS")
     assert [call["key"].split()[1] for call in calls] == ["start-job-run", *["get-job-run"] * 3]
-    assert json.loads(calls[0]["files"][0]) == filled("serverless-job-run.json")
+    assert json.loads(calls[0]["files"][0]) == filled(read_json("serverless-job-run.json"))
     assert option(calls[0], "--query") == "jobRunId"
     assert [option(calls[1], name) for name in ("--application-id", "--job-run-id")] == ["00abc123", "run1"]
 
@@ -138,7 +126,7 @@ def test_a_step_is_added_and_waited_for(submit: Callable[..., Ended]) -> None:
     answers = {"emr add-steps": ["s-1"], "emr describe-step": ["PENDING", "COMPLETED"]}
     code, _, calls = submit("ec2", answers=answers)
     assert code == 0
-    assert json.loads(calls[0]["files"][0]) == filled("ec2-step.json")
+    assert json.loads(calls[0]["files"][0]) == filled(read_json("ec2-step.json"))
     assert option(calls[0], "--cluster-id") == option(calls[1], "--cluster-id") == "j-2AXXXXXXGAPLF"
     assert option(calls[1], "--step-id") == "s-1"
 
@@ -165,7 +153,7 @@ def test_a_schedule_is_made_with_everything_filled_in(submit: Callable[..., Ende
     assert code == 0
     assert [call["key"] for call in calls] == ["scheduler create-schedule"]
     asked = json.loads(calls[0]["files"][0])
-    assert asked == filled(f"{kind}-schedule.json")
+    assert asked == filled(read_json(f"{kind}-schedule.json"))
     assert "${" not in calls[0]["files"][0]
     assert json.loads(asked["Target"]["Input"])
 

@@ -12,6 +12,7 @@ from routing.errors import ConfigError
 from tests.unit.platform_checks import EMR, ROOT
 
 PAGES = ("databricks.md", "emr.md")
+JOBS = [path.relative_to(ROOT) for path in sorted((ROOT / "resources").glob("*.job.yml"))]
 CONFIGURATIONS = ("databricks.yaml", "emr.yaml")
 
 
@@ -64,7 +65,7 @@ def test_a_changed_configuration_is_found(name: str, old: str, new: str, found: 
 
 def page_faults(page: str, text: str) -> list[str]:
     """What a page does not say although it must, and what it types that does not exist."""
-    files = ["databricks.yml", "resources/resolve.job.yml", "conf/databricks.yaml"]
+    files = ["databricks.yml", *map(str, JOBS), "conf/databricks.yaml"]
     if page == "emr.md":
         files = [path.relative_to(ROOT).as_posix() for path in sorted(EMR.iterdir()) if path.is_file()]
         files.append("conf/emr.yaml")
@@ -83,7 +84,8 @@ def databricks_faults(code: str) -> list[str]:
         r"databricks bundle (\w+)": {"validate", "deploy", "run", "destroy"},
         r"-t (\w+)": set(bundle["targets"]),
         r"(?:--var |BUNDLE_VAR_)(\w+)=": set(bundle["variables"]),
-        r"bundle run -t \w+ (\w+)": {"resolve"},
+        r"bundle run -t \w+ (?:--only \w+ )?(\w+)": {path.name.partition(".")[0] for path in JOBS},
+        r"--only (\w+)": {"import", "lint", "resolve"},
     }
     return [
         f"{word} does not exist"
@@ -123,6 +125,7 @@ def test_a_page_says_what_it_must_and_types_what_exists(page: str) -> None:
         ("databricks.md", "-t cluster", "-t prod", "prod does not exist"),
         ("databricks.md", "BUNDLE_VAR_run_as", "BUNDLE_VAR_runas", "runas does not exist"),
         ("databricks.md", "-t serverless resolve", "-t serverless sbroute", "sbroute does not exist"),
+        ("databricks.md", "--only lint nightly", "--only check nightly", "check does not exist"),
         ("emr.md", "deploy/emr/Dockerfile", "Dockerfile", "deploy/emr/Dockerfile is not said"),
         ("emr.md", "make wheel", "make", "make wheel is not said"),
         (
