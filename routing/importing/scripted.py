@@ -99,6 +99,7 @@ def apply_all(
         state = result.state
         refused = [problem for problem in result.problems if not (snapshot and _is_no_route(problem))]
         problems = in_order((*script.problems, *refused), script.file)
+        done.problems += problems
         done.rejected += [_phrase(problem) for problem in problems if not problem.counted]
         done.notes += [_phrase(problem) for problem in problems if problem.counted]
         if not script.statements and not problems:

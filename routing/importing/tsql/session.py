@@ -55,9 +55,17 @@ class Session:
         self._questions += 1
         return self._questions
 
-    def report(self, place: tuple[str, int], why: str, number: int | None = None, counted: bool = False) -> None:
-        """Note a problem."""
-        self.problems.append(Problem(*place, why, number, counted))
+    def report(
+        self,
+        place: tuple[str, int],
+        why: str,
+        number: int | None = None,
+        counted: bool = False,
+        by_server: bool | None = None,
+    ) -> None:
+        """Note a problem; what has a number of SQL Server's is refused ``by_server`` unless that is said."""
+        is_refused = number is not None if by_server is None else by_server
+        self.problems.append(Problem(*place, why, number, counted, is_refused))
 
     def add(self, statements: Sequence[Statement], fate: Fate) -> None:
         """Note statements that were read, or why they are left out."""

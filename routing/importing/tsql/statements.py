@@ -17,7 +17,7 @@ class Problem:
     """Something that could not be known or was refused, and the engine's number if it has one.
 
     ``counted`` tells a mere remark, on a statement that was read all the same, from a statement
-    left out.
+    left out. ``by_server``: SQL Server is sure to refuse it, whatever it holds.
     """
 
     file: str
@@ -25,6 +25,7 @@ class Problem:
     why: str
     number: int | None = None
     counted: bool = False
+    by_server: bool = False
 
 
 class Subject(Enum):
