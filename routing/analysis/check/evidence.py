@@ -219,7 +219,8 @@ def _is_exported(evidence: Evidence, view: str, unit: Unit) -> bool:
 
 def _phrase(left_out: Statement) -> str:
     view = VIEW_OF[type(left_out)]
-    return f"{left_out.file}, line {left_out.line}: {left_out.title} (sys.{view} was exported; --then tries it)"
+    why = f"sys.{view} was exported; check --then tries it"
+    return f"{left_out.file}, line {left_out.line}: {left_out.title} ({why})"
 
 
 def _apply_to_rows(

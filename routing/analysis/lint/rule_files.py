@@ -1,0 +1,54 @@
+"""Files of rules of one's own → rules. Such a file is a program: it runs with the rights of whoever lints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import ModuleType
+
+from routing.analysis.lint.own import Rule, line_in
+from routing.errors import RuleError, first_sentence
+
+
+def load_rules(files: Sequence[str]) -> tuple[Rule, ...]:
+    """The rules of Python files, in the order of files and functions; a file that is named twice is read once.
+
+    Raises RuleError for a file that cannot be read or run, that holds no rule, and for a code that stands twice.
+    """
+    found: dict[str, Rule] = {}
+    for file in dict.fromkeys(str(Path(file).absolute()) for file in files):
+        own = _rules_of(file, _run(file))
+        if not own:
+            raise RuleError.no_rule(file)
+        for rule in own:
+            if rule.code in found:
+                raise RuleError.doubled(rule.code, found[rule.code].place, rule.place)
+            found[rule.code] = rule
+    return tuple(found.values())
+
+
+def _rules_of(file: str, module: ModuleType) -> list[Rule]:
+    """The rules that a file defines, not those that it imports, each once."""
+    marked = (value for value in vars(module).values() if isinstance(value, Rule))
+    own = {id(rule): rule for rule in marked if rule.place[0] == file}
+    return list(own.values())
+
+
+def _run(file: str) -> ModuleType:
+    """The module that a file makes; nothing of it is written beside the file, as an import would."""
+    try:
+        source = Path(file).read_bytes()
+    except OSError as error:
+        raise RuleError.unreadable(file, error.strerror or first_sentence(error)) from error
+    module = ModuleType(file)
+    module.__file__ = file
+    # Where dataclasses look for the names of a class's own module.
+    sys.modules[module.__name__] = module
+    try:
+        with redirect_stdout(sys.stderr):
+            exec(compile(source, file, "exec", dont_inherit=True), vars(module))
+    except (Exception, SystemExit) as error:
+        raise RuleError.not_run(file, line_in(file, error), error) from error
+    return module
