@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -22,6 +23,8 @@ _SUBJECT = (
     "(subject, message): a row of the configuration, or a tuple of instance, database and object (text or None),"
     " and a text"
 )
+MARKED: ContextVar[list[Rule] | None] = ContextVar("MARKED", default=None)
+"""Where marked functions are noted while a file of them is run: one that loses its name to another is one, too."""
 Function = Callable[[Configuration], Iterable[tuple[Any, str]]]
 
 
@@ -63,7 +66,15 @@ def mark(code: str, severity: str, title: str, advice: str) -> Callable[[Functio
     if severity not in tuple(Severity):
         raise ValueError(f"severity {quote(severity)} of {code} is none of {', '.join(Severity)}")
     kind = Finding(code, Severity(severity), title.strip(), advice.strip())
-    return lambda function: Rule(kind, function)
+
+    def marked(function: Function) -> Rule:
+        rule = Rule(kind, function)
+        noted = MARKED.get()
+        if noted is not None:
+            noted.append(rule)
+        return rule
+
+    return marked
 
 
 def _check_texts(texts: Mapping[str, object]) -> None:

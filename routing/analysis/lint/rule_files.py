@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
-from routing.analysis.lint.own import Rule, line_in
+from routing.analysis.lint.own import MARKED, Rule, line_in
 from routing.errors import RuleError, first_sentence
 
 
@@ -19,7 +19,8 @@ def load_rules(files: Sequence[str]) -> tuple[Rule, ...]:
     """
     found: dict[str, Rule] = {}
     for file in dict.fromkeys(str(Path(file).absolute()) for file in files):
-        own = _rules_of(file, _run(file))
+        # Not those that it imports.
+        own = [rule for rule in _run(file) if rule.place[0] == file]
         if not own:
             raise RuleError.no_rule(file)
         for rule in own:
@@ -29,15 +30,8 @@ def load_rules(files: Sequence[str]) -> tuple[Rule, ...]:
     return tuple(found.values())
 
 
-def _rules_of(file: str, module: ModuleType) -> list[Rule]:
-    """The rules that a file defines, not those that it imports, each once."""
-    marked = (value for value in vars(module).values() if isinstance(value, Rule))
-    own = {id(rule): rule for rule in marked if rule.place[0] == file}
-    return list(own.values())
-
-
-def _run(file: str) -> ModuleType:
-    """The module that a file makes; nothing of it is written beside the file, as an import would."""
+def _run(file: str) -> list[Rule]:
+    """What is marked while a file runs; nothing of it is written beside the file, as an import would."""
     try:
         source = Path(file).read_bytes()
     except OSError as error:
@@ -46,9 +40,13 @@ def _run(file: str) -> ModuleType:
     module.__file__ = file
     # Where dataclasses look for the names of a class's own module.
     sys.modules[module.__name__] = module
+    marked: list[Rule] = []
+    token = MARKED.set(marked)
     try:
         with redirect_stdout(sys.stderr):
             exec(compile(source, file, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
         raise RuleError.not_run(file, line_in(file, error), error) from error
-    return module
+    finally:
+        MARKED.reset(token)
+    return marked
