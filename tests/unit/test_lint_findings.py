@@ -44,6 +44,8 @@ SEEDS: dict[str, dict[str, tuple[str, Any]]] = {
 }
 OF_MESSAGES = {code for code, *_ in MESSAGES}
 Row = dict[str, Any]
+# No table shows what SQL Server refused.
+OF_SCRIPTS = {"SBR042"}
 
 
 def all_estates() -> Tables:
@@ -57,10 +59,6 @@ def all_estates() -> Tables:
 
 
 @cache
-# No table shows what SQL Server refused.
-OF_SCRIPTS = {"SBR042"}
-
-
 def _lint() -> Lint:
     resolved = arrow_of(RESOLVED, RESOLVED_ROUTES)
     return lint(arrow(all_estates()), now=NOW, suppress=QUIET, resolved=resolved)
@@ -165,7 +163,7 @@ def test_rows_are_sorted_and_whole() -> None:
     rows = _rows()
     assert rows == sorted(rows, key=lambda row: tuple((v is not None, v or "") for v in list(row.values())[:-1]))
     known = {f.code: (str(f.severity), f.advice) for f in FINDINGS}
-    assert {row["code"] for row in rows} == set(known)
+    assert {row["code"] for row in rows} == set(known) - OF_SCRIPTS
     assert all((row["severity"], row["advice"]) == known[row["code"]] for row in rows)
     assert len({tuple(row.values()) for row in rows}) == len(rows)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from routing.analysis.lint.own import MARKED, Rule, line_in
 from routing.errors import RuleError, first_sentence
@@ -30,8 +31,21 @@ def load_rules(files: Sequence[str]) -> tuple[Rule, ...]:
     return tuple(found.values())
 
 
+class _Loader(SourceFileLoader):
+    """Python's own, but for the compiled code, which it would write beside the file."""
+
+    def __init__(self, file: str, source: bytes) -> None:
+        super().__init__(file, file)
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the file as it was read."""
+        code: CodeType = self.source_to_code(self._source, self.path)
+        return code
+
+
 def _run(file: str) -> list[Rule]:
-    """What is marked while a file runs; nothing of it is written beside the file, as an import would."""
+    """What is marked while a file runs."""
     try:
         source = Path(file).read_bytes()
     except OSError as error:
@@ -44,7 +58,7 @@ def _run(file: str) -> list[Rule]:
     token = MARKED.set(marked)
     try:
         with redirect_stdout(sys.stderr):
-            exec(compile(source, file, "exec", dont_inherit=True), vars(module))
+            _Loader(file, source).exec_module(module)
     except (Exception, SystemExit) as error:
         raise RuleError.not_run(file, line_in(file, error), error) from error
     finally:
