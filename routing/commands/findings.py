@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routing.commands.common import Console
+from routing.commands.common import Console, moment
+from routing.errors import EXIT_DONE, EXIT_FOUND
 
 if TYPE_CHECKING:
     from routing.analysis.lint.own import Rule
@@ -99,3 +102,14 @@ def _list(found: Found, console: Console) -> None:
     advice = sorted({(row["code"], row["advice"]) for row in found})
     console.result(show.table("What to do", ("code", "advice"), advice))
     console.result("")
+
+
+def now_of(options: argparse.Namespace) -> datetime:
+    """The time of judgement, the clock's where none is given. Raises ContractError."""
+    return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
+
+
+def status_of(found: Found, options: argparse.Namespace) -> int:
+    """The exit status for findings, by ``--fail-on``."""
+    failing = at_least(options.fail_on) if options.fail_on else ()
+    return EXIT_FOUND if any(row["severity"] in failing for row in found) else EXIT_DONE

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
-from datetime import datetime, timezone
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from routing import config
@@ -16,22 +14,18 @@ from routing.commands.common import (
     Subparsers,
     add_variables,
     load,
-    moment,
     opener,
-    tell_sentences,
-    variables,
 )
-from routing.commands.findings import SEVERITIES, at_least, count_codes, print_findings, report
-from routing.errors import EXIT_DONE, EXIT_FOUND, ConfigError, ContractError, EnvironmentFault, quote
+from routing.commands.findings import SEVERITIES, at_least, now_of, print_findings, report, status_of
+from routing.commands.linted_files import run_on_files
+from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, quote
 from routing.storage.arrow import leave_pandas_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing.analysis.lint.linting import Lint
-    from routing.analysis.lint.options import LintSettings
     from routing.analysis.lint.own import Rule
-    from routing.analysis.repository.linting import FilesLinted
     from routing.runs.pipeline import Resolution
     from routing.storage.columns import Table
 
@@ -107,7 +101,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return EXIT_DONE
     if options.paths:
         _refuse(options, _OF_TABLES, "goes with --config and no PATH")
-        return _run_on_files(options, console)
+        return run_on_files(options, console)
     _refuse(options, _OF_FILES, "goes with PATHs")
     if options.config is None:
         raise ContractError("lint needs --config FILE, PATHs or --explain CODE", "sbroute lint --help")
@@ -124,7 +118,7 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> No
 
 
 def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
-    settings, now = load(options), _now(options)
+    settings, now = load(options), now_of(options)
     from routing.analysis.lint.options import settings as lint_settings
 
     asked = lint_settings(settings.lint, settings.file, options.rules)
@@ -152,34 +146,6 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     return tell_tables(done, options, console, asked.rules)
 
 
-def _run_on_files(options: argparse.Namespace, console: Console) -> int:
-    if find_spec("sqlglot") is None:
-        raise EnvironmentFault.no_package("sqlglot", "import")
-    now, asked = _now(options), _section(options)
-    from routing.analysis.check.sources import Given
-    from routing.analysis.repository.linting import lint_files
-
-    times = exports.times(options)
-    given = Given(
-        exports.stand_ins(options, times, console),
-        times,
-        variables(options.variables),
-        exports.addresses(options),
-    )
-    done = lint_files(options.paths, given, now=now, settings=asked)
-    return tell_files(done, options, console, asked.rules)
-
-
-def _section(options: argparse.Namespace) -> LintSettings:
-    """The section lint of a configuration, which need have no other where files are linted. Raises ConfigError."""
-    from routing.analysis.lint.options import settings as lint_settings
-
-    file = options.config
-    if file is not None and config.is_uri(file):
-        raise ConfigError(f"--config {quote(file)} is read by Spark, which PATHs do without", "copy it here")
-    return lint_settings(config.load_section(file, "lint", options.overrides), file or "--set", options.rules)
-
-
 def _percent(text: str) -> float:
     try:
         value = float(text)
@@ -188,10 +154,6 @@ def _percent(text: str) -> float:
     if not 0 <= value <= 100:
         raise argparse.ArgumentTypeError(f"{quote(text)} is not a percentage from 0 to 100")
     return value
-
-
-def _now(options: argparse.Namespace) -> datetime:
-    return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 
 def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[str, Table]) -> Resolution:
@@ -229,49 +191,10 @@ def tell_tables(done: Lint, options: argparse.Namespace, console: Console, rules
         file = None if config.is_uri(options.config) else options.config
         failing = at_least(options.fail_on or "warning")
         console.result(report(options.format, found, rules, failing=failing, config=file))
-    status = _status(found, options)
+    status = status_of(found, options)
     if options.fail_under is not None and _share(used, routes) < options.fail_under:
         return EXIT_FOUND
     return status
-
-
-def tell_files(
-    done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[Rule, ...] = ()
-) -> int:
-    """Print what was found in files, and what was not judged; the exit status."""
-    from routing.analysis.check.json_form import gap_object
-    from routing.analysis.check.phrases import bounded, gap_sentence
-
-    found = list(done.findings)
-    if options.format == "json":
-        result = {
-            "findings": found,
-            "suppressed": len(done.suppressed),
-            "not_judged": dict(sorted(done.not_judged.items())),
-            "not_known": [gap_object(gap) for gap in done.not_known],
-            **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "left_out", "notes")},
-        }
-        console.result(json.dumps(result))
-        return _status(found, options)
-    if options.format == "table":
-        print_findings(found, len(done.suppressed), console, rules, with_defaults=options.all)
-        if done.not_judged:
-            codes = count_codes(done.not_judged)
-            console.result(f"not judged, since they rest on what was not read: {codes}")
-            for sentence in bounded(map(gap_sentence, done.not_known), len(done.not_known)):
-                console.result(f"  {sentence}")
-    else:
-        failing = at_least(options.fail_on or "warning")
-        console.result(report(options.format, found, rules, failing=failing))
-    not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
-    left_out = [f"left out, {sentence}" for sentence in done.left_out]
-    tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
-    return _status(found, options)
-
-
-def _status(found: list[Mapping[str, Any]] | list[dict[str, Any]], options: argparse.Namespace) -> int:
-    failing = at_least(options.fail_on) if options.fail_on else ()
-    return EXIT_FOUND if any(row["severity"] in failing for row in found) else EXIT_DONE
 
 
 def _share(used: int | None, routes: int | None) -> float:

@@ -28,6 +28,8 @@ VIEW_OF: dict[type[Statement], str] = {
 }
 """Which view says all of what statements speak of; the last two are the instance's own."""
 _OF_A_DATABASE = ("routes", "services")
+# Of all other views one row tells where the whole view is.
+_NAMED = (*_OF_A_DATABASE, "databases")
 Thing = tuple[str, str, str, str]
 """View, instance, database and name, these as a collation without case compares them; empty for what has none."""
 Spot = tuple[str, "int | None"]
@@ -51,7 +53,8 @@ def spots_of_export(views: Mapping[str, Sequence[Row]]) -> dict[Thing, Spot]:
     """The files of an export's rows; that of the first row of a view stands for whose it is, too."""
     found: dict[Thing, Spot] = {}
     for view, rows in views.items():
-        for row in rows:
+        units = {(row["instance_name"], row.get("database_name")): row for row in reversed(rows)}
+        for row in rows if view in _NAMED else units.values():
             spot = (row["place"].rpartition(", row ")[0] or row["place"], None)
             for name in (row.get("name"), None):
                 found.setdefault(thing(view, row["instance_name"], row.get("database_name"), name), spot)

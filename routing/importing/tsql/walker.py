@@ -201,9 +201,7 @@ class Walker:
         elif effective.never:
             self.session.report(place, f"{title}: {effective.why_not}")
         else:
-            # Of what is not whole it is not certain that it cannot be parsed.
-            is_sure = refusal.by_server and not isinstance(refusal, UnparsedError)
-            self.session.report(place, f"{title}: {refusal.why}", refusal.number, by_server=is_sure)
+            self.session.refuse(place, title, refusal, is_sure=not isinstance(refusal, UnparsedError))
 
     def settle(self, fate: Fate) -> Fate:
         """The fate with what else decides here: a RETURN, THROW or GOTO above, or SET NOEXEC."""
