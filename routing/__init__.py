@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from routing.analysis.diff.asked import Scripts, Versions
     from routing.analysis.diff.diffing import Diff, diff
+    from routing.analysis.lint.configuration import Configuration
+    from routing.analysis.lint.own import mark as finding
     from routing.analysis.trace.tracing import trace
     from routing.config import Config
     from routing.config import load as load_config
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Config",
+    "Configuration",
     "ContractError",
     "Diff",
     "MatchingStep",
@@ -36,6 +39,7 @@ __all__ = [
     "Versions",
     "current_routes",
     "diff",
+    "finding",
     "load_config",
     "read_run",
     "register_dialog_hash",
@@ -48,6 +52,8 @@ __all__ = [
 _ROOMS = {
     "routing.analysis.diff.asked": ("Scripts", "Versions"),
     "routing.analysis.diff.diffing": ("Diff", "diff"),
+    "routing.analysis.lint.configuration": ("Configuration",),
+    "routing.analysis.lint.own": ("finding",),
     "routing.analysis.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),
@@ -56,7 +62,7 @@ _ROOMS = {
     "routing.runs.tracing": ("trace_all",),
     "routing.terms": ("MatchingStep", "Outcome", "Reason"),
 }
-_OTHER_NAMES = {"load_config": "load", "register_dialog_hash": "register"}
+_OTHER_NAMES = {"finding": "mark", "load_config": "load", "register_dialog_hash": "register"}
 
 
 def __getattr__(name: str) -> Any:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _PIPE_WIDTH = 200
+_FORMATS = ("table", "json")
 # In the order in which --help shows them.
 _ROOMS: dict[str, ModuleType] = {
     "demo": demo,
@@ -91,7 +92,8 @@ class Console:
             self.note(text)
 
 
-def _parser() -> Parser:
+def _common(formats: Sequence[str]) -> Parser:
+    """The options of every command, with the forms that its results have."""
     common = Parser(add_help=False)
     group = common.add_argument_group("common options")
     group.add_argument(
@@ -102,12 +104,16 @@ def _parser() -> Parser:
         dest="overrides",
         help="override one key of the configuration (dotted key, value as YAML; repeatable)",
     )
-    group.add_argument("--format", choices=("table", "json"), default="table", help="how results are printed")
+    group.add_argument("--format", choices=formats, default="table", help="how results are printed")
     group.add_argument("--log-format", choices=("text", "json"), default="text", help="how progress is printed")
     group.add_argument("--quiet", action="store_true", help="no progress on standard error")
     group.add_argument(
         "--verbose", action="store_true", help="tracebacks, Java's own messages, and by what each table is read"
     )
+    return common
+
+
+def _parser() -> Parser:
     parser = Parser(
         prog="sbroute",
         description="Where SQL Server Service Broker messages go, and why.",
@@ -118,7 +124,7 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="print the release and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for room in _ROOMS.values():
-        room.add(commands, common)
+        room.add(commands, _common(getattr(room, "FORMATS", _FORMATS)))
     return parser
 
 

@@ -195,6 +195,46 @@ class InputError(ContractError):
         )
 
 
+class RuleError(ContractError):
+    """A file of lint rules of one's own cannot be taken, or one of its rules fails: nothing was reported."""
+
+    @classmethod
+    def unreadable(cls, file: str, why: str) -> RuleError:
+        """The file is missing or cannot be read."""
+        return cls(f"the lint rules {quote(file)} cannot be read: {why}", "check lint.rules and --rules")
+
+    @classmethod
+    def not_run(cls, file: str, line: int | None, error: BaseException) -> RuleError:
+        """Python cannot run the file."""
+        where = quote(file) if line is None else f"{quote(file)}, line {line}"
+        return cls(f"the lint rules {where} cannot be run: {type(error).__name__}: {first_sentence(error)}")
+
+    @classmethod
+    def no_rule(cls, file: str) -> RuleError:
+        """Nothing in the file is marked."""
+        return cls(f"the lint rules {quote(file)} hold no rule", "mark functions with @routing.finding(…)")
+
+    @classmethod
+    def doubled(cls, code: str, first: tuple[str, int], second: tuple[str, int]) -> RuleError:
+        """Two rules have one code."""
+        places = " and ".join(f"{quote(file)}, line {line}" for file, line in (first, second))
+        return cls(f"two lint rules have the code {code}: {places}", "give each its own")
+
+    @classmethod
+    def failed(cls, code: str, file: str, line: int, error: BaseException) -> RuleError:
+        """A rule raised an error."""
+        return cls(
+            f"the lint rule {code} failed in {quote(file)}, line {line}: {type(error).__name__}:"
+            f" {first_sentence(error)}",
+            "--verbose shows more; nothing was reported",
+        )
+
+    @classmethod
+    def no_finding(cls, code: str, file: str, line: int, yielded: object, wanted: str) -> RuleError:
+        """A rule yields something else than a finding."""
+        return cls(f"the lint rule {code}, {quote(file)}, line {line}, yields {quote(yielded)} and not {wanted}")
+
+
 class RunError(ContractError):
     """A run that was asked for is not recorded, or not the only one that the text fits."""
 

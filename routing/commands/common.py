@@ -114,7 +114,7 @@ def moment_or_none(text: str | None, option: str) -> datetime | None:
     return None if text is None else moment(text, option)
 
 
-def add_variables(command: argparse.ArgumentParser) -> None:
+def add_variables(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """The option of every command that reads T-SQL scripts."""
     command.add_argument(
         "-v",

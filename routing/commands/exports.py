@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from routing.importing.catalog import StandIns, Times
 
 
-def add_options(command: argparse.ArgumentParser) -> None:
+def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Declare them."""
     command.add_argument("--instance", metavar="NAME", help="the instance of rows without a column instance_name")
     command.add_argument("--database", metavar="NAME", help="the database of rows without a column database_name")

@@ -1,30 +1,38 @@
-"""``sbroute lint``: faults and hazards of the configuration."""
+"""``sbroute lint``: faults and hazards of the configuration, or of exports and scripts as they lie in files."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from routing import config
-from routing.commands.common import Console, Subparsers, load, moment, opener
-from routing.errors import EXIT_DONE, EXIT_FOUND, quote
+from routing.commands import exports
+from routing.commands.common import (
+    Console,
+    Subparsers,
+    add_variables,
+    load,
+    opener,
+)
+from routing.commands.findings import SEVERITIES, at_least, now_of, print_findings, report, status_of
+from routing.commands.linted_files import run_on_files
+from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, quote
 from routing.storage.arrow import leave_pandas_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing.analysis.lint.linting import Lint
+    from routing.analysis.lint.own import Rule
     from routing.runs.pipeline import Resolution
     from routing.storage.columns import Table
 
-_SEVERITIES = ("error", "warning", "info")
-_SHOWN = 500
-_COLUMNS = ("code", "severity", "instance_name", "database_name", "object", "message", "error_number")
-Found = Sequence[Mapping[str, Any]]
+FORMATS = ("table", "json", "sarif", "junit")
+"""What ``--format`` takes here."""
+_OF_FILES = ("instance", "database", "exported_at", "date_format", "time_zone", "address", "variables")
+_OF_TABLES = ("messages", "fail_under")
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -32,16 +40,43 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "lint",
         parents=[common],
-        help="faults and hazards of the configuration",
-        description="Find faults and hazards in routes, databases, services, instances and dialogs; the tables"
-        " may hold rows that resolve refuses.",
+        help="faults and hazards of the configuration, or of exports and scripts",
+        description="Find faults and hazards in routes, databases, services, instances and dialogs: in the tables"
+        " of a configuration, which may hold rows that resolve refuses, or in exports and scripts without tables.",
     )
-    what = command.add_mutually_exclusive_group(required=True)
-    what.add_argument("--config", metavar="FILE", help="the configuration (YAML)")
+    command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
+    what = command.add_mutually_exclusive_group()
+    what.add_argument(
+        "--config", metavar="FILE", help="the configuration (YAML); with PATHs its section lint alone counts"
+    )
     what.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and end")
     command.add_argument(
         "--now", metavar="TIME", help="judge routes as of this time (ISO 8601; default: the clock)"
     )
+    command.add_argument(
+        "--rules",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a Python file of rules of one's own, which is run (repeatable)",
+    )
+    _add_of_tables(command)
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="list what every instance has by default one by one, instead of counting it",
+    )
+    command.add_argument(
+        "--fail-on",
+        choices=SEVERITIES,
+        help="exit code 1 where there is a finding as bad as this, or worse",
+    )
+    of_files = command.add_argument_group("options of PATHs")
+    exports.add_options(of_files)
+    add_variables(of_files)
+
+
+def _add_of_tables(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--messages",
         action="store_true",
@@ -49,20 +84,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " risk",
     )
     command.add_argument(
-        "--all",
-        action="store_true",
-        help="list what every instance has by default one by one, instead of counting it",
-    )
-    command.add_argument(
         "--fail-under",
         metavar="PERCENT",
         type=_percent,
         help="exit code 1 where messages used fewer of the routes; implies --messages",
-    )
-    command.add_argument(
-        "--fail-on",
-        choices=_SEVERITIES,
-        help="exit code 1 where there is a finding as bad as this, or worse",
     )
 
 
@@ -70,13 +95,33 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Print the findings, or the page of one code."""
     if options.explain is not None:
         from routing.analysis.lint.pages import page
+        from routing.analysis.lint.rule_files import load_rules
 
-        console.result(page(options.explain).rstrip("\n"))
+        console.result(page(options.explain, load_rules(options.rules)).rstrip("\n"))
         return EXIT_DONE
-    settings, now = load(options), _now(options)
+    if options.paths:
+        _refuse(options, _OF_TABLES, "goes with --config and no PATH")
+        return run_on_files(options, console)
+    _refuse(options, _OF_FILES, "goes with PATHs")
+    if options.config is None:
+        raise ContractError("lint needs --config FILE, PATHs or --explain CODE", "sbroute lint --help")
+    return _run_on_tables(options, console)
+
+
+def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
+    """Refuse options that would be left unread."""
+    for name in names:
+        given = vars(options)[name]
+        if not (given is None or given is False or given == []):
+            option = "-v" if name == "variables" else f"--{name.replace('_', '-')}"
+            raise ContractError(f"{option} {why}", "leave it out")
+
+
+def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
+    settings, now = load(options), now_of(options)
     from routing.analysis.lint.options import settings as lint_settings
 
-    asked = lint_settings(settings.lint, settings.file)
+    asked = lint_settings(settings.lint, settings.file, options.rules)
     leave_pandas_out()
     from routing.analysis.lint.linting import lint
     from routing.analysis.lint.reading import READ
@@ -93,11 +138,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
             expiring_within_days=asked.expiring_within_days,
             suppress=asked.suppress,
             resolved=None if resolution is None else resolution.resolved_routes,
+            rules=asked.rules,
         )
     finally:
         if resolution is not None:
             resolution.unpersist()
-    return report(done, options, console)
+    return tell_tables(done, options, console, asked.rules)
 
 
 def _percent(text: str) -> float:
@@ -108,10 +154,6 @@ def _percent(text: str) -> float:
     if not 0 <= value <= 100:
         raise argparse.ArgumentTypeError(f"{quote(text)} is not a percentage from 0 to 100")
     return value
-
-
-def _now(options: argparse.Namespace) -> datetime:
-    return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 
 def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[str, Table]) -> Resolution:
@@ -130,8 +172,8 @@ def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[st
     )
 
 
-def report(done: Lint, options: argparse.Namespace, console: Console) -> int:
-    """Print what was found; the exit status."""
+def tell_tables(done: Lint, options: argparse.Namespace, console: Console, rules: tuple[Rule, ...] = ()) -> int:
+    """Print what was found in tables; the exit status."""
     found, suppressed = [dict(row) for row in done.findings], len(done.suppressed)
     routes = used = None
     if done.coverage is not None:
@@ -141,54 +183,20 @@ def report(done: Lint, options: argparse.Namespace, console: Console) -> int:
         if routes is not None:
             result["coverage"] = {"routes": routes, "used": used}
         console.result(json.dumps(result))
-    else:
-        _print(found, suppressed, console, with_defaults=options.all)
+    elif options.format == "table":
+        print_findings(found, suppressed, console, rules, with_defaults=options.all)
         if routes is not None:
             console.result(f"messages used {used:,} of {routes:,} routes ({_share(used, routes):.1f} %)")
-    bad = _SEVERITIES[: _SEVERITIES.index(options.fail_on) + 1] if options.fail_on else ()
-    fails = any(row["severity"] in bad for row in found)
-    if options.fail_under is not None:
-        fails = fails or _share(used, routes) < options.fail_under
-    return EXIT_FOUND if fails else EXIT_DONE
+    else:
+        file = None if config.is_uri(options.config) else options.config
+        failing = at_least(options.fail_on or "warning")
+        console.result(report(options.format, found, rules, failing=failing, config=file))
+    status = status_of(found, options)
+    if options.fail_under is not None and _share(used, routes) < options.fail_under:
+        return EXIT_FOUND
+    return status
 
 
 def _share(used: int | None, routes: int | None) -> float:
     """The percentage of routes that are used; of no routes all are."""
     return 100 * (used or 0) / routes if routes else 100.0
-
-
-def _print(found: Found, suppressed: int, console: Console, *, with_defaults: bool) -> None:
-    from routing.analysis.lint.catalogue import BY_CODE
-
-    def is_listed(code: str) -> bool:
-        return with_defaults or code not in BY_CODE or not BY_CODE[code].is_default
-
-    _list([row for row in found if is_listed(row["code"])], console)
-    defaults = Counter(row["code"] for row in found if not is_listed(row["code"]))
-    if defaults:
-        kinds = ", ".join(f"{code} ({count:,})" for code, count in sorted(defaults.items()))
-        console.result(f"not listed, since every instance has it by default: {kinds}; --all lists them")
-        console.result("")
-    counts = Counter(row["severity"] for row in found)
-    error, warning = (f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in _SEVERITIES[:2])
-    more = "; sbroute lint --explain CODE tells more" if found else ""
-    console.result(f"{error}, {warning}, {counts['info']:,} info, {suppressed:,} suppressed{more}")
-
-
-def _list(found: Found, console: Console) -> None:
-    """The findings one by one, and what to do about each kind."""
-    from routing import show
-
-    if not found:
-        return
-    lines = [
-        tuple(str(row[name]) if name == "error_number" and row[name] else row[name] for name in _COLUMNS)
-        for row in found[:_SHOWN]
-    ]
-    console.result(show.table("Findings", _COLUMNS, lines, ("error_number",)))
-    if len(found) > _SHOWN:
-        console.result(f"and {len(found) - _SHOWN:,} more; --format json prints all of them")
-    console.result("")
-    advice = sorted({(row["code"], row["advice"]) for row in found})
-    console.result(show.table("What to do", ("code", "advice"), advice))
-    console.result("")

@@ -3,7 +3,7 @@
 Nothing here imports Spark, so that a wrong option or key is answered at once.
 """
 
-from routing.config.file import load
+from routing.config.file import load, load_section
 from routing.config.keys import INPUTS, KEPT, OUTPUTS, PATHS, SECTIONS
 from routing.config.model import Config, ResolveSettings
 from routing.config.values import Location, is_uri, parse_time, size_in_bytes
@@ -19,6 +19,7 @@ __all__ = [
     "ResolveSettings",
     "is_uri",
     "load",
+    "load_section",
     "parse_time",
     "size_in_bytes",
 ]

@@ -9,10 +9,11 @@ from typing import Any
 import yaml
 
 from routing.config.checking import Checker
+from routing.config.keys import SECTIONS
 from routing.config.model import Config
 from routing.config.secrets import refuse_secrets, without_content
 from routing.config.values import folder_of
-from routing.errors import ConfigError, first_sentence, quote
+from routing.errors import ConfigError, first_sentence, quote, unknown_key
 
 _LARGEST, _LONGEST_NUMBER = 2_000_000, 1000
 _TEXT = "tag:yaml.org,2002:str"
@@ -32,6 +33,22 @@ def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> C
     if faults:
         raise ConfigError.faults(file, faults)
     return checked
+
+
+def load_section(file: str | None, name: str, overrides: Sequence[str] = ()) -> Any:
+    """One section as a local file has it, which need have no other; that of ``--set`` alone where there is none.
+
+    None where neither has it; what it holds is for its reader to check. Raises ConfigError.
+    """
+    values = {} if file is None else _parse(file, _read(file))
+    named = file or "--set"
+    refuse_secrets(named, values, overrides)
+    faults = [fault for override in overrides if (fault := _override(values, override))]
+    refuse_secrets(named, values)
+    faults += [unknown_key(str(key), SECTIONS) for key in values if key not in SECTIONS]
+    if faults:
+        raise ConfigError.faults(named, faults)
+    return values.get(name)
 
 
 def _read(file: str) -> str:

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from routing import show
+from routing.importing.tsql.statements import Problem
 
 KINDS = ("added", "changed", "closed", "removed", "unchanged")
 
@@ -21,7 +22,7 @@ class Imported:
 
     ``rows_read`` are the ``counted`` things: the rows of each view or the statements of each script, with how
     many of them were rejected and left out; ``written`` the rows of each table by kind; ``rejected`` and
-    ``notes`` are sentences.
+    ``notes`` are sentences, and ``problems`` what is behind those on scripts.
     """
 
     is_dry_run: bool
@@ -30,6 +31,7 @@ class Imported:
     written: dict[str, Counter[str]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
     def tell(self, table: str, counts: Mapping[str, int]) -> None:
         """Note what was written into a table."""

@@ -99,8 +99,9 @@ def apply_all(
         state = result.state
         refused = [problem for problem in result.problems if not (snapshot and _is_no_route(problem))]
         problems = in_order((*script.problems, *refused), script.file)
-        done.rejected += [_phrase(problem) for problem in problems if not problem.counted]
-        done.notes += [_phrase(problem) for problem in problems if problem.counted]
+        done.problems += problems
+        done.rejected += [phrase(problem) for problem in problems if not problem.counted]
+        done.notes += [phrase(problem) for problem in problems if problem.counted]
         if not script.statements and not problems:
             done.notes.append(f"{script.file}: none of its {script.found} statements is about routing")
         unread = sum(not problem.counted for problem in script.problems)
@@ -116,7 +117,8 @@ def _is_no_route(problem: Problem) -> bool:
     return problem.number == _NONE_TO_DROP and problem.why.startswith(f"{DropRoute.words} ")
 
 
-def _phrase(problem: Problem) -> str:
+def phrase(problem: Problem) -> str:
+    """A problem as a sentence: its file, line, why, and the number of SQL Server."""
     number = "" if problem.number is None else f" (SQL Server's error {problem.number})"
     return f"{problem.file}, line {problem.line}: {problem.why}{number}"
 

@@ -201,9 +201,9 @@ def test_statements_about_what_was_exported_are_left_out_and_listed(tmp_path: Pa
     done = checked(folder)
     assert ends(done) == [("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal")]
     assert [sentence.partition("routes.sql, ")[2] for sentence in done.evidence.left_out] == [
-        "line 3: CREATE ROUTE 'Mine' (sys.routes was exported; --then tries it)",
-        "line 4: CREATE SERVICE '//mine' (sys.services was exported; --then tries it)",
-        "line 6: ALTER DATABASE 'Orders' (sys.databases was exported; --then tries it)",
+        "line 3: CREATE ROUTE 'Mine' (sys.routes was exported; check --then tries it)",
+        "line 4: CREATE SERVICE '//mine' (sys.services was exported; check --then tries it)",
+        "line 6: ALTER DATABASE 'Orders' (sys.databases was exported; check --then tries it)",
     ]
 
 

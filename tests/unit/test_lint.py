@@ -15,6 +15,7 @@ from routing.analysis.lint.linting import Lint
 from routing.analysis.lint.options import LintSettings, Suppression, check_code, settings
 from routing.analysis.lint.pages import page
 from routing.commands import lint as command
+from routing.commands.findings import SEVERITIES
 from routing.errors import ConfigError, ContractError
 from routing.process.standing import Standing
 from routing.schemas import FINDINGS as FOUND
@@ -62,7 +63,7 @@ def test_the_list_of_codes_is_documented() -> None:
 
 def test_an_unknown_code() -> None:
     assert check_code("SBR001") is None
-    assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR041"
+    assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR042"
     with pytest.raises(ContractError, match=r"unknown finding '\.\./SBR001', codes are"):
         page("../SBR001")
 
@@ -143,6 +144,7 @@ def options(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--format", default="table")
+    common.add_argument("--set", action="append", default=[], dest="overrides")
     command.add(parser.add_subparsers(dest="command"), common)
     return parser.parse_args(["lint", *arguments])
 
@@ -167,7 +169,7 @@ def console() -> Console:
 )
 def test_fail_on(fail_on: str | None, severities: tuple[str, ...], status: int, console: Console) -> None:
     asked = options("--config", "x", *(["--fail-on", fail_on] if fail_on else []))
-    assert command.report(done(*rows(*severities), suppressed=1), asked, console) == status
+    assert command.tell_tables(done(*rows(*severities), suppressed=1), asked, console) == status
 
 
 @pytest.mark.parametrize(
@@ -175,12 +177,12 @@ def test_fail_on(fail_on: str | None, severities: tuple[str, ...], status: int, 
 )
 def test_fail_under(under: str, coverage: tuple[int, int], status: int, console: Console) -> None:
     asked = options("--config", "x", "--fail-under", under)
-    assert command.report(done(coverage=coverage), asked, console) == status
+    assert command.tell_tables(done(coverage=coverage), asked, console) == status
 
 
 def test_json_is_one_line(console: Console) -> None:
     found = done(*rows("error"), suppressed=2, coverage=(4, 3))
-    command.report(found, options("--config", "x", "--format", "json"), console)
+    command.tell_tables(found, options("--config", "x", "--format", "json"), console)
     (line,) = console.printed
     assert "\n" not in line
     assert json.loads(line) == {
@@ -196,12 +198,29 @@ def test_explain_prints_the_page(console: Console) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "--config x --explain SBR001", "--config x --fail-under 101", "--config x --fail-on bad"]
+    "line", ["--config x --explain SBR001", "--config x --fail-under 101", "--config x --fail-on bad"]
 )
 def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         options(*line.split())
     assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("", "lint needs --config FILE, PATHs or --explain CODE"),
+        ("--config x --instance hub", "--instance goes with PATHs"),
+        ("--config x -v A=1", "-v goes with PATHs"),
+        ("a.sql --messages", "--messages goes with --config and no PATH"),
+        ("a.sql --fail-under 0", "--fail-under goes with --config and no PATH"),
+        ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' is read by Spark, which PATHs do without"),
+    ],
+)
+def test_what_does_not_go_together(line: str, told: str, console: Console) -> None:
+    with pytest.raises(ContractError) as caught:
+        command.run(options(*line.split()), console)
+    assert caught.value.message == told
 
 
 @pytest.fixture
@@ -222,7 +241,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["lint", "--explain", "SBR999"]) == 2
     assert capsys.readouterr().err == (
-        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR041 (sbroute lint --explain CODE)\n"
+        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR042 (sbroute lint --explain CODE)\n"
     )
 
 
@@ -235,7 +254,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Open"},
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Opener"},
     ]
-    assert command.report(done(*found, suppressed=2, coverage=(1200, 900)), asked, cli.Console(asked)) == 0
+    assert command.tell_tables(done(*found, suppressed=2, coverage=(1200, 900)), asked, cli.Console(asked)) == 0
     assert_golden("lint_table.txt", "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
 
 
@@ -244,7 +263,7 @@ def test_a_long_table_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x")
     asked.quiet, asked.log_format = True, "text"
     found = [{**_row(28, "info"), "object": f"R{number:03d}"} for number in range(502)]
-    command.report(done(*found), asked, cli.Console(asked))
+    command.tell_tables(done(*found), asked, cli.Console(asked))
     out = capsys.readouterr().out
     assert "R499" in out
     assert "R500" not in out
@@ -270,7 +289,7 @@ def test_what_every_instance_has_is_one_line(
 ) -> None:
     asked = options("--config", "x", "--fail-on", "info", *line.split())
     asked.quiet, asked.log_format = True, "text"
-    assert command.report(done(*_AS_INSTALLED), asked, cli.Console(asked)) == 1
+    assert command.tell_tables(done(*_AS_INSTALLED), asked, cli.Console(asked)) == 1
     out = capsys.readouterr().out
     assert [text[:6] for text in out.partition("What to do")[0].splitlines() if text.startswith("SBR")] == listed
     told = "not listed, since every instance has it by default: SBR023 (2), SBR036 (1); --all lists them\n"
@@ -279,10 +298,10 @@ def test_what_every_instance_has_is_one_line(
 
 
 def test_json_has_what_every_instance_has(console: Console) -> None:
-    command.report(done(*_AS_INSTALLED), options("--config", "x", "--format", "json"), console)
+    command.tell_tables(done(*_AS_INSTALLED), options("--config", "x", "--format", "json"), console)
     (line,) = console.printed
     assert [row["code"] for row in json.loads(line)["findings"]] == ["SBR023", "SBR023", "SBR034", "SBR036"]
 
 
 def test_severities_are_worst_first() -> None:
-    assert tuple(str(severity) for severity in Severity) == command._SEVERITIES
+    assert tuple(str(severity) for severity in Severity) == SEVERITIES

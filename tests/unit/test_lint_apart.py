@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from routing.analysis.lint import linting, reading
+from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.linting import Moment, lint_apart
+from routing.analysis.lint.reporting import rows_of
 from routing.storage.times import micros_of
 from tests.frames import arrow
 from tests.reference.estate_words import NOON
@@ -32,8 +34,8 @@ def test_it_is_the_difference_of_all_findings() -> None:
         before, after = map(_moment, tables)
         old, new = (linting.find_all(*moment) for moment in (before, after))
         first, second = lint_apart(before, after)
-        assert list(first) == list(linting._rows(old - new)), seed
-        assert list(second) == list(linting._rows(new - old)), seed
+        assert list(first) == list(rows_of(old - new, BY_CODE)), seed
+        assert list(second) == list(rows_of(new - old, BY_CODE)), seed
         gone.update(row["code"] for row in first)
         come.update(row["code"] for row in second)
     assert OF_A_ROW & gone.keys()

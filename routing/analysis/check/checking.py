@@ -10,9 +10,9 @@ from functools import cached_property
 
 from routing.analysis.check.deciding import Estate, Fate, decide_all
 from routing.analysis.check.evidence import Evidence, gather, try_scripts
-from routing.analysis.check.gaps import Gap
 from routing.analysis.check.grouping import Group, group
 from routing.analysis.check.linting import bearing, count_severities, find_findings
+from routing.analysis.check.missing import Gap
 from routing.analysis.check.sources import PLAIN_TIMES, Given
 from routing.analysis.lint.finding import Found
 from routing.importing.catalog import StandIns, Times

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from routing.analysis.check.evidence import CONFIGURATION, Evidence
-from routing.analysis.check.gaps import Gap, Knowledge, What
+from routing.analysis.check.gaps import Knowledge
+from routing.analysis.check.missing import Gap, What
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.known import Dialogs, message_of
 from routing.importing.catalog.transmission_status import error_number

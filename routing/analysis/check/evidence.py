@@ -10,35 +10,24 @@ from pathlib import Path
 
 from routing.analysis.check.faults import no_queue, no_row
 from routing.analysis.check.sources import Given, Scripts, find_files, read_exports, read_scripts
+from routing.analysis.check.subjects import (
+    VIEW_OF,
+    Spot,
+    Thing,
+    spots_of_export,
+    spots_of_statements,
+    subject_of,
+)
 from routing.importing.catalog import Export, cover
 from routing.importing.covered import Covered, Doubt, Row, Unit
 from routing.importing.result import Imported
-from routing.importing.scripted import ROUTES, apply_all, rows_of, state_of
+from routing.importing.scripted import apply_all, rows_of, state_of
 from routing.importing.spelling import Spelling
-from routing.importing.tsql import Script, Statement
-from routing.importing.tsql.statements import (
-    AlterDatabase,
-    AlterEndpoint,
-    AlterRoute,
-    CreateDatabase,
-    CreateEndpoint,
-    CreateRoute,
-    CreateService,
-    DropDatabase,
-    DropEndpoint,
-    DropService,
-)
+from routing.importing.tsql import Problem, Script, Statement
+from routing.importing.tsql.statements import AlterRoute, CreateRoute
 from routing.rules.text import collated
 
 CONFIGURATION = ("instances", "databases", "services", "routes")
-# Which view says all of what statements speak of; the last two are the instance's own.
-_VIEW_OF: dict[type[Statement], str] = {
-    **dict.fromkeys(ROUTES, "routes"),
-    **dict.fromkeys((CreateService, DropService), "services"),
-    **dict.fromkeys((CreateDatabase, AlterDatabase, DropDatabase), "databases"),
-    **dict.fromkeys((CreateEndpoint, AlterEndpoint, DropEndpoint), "service_broker_endpoints"),
-}
-_OF_A_DATABASE = ("routes", "services")
 
 
 @dataclass(frozen=True)
@@ -62,7 +51,8 @@ class Evidence:
     that are not known, ``endpoints`` are those that have one; ``doubts`` are what rows of a view that cannot be
     read may have been. ``rows_of`` counts the rows of a view and an instance; of each view ``rows_read`` counts
     all, ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
-    exported), ``rejected`` and ``notes`` are sentences.
+    exported), ``rejected`` and ``notes`` are sentences. ``problems`` are those of scripts, with their instances;
+    ``spots`` tell where things are defined.
     """
 
     rows: Mapping[str, Sequence[Row]]
@@ -80,6 +70,8 @@ class Evidence:
     left_out: tuple[str, ...]
     rejected: tuple[str, ...]
     notes: tuple[str, ...]
+    spots: Mapping[Thing, Spot]
+    problems: tuple[tuple[str, Problem], ...] = ()
 
     @property
     def instances(self) -> list[str]:
@@ -108,14 +100,19 @@ def gather(paths: Sequence[str], given: Given) -> Evidence:
     export = read_exports(exports, given)
     if "transmission_queue" not in export.rows:
         raise no_queue(paths)
+    return weigh(export, scripts, given)
+
+
+def weigh(export: Export, scripts: Scripts, given: Given, scripted_at: datetime | None = None) -> Evidence:
+    """What an export and scripts say, scripts as of a time, their files' own if None. Raises InputError."""
     # Of a row that stands there twice all is known: what covers the rows adds doubts that are none here.
     doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
     covered = cover(export, Spelling(), given.addresses)
-    if not covered.instances:
+    if export.rows and not covered.instances:
         raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
     notes: list[str] = []
-    for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes):
+    for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
     return replace(evidence, notes=(*evidence.notes, *notes))
 
@@ -154,6 +151,7 @@ def _of_exports(export: Export, covered: Covered, doubts: Mapping[str, Collectio
         left_out=(),
         rejected=tuple(covered.rejected),
         notes=tuple(covered.notes),
+        spots=spots_of_export(export.rows),
     )
 
 
@@ -165,7 +163,7 @@ def _is_one(endpoint: Row) -> bool:
 def _with_script(evidence: Evidence, script: Script, instance: str) -> Evidence:
     """What a script says of what was not exported; it is in force throughout."""
     spelling = _spelling(evidence)
-    left_out = [one for one in script.statements if _is_exported(evidence, *_subject(one, instance, spelling))]
+    left_out = [one for one in script.statements if _is_exported(evidence, *subject_of(one, instance, spelling))]
     return _apply(evidence, script, instance, left_out)
 
 
@@ -179,7 +177,7 @@ def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence
     rows = _apply_to_rows(evidence.rows, replace(script, statements=counting), instance, spelling, done)
     scripted = {view: set(units) for view, units in evidence.scripted.items()}
     for one in counting:
-        view, unit = _subject(one, instance, spelling)
+        view, unit = subject_of(one, instance, spelling)
         scripted.setdefault(view, set()).add(unit)
     [(statements, rejected, _)] = done.rows_read.values()
     told = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
@@ -192,6 +190,8 @@ def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence
         left_out=(*evidence.left_out, *map(_phrase, left_out)),
         rejected=(*evidence.rejected, *done.rejected),
         notes=(*evidence.notes, *done.notes),
+        spots={**evidence.spots, **spots_of_statements(counting, instance, spelling)},
+        problems=(*evidence.problems, *((instance, problem) for problem in done.problems)),
     )
 
 
@@ -201,7 +201,7 @@ def _alters_unknown(
     """Whether a script alters a route that nothing tells of: there is one then, and it may be for any service."""
     known = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
     for one in statements:
-        place = (_subject(one, instance, spelling)[1], collated(one.name))
+        place = (subject_of(one, instance, spelling)[1], collated(one.name))
         if isinstance(one, AlterRoute) and place not in known:
             return True
         if isinstance(one, CreateRoute):
@@ -218,16 +218,9 @@ def _is_exported(evidence: Evidence, view: str, unit: Unit) -> bool:
 
 
 def _phrase(left_out: Statement) -> str:
-    view = _VIEW_OF[type(left_out)]
-    return f"{left_out.file}, line {left_out.line}: {left_out.title} (sys.{view} was exported; --then tries it)"
-
-
-def _subject(statement: Statement, instance: str, spelling: Spelling) -> tuple[str, Unit]:
-    """The view that shows what a statement changes, and whose."""
-    view = _VIEW_OF[type(statement)]
-    if view not in _OF_A_DATABASE or statement.database is None:
-        return view, (instance, None)
-    return view, (instance, spelling.database(instance, statement.database))
+    view = VIEW_OF[type(left_out)]
+    why = f"sys.{view} was exported; check --then tries it"
+    return f"{left_out.file}, line {left_out.line}: {left_out.title} ({why})"
 
 
 def _apply_to_rows(

@@ -1,13 +1,13 @@
-"""What is not known: views that were not read of whom, and where that leaves a message without a verdict."""
+"""What is not known of whom, and where that leaves a message without a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 
 from routing.analysis.check.evidence import Evidence
+from routing.analysis.check.missing import Gap, What
 from routing.rules import text
 from routing.rules.deciding import Leg
 from routing.rules.estate import Database, Instance, Kind
@@ -22,60 +22,6 @@ _NAMES_NO_SERVICE = (
     *(MatchingStep.ROUTE_REQUEST, MatchingStep.ANY_SERVICE),
     *(MatchingStep.SERVICE_OF_THIS_INSTANCE, MatchingStep.NO_MATCH),
 )
-
-
-class What(Enum):
-    """What is not known of an instance or a database, with the view that tells and what its lack means."""
-
-    NAME_ONLY = ("databases", "only the name of the instance is known")
-    DATABASES = ("databases", "its databases are not known")
-    UNREADABLE_DATABASE = ("databases", "not all of its databases are known: a row of them cannot be read")
-    ENDPOINT = (
-        "service_broker_endpoints",
-        "whether it forwards messages is not known (taken as off), nor are its own addresses",
-    )
-    FORWARDING = ("service_broker_endpoints", "whether it forwards messages is not known (taken as off)")
-    ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
-    ROUTES = ("routes", "its routes are not known")
-    ALL_ROUTES = ("routes", "of its routes only those that scripts mention are known")
-    SOME_ROUTES = (
-        "routes",
-        "its routes are not known: not every statement of a script that mentions routes could be taken",
-    )
-    UNREADABLE_ROUTE = ("routes", "not all of its routes are known: a row of them cannot be read")
-    SERVICES = ("services", "its services are not known")
-    ALL_SERVICES = ("services", "of its services only those that scripts mention are known")
-    UNREADABLE_SERVICE = ("services", "not all of its services are known: a row of them cannot be read")
-    ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages in its queue are not known")
-    NOT_LISTED = ("databases", "sys.databases does not list it")
-    ENDPOINT_OF_DIALOG = (
-        "conversation_endpoints",
-        "the export has no conversation endpoint with the message's handle",
-    )
-
-    @property
-    def view(self) -> str:
-        """The view to export."""
-        return f"sys.{self.value[0]}"
-
-    @property
-    def words(self) -> str:
-        """What is not known."""
-        return self.value[1]
-
-
-@dataclass(frozen=True)
-class Gap:
-    """One thing that is not known; ``database`` None for what belongs to the instance."""
-
-    instance: str
-    database: str | None
-    what: What
-
-    @property
-    def place(self) -> tuple[str, str, str]:
-        """Its place in a list."""
-        return (self.instance, self.database or "", self.what.name)
 
 
 @dataclass(frozen=True)
@@ -98,11 +44,12 @@ class Knowledge:
         databases = self.databases(name)
         if databases is not None:
             yield databases
-        endpoint = self._endpoint(name)
+        endpoint = self.endpoint(name)
         if endpoint is not None:
-            yield Gap(name, None, endpoint)
+            yield endpoint
         listed = {*self.instances[name].databases, MSDB}
-        queues = {database for instance, database in self.evidence.units["transmission_queue"] if instance == name}
+        waiting = self.evidence.units.get("transmission_queue", ())
+        queues = {database for instance, database in waiting if instance == name}
         for database in sorted({*listed, *(found for found in queues if found is not None)}):
             yield from self._of_database(name, database)
 
@@ -153,6 +100,11 @@ class Knowledge:
         """Whether neither databases, endpoint, routes nor services of it are known."""
         instance = self.instances[name]
         return instance.is_only_named and not (instance.routes or instance.holders)
+
+    def endpoint(self, instance: str) -> Gap | None:
+        """What is not known of an instance's forwarding and addresses."""
+        what = self._endpoint(instance)
+        return None if what is None else Gap(instance, None, what)
 
     def _endpoint(self, name: str) -> What | None:
         row = self._rows[name]

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import islice
 
 from routing.analysis.check.deciding import Estate, Fate
-from routing.analysis.check.gaps import Gap
+from routing.analysis.check.missing import Gap
 from routing.analysis.check.near import NearMiss, NearMisses
 from routing.analysis.check.remedies import remedy_of
 from routing.analysis.check.reported import advice_on

@@ -9,9 +9,9 @@ from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Fate
 from routing.analysis.check.evidence import Evidence, ScriptRead
-from routing.analysis.check.gaps import Gap
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.linting import severity_of
+from routing.analysis.check.missing import Gap
 from routing.analysis.check.near import NearMiss
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.reading import views_read

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from routing.analysis.check.gaps import Gap
+from routing.analysis.check.missing import Gap
 from routing.analysis.check.pasting import named
 from routing.analysis.explain.wording import moment
 from routing.show import printable

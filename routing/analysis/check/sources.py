@@ -27,12 +27,16 @@ PLAIN_TIMES = Times()
 
 @dataclass(frozen=True)
 class Given:
-    """What options say of the files: whose and of what time rows are, whose scripts, and sqlcmd's variables."""
+    """What options say of the files: whose and of what time rows are, whose scripts, and sqlcmd's variables.
+
+    ``by_file``: a script of which nothing tells the instance stands for itself, under its file's name.
+    """
 
     stand_ins: StandIns = field(default_factory=StandIns)
     times: Times = PLAIN_TIMES
     variables: Mapping[str, str] = field(default_factory=dict)
     addresses: Sequence[str] = ()
+    by_file: bool = False
 
     @property
     def instance(self) -> str | None:
@@ -85,7 +89,7 @@ def read_scripts(
 def _read_by_instance(
     file: Path, known: Sequence[str], spelling: Spelling, given: Given, scripted_at: datetime | None
 ) -> Iterator[tuple[str, Script]]:
-    own = find_in_folders(file, known) or given.instance
+    own = find_in_folders(file, known) or given.instance or (str(file) if given.by_file else None)
     servers: dict[str | None, set[str | None]] = {}
     read: dict[str | None, Script] = {}
     try:

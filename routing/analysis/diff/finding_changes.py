@@ -26,7 +26,7 @@ def find_finding_changes(sides: Sides, dialogs: Sequence[Columns | None], settin
     if sides.is_one_time and not sides.differing:
         return Rows(FINDING_CHANGES, ())
     before, after = ((_columns(side, rows), side.at) for side, rows in zip(sides.both, dialogs, strict=True))
-    found = lint_apart(before, after, settings.expiring_within_days, settings.suppress)
+    found = lint_apart(before, after, settings.expiring_within_days, settings.suppress, settings.rules)
     goes, comes = (
         [{"change": change, **row} for row in rows] for change, rows in zip((GOES, COMES), found, strict=True)
     )

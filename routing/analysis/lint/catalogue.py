@@ -249,5 +249,11 @@ FINDINGS: tuple[Finding, ...] = (
         "Open dialogs that get several target endpoints",
         "give each route the broker id of its target, so that each dialog is balanced to one of them",
     ),
+    Finding(
+        "SBR042",
+        _E,
+        "A statement that SQL Server refuses",
+        "correct the statement: it changes nothing, and of a batch that cannot be parsed nothing runs",
+    ),
 )
 BY_CODE: dict[str, Finding] = {finding.code: finding for finding in FINDINGS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,16 +11,18 @@ from functools import partial
 from typing import Any
 
 from routing.analysis.lint import reading, registry, traffic
-from routing.analysis.lint.catalogue import BY_CODE
+from routing.analysis.lint.configuration import configuration_of
 from routing.analysis.lint.estate import estate_of
 from routing.analysis.lint.finding import Found
 from routing.analysis.lint.hazards import prove_hazards
 from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
+from routing.analysis.lint.own import Rule, find_own
 from routing.analysis.lint.probing import answers_of
+from routing.analysis.lint.reporting import kinds_with, rows_of, suppressed_of
 from routing.analysis.lint.resolved import Changed, RouteName, changed_picks, open_dialogs, used_routes
 from routing.analysis.lint.targets import OpenDialogsOf
 from routing.analysis.lint.walks import Walks
-from routing.schemas import FINDINGS, ROUTE_COVERAGE, ROUTES
+from routing.schemas import ROUTE_COVERAGE, ROUTES
 from routing.storage.columns import Columns, Table
 from routing.storage.rows import Rows
 from routing.storage.times import micros_of
@@ -50,6 +52,7 @@ def lint(
     expiring_within_days: int = DEFAULT_DAYS,
     suppress: Sequence[Suppression] = (),
     resolved: Table | None = None,
+    rules: Sequence[Rule] = (),
 ) -> Lint:
     """Faults and hazards of a configuration at one moment.
 
@@ -57,7 +60,8 @@ def lint(
     DataFrames, Arrow tables or datasets (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC
     where it has no zone. ``resolved`` are rows of ``resolved_routes``, as any of these: with them routes that no
     message used (SBR028) and dialogs whose pick changed (SBR039) are found, dialogs at risk (SBR041) are told, and
-    coverage is known. Raises InputError where a table or column is missing.
+    coverage is known. ``rules`` are of one's own (`rule_files.load_rules`). Raises InputError where a table or
+    column is missing, RuleError where one of these fails.
     """
     moment = micros_of(now)
     columns = reading.columns(tables, moment)
@@ -65,10 +69,12 @@ def lint(
     changed = [] if resolved is None else changed_picks(resolved)
     dialogs_of = None if resolved is None else partial(open_dialogs, resolved)
     every = find_all(columns, moment, expiring_within_days, used, changed, dialogs_of)
-    suppressed = _suppressed(every, suppress)
+    if rules:
+        every |= find_own(rules, configuration_of(columns, moment))
+    suppressed, kinds = suppressed_of(every, suppress), kinds_with(rules)
     return Lint(
-        findings=_rows(every - suppressed),
-        suppressed=_rows(suppressed),
+        findings=rows_of(every - suppressed, kinds),
+        suppressed=rows_of(suppressed, kinds),
         coverage=None if used is None else Rows(ROUTE_COVERAGE, tuple(traffic.coverage(columns["routes"], used))),
     )
 
@@ -102,7 +108,11 @@ Moment = tuple[Mapping[str, Columns], int]
 
 
 def lint_apart(
-    before: Moment, after: Moment, days: int = DEFAULT_DAYS, suppress: Sequence[Suppression] = ()
+    before: Moment,
+    after: Moment,
+    days: int = DEFAULT_DAYS,
+    suppress: Sequence[Suppression] = (),
+    rules: Sequence[Rule] = (),
 ) -> tuple[Rows, Rows]:
     """The findings of `lint` that the first side alone has, and those that the second alone has.
 
@@ -111,10 +121,13 @@ def lint_apart(
     """
     near = _differing_routes(before, after)
     old, new = (
-        find_all(columns, now, days, rows=near and near(columns["routes"])) for columns, now in (before, after)
+        find_all(columns, now, days, rows=near and near(columns["routes"]))
+        | (find_own(rules, configuration_of(columns, now)) if rules else set())
+        for columns, now in (before, after)
     )
-    first, second = old - new, new - old
-    return _rows(first - _suppressed(first, suppress)), _rows(second - _suppressed(second, suppress))
+    kinds = kinds_with(rules)
+    first, second = (rows_of(alone - suppressed_of(alone, suppress), kinds) for alone in (old - new, new - old))
+    return first, second
 
 
 def _differing_routes(before: Moment, after: Moment) -> Callable[[Columns], Columns] | None:
@@ -147,27 +160,3 @@ def _no_search_for_cycles() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _suppressed(every: Iterable[Found], suppress: Sequence[Suppression]) -> set[Found]:
-    return {one for one in every if any(_covers(part, one) for part in suppress)}
-
-
-def _covers(one: Suppression, finding: Found) -> bool:
-    """Whether a suppression's every given part is the finding's."""
-    parts = finding._asdict()
-    return all(parts[name] == value for name, value in vars(one).items() if value is not None)
-
-
-def _rows(found: Iterable[Found]) -> Rows:
-    """Findings in their full columns, sorted by them."""
-    names = FINDINGS.names
-    full = [_full(one) for one in found]
-    full.sort(key=lambda row: tuple((row[name] is not None, row[name] or "") for name in names))
-    return Rows(FINDINGS, tuple(full))
-
-
-def _full(one: Found) -> dict[str, Any]:
-    kind = BY_CODE[one.code]
-    values = {**one._asdict(), "severity": str(kind.severity), "advice": kind.advice}
-    return {name: values[name] for name in FINDINGS.names}

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
 from importlib import resources
 
 from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.options import check_code
+from routing.analysis.lint.own import Rule
 from routing.errors import ContractError
 
 
-def page(code: str) -> str:
-    """The page of a code, in any case. Raises ContractError where there is no such code."""
+def page(code: str, rules: Sequence[Rule] = ()) -> str:
+    """The page of a code, in any case; that of a rule of one's own is its docstring.
+
+    Raises ContractError where there is no such code.
+    """
     wanted = code.upper()
-    fault = check_code(wanted)
+    own = {rule.code: rule for rule in rules}
+    fault = check_code(wanted, list(own))
     if fault:
         raise ContractError(fault, "sbroute lint --explain CODE")
+    if wanted in own:
+        return _own_page(own[wanted])
     return (resources.files("routing.analysis.lint") / "pages" / f"{BY_CODE[wanted].code}.md").read_text("utf-8")
+
+
+def _own_page(rule: Rule) -> str:
+    kind = rule.kind
+    told = inspect.getdoc(rule.function)
+    parts = [f"# {kind.code}: {kind.title}", f"Severity: {kind.severity}", *([told] if told else [])]
+    return "\n\n".join([*parts, "## Remedy", kind.advice]) + "\n"

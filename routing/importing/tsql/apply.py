@@ -48,7 +48,9 @@ def apply_script(state: InstanceState, script: Script) -> Applied:
         except RefusalError as refusal:
             refused += 1
             why = f"{statement.title}: {refusal.why}"
-            problems.append(Problem(statement.file, statement.line, why, refusal.number))
+            problems.append(
+                Problem(statement.file, statement.line, why, refusal.number, by_server=refusal.by_server)
+            )
             continue
         applied += 1
         remarks = [remark, statement.doubt, *(answer.doubt for answer in found)]

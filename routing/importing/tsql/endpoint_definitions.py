@@ -40,7 +40,7 @@ def create_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
     options = _read_options(cursor)
     is_broker = options.payload == _BROKER
     if is_broker and options.listener_port is None:
-        raise RefusalError("LISTENER_PORT is missing")
+        raise RefusalError("LISTENER_PORT is missing", by_server=True)
     return [
         CreateEndpoint(
             file=place.file,
@@ -135,7 +135,7 @@ def _read_group(cursor: Cursor, options: _Options, known: tuple[str, ...]) -> No
 def _read_port(cursor: Cursor) -> int:
     port = cursor.integer("LISTENER_PORT")
     if not 1 <= port <= 65535:
-        raise RefusalError(f"LISTENER_PORT {port} is not a port")
+        raise RefusalError(f"LISTENER_PORT {port} is not a port", by_server=True)
     return port
 
 

@@ -8,20 +8,28 @@ from routing.importing.tsql.vocabulary import as_written
 SYNTAX = 102
 
 
-class RefusalError(Exception):
-    """A statement that cannot be known or that the engine refuses: why, and the engine's number."""
+# What these miss may be there, for all that a script says.
+_MISSING = frozenset([3701, 5011, 15010, 15151])
 
-    def __init__(self, why: str, number: int | None = None) -> None:
+
+class RefusalError(Exception):
+    """A statement that cannot be known or that the engine refuses: why, and the engine's number.
+
+    ``by_server``: the engine is sure to refuse it, as where it has a number for that, unless something is missing.
+    """
+
+    def __init__(self, why: str, number: int | None = None, *, by_server: bool = False) -> None:
         super().__init__(why)
         self.why = why
         self.number = number
+        self.by_server = by_server or (number is not None and number not in _MISSING)
 
 
 class UnparsedError(RefusalError):
     """What SQL Server surely cannot parse: nothing of the batch runs, since it is parsed before."""
 
     def __init__(self, why: str, number: int | None = SYNTAX) -> None:
-        super().__init__(why, number)
+        super().__init__(why, number, by_server=True)
 
 
 def length(text: str) -> int:

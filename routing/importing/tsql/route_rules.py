@@ -71,9 +71,10 @@ def check_route(
     if broker_instance is not None and service_name is None:
         raise RefusalError("BROKER_INSTANCE without SERVICE_NAME", _BROKER_ALONE)
     if broker_instance is not None and service_name == BROKER_CONFIGURATION_SERVICE:
-        raise RefusalError(f"a route to the service {BROKER_CONFIGURATION_SERVICE} takes no BROKER_INSTANCE")
+        why = f"a route to the service {BROKER_CONFIGURATION_SERVICE} takes no BROKER_INSTANCE"
+        raise RefusalError(why, by_server=True)
     if address is None:
-        raise RefusalError("ADDRESS is missing")
+        raise RefusalError("ADDRESS is missing", by_server=True)
     if service_name is not None and _comparable(address) == "transport":
         raise RefusalError("ADDRESS 'TRANSPORT' with SERVICE_NAME", _TRANSPORT_SERVICE)
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from routing.importing.tsql.course import Course
 from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.statements import Guard, Problem, RenameDatabase, Statement, Subject, quote
 from routing.importing.tsql.transactions import Transaction, doubted
 
@@ -55,9 +56,22 @@ class Session:
         self._questions += 1
         return self._questions
 
-    def report(self, place: tuple[str, int], why: str, number: int | None = None, counted: bool = False) -> None:
-        """Note a problem."""
-        self.problems.append(Problem(*place, why, number, counted))
+    def report(
+        self,
+        place: tuple[str, int],
+        why: str,
+        number: int | None = None,
+        counted: bool = False,
+        by_server: bool | None = None,
+    ) -> None:
+        """Note a problem; what has a number of SQL Server's is refused ``by_server`` unless that is said."""
+        is_refused = number is not None if by_server is None else by_server
+        self.problems.append(Problem(*place, why, number, counted, is_refused))
+
+    def refuse(self, place: tuple[str, int], title: str, refusal: RefusalError, *, is_sure: bool) -> None:
+        """Note a statement that was not read; not ``is_sure`` where something of it is not known."""
+        by_server = refusal.by_server and is_sure
+        self.report(place, f"{title}: {refusal.why}", refusal.number, by_server=by_server)
 
     def add(self, statements: Sequence[Statement], fate: Fate) -> None:
         """Note statements that were read, or why they are left out."""

@@ -1,7 +1,7 @@
 """What a T-SQL script says about routing: the statements that count, and what could not be read.
 
-Names are unquoted and spelled as in the script. ``database`` is the context that ``USE`` or the
-caller set, None where it cannot be known. Times are aware and UTC, lifetimes seconds.
+Names are unquoted and spelled as in the script. ``database`` is the context that ``USE`` or the caller set, None
+where it cannot be known. Times are aware and UTC, lifetimes seconds.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from enum import Enum
 class Problem:
     """Something that could not be known or was refused, and the engine's number if it has one.
 
-    ``counted`` tells a mere remark, on a statement that was read all the same, from a statement
-    left out.
+    ``counted`` tells a mere remark, on a statement that was read all the same, from a statement left out;
+    ``by_server`` that SQL Server is sure to refuse it.
     """
 
     file: str
@@ -25,6 +25,7 @@ class Problem:
     why: str
     number: int | None = None
     counted: bool = False
+    by_server: bool = False
 
 
 class Subject(Enum):
@@ -60,10 +61,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class RouteOptions:
-    """The WITH clause of a route statement; None = not given.
-
-    ``lifetime`` is the expiry, ``lifetime_seconds`` after the script's own time.
-    """
+    """The WITH clause; None = not given. ``lifetime`` is the expiry, so many seconds after the script's time."""
 
     service_name: str | None = None
     broker_instance: str | None = None

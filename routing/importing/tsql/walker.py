@@ -99,7 +99,7 @@ class Walker:
     def refuse_batch(self, place: tuple[str, int], why: str, number: int | None) -> None:
         """Note why the batch cannot be parsed."""
         self._unparsed = self._unparsed or place[1]
-        self.session.report(place, f"{why}; nothing of its batch runs", number)
+        self.session.report(place, f"{why}; nothing of its batch runs", number, by_server=True)
 
     def run_text(self, text: str, place: tuple[str, int], fate: Fate, database: str | None) -> None:
         """Read the text of an EXEC: its USE ends with it, the EXEC's line is its own, and its THROW ends all."""
@@ -201,7 +201,7 @@ class Walker:
         elif effective.never:
             self.session.report(place, f"{title}: {effective.why_not}")
         else:
-            self.session.report(place, f"{title}: {refusal.why}", refusal.number)
+            self.session.refuse(place, title, refusal, is_sure=not isinstance(refusal, UnparsedError))
 
     def settle(self, fate: Fate) -> Fate:
         """The fate with what else decides here: a RETURN, THROW or GOTO above, or SET NOEXEC."""

@@ -100,7 +100,7 @@ def test_a_value_is_read_as_the_server_reads_it(read: ReadText) -> None:
         ("s", 3),
     ]
     assert read(text, variables={"v": "$(w)"}).problems == (
-        Problem("f.sql", 1, "CREATE ROUTE 'r': ADDRESS '$(w)' is not a valid address", 9744),
+        Problem("f.sql", 1, "CREATE ROUTE 'r': ADDRESS '$(w)' is not a valid address", 9744, by_server=True),
     )
 
 

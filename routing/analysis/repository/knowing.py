@@ -1,0 +1,81 @@
+"""Which findings rest on what was not read: a view of which nothing was read says nothing, and no fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from routing.analysis.check.gaps import Knowledge
+from routing.analysis.check.missing import Gap, What
+from routing.analysis.lint.finding import Found
+
+
+class Rests(NamedTuple):
+    """What a kind of finding takes to be known: its own place, something of everybody, whomever messages meet."""
+
+    here: bool = False
+    services_of_all: bool = False
+    endpoints_of_all: bool = False
+    of_ways: bool = False
+
+
+_HERE = Rests(here=True)
+# All others look at rows that are there, whatever else there is.
+_RESTS: Mapping[str, Rests] = {
+    "SBR015": Rests(of_ways=True),
+    "SBR016": Rests(services_of_all=True),
+    "SBR018": _HERE,
+    "SBR020": Rests(here=True, services_of_all=True),
+    **dict.fromkeys(("SBR021", "SBR022", "SBR023", "SBR024", "SBR025", "SBR027", "SBR033", "SBR040"), _HERE),
+    "SBR026": Rests(of_ways=True),
+    "SBR032": Rests(endpoints_of_all=True),
+    "SBR041": Rests(of_ways=True),
+}
+
+
+_OF_SERVICES = (What.NAME_ONLY, What.SERVICES, What.ALL_SERVICES, What.UNREADABLE_SERVICE)
+
+
+class Known:
+    """What was read of whom, asked for what findings would need besides."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+        self._gaps: dict[str, list[Gap]] = {name: [] for name in knowledge.evidence.instances}
+        for gap in knowledge.list_gaps():
+            if gap.what is not What.ENDPOINTS_OF_DIALOGS:
+                self._gaps[gap.instance].append(gap)
+
+    def gaps_behind(self, found: Found) -> list[Gap]:
+        """What would have to be known for a finding to stand; nothing where it does."""
+        rests, instance = _RESTS.get(found.code), found.instance_name
+        if rests is None or instance is None or instance not in self._gaps:
+            return []
+        gaps: set[Gap | None] = set()
+        if rests.here:
+            gaps.update(self._of_place(instance, found.database_name))
+        if rests.services_of_all:
+            gaps.update(gap for name in self._gaps for gap in self._services(name))
+        if rests.endpoints_of_all:
+            gaps.update(map(self._knowledge.endpoint, self._gaps))
+        if rests.of_ways:
+            gaps.update(self._of_ways(instance))
+        return sorted((gap for gap in gaps if gap is not None), key=lambda gap: gap.place)
+
+    def _of_place(self, instance: str, database: str | None) -> Iterator[Gap | None]:
+        """An instance without the routes of its other databases."""
+        yield from self._services(instance)
+        yield self._knowledge.endpoint(instance)
+        if database is not None:
+            yield self._knowledge.routes(instance, database)
+
+    def _services(self, instance: str) -> Iterator[Gap | None]:
+        """Who holds what in an instance."""
+        yield self._knowledge.databases(instance)
+        yield from (gap for gap in self._gaps[instance] if gap.what in _OF_SERVICES)
+
+    def _of_ways(self, instance: str) -> Iterator[Gap]:
+        """All of the instances that messages can come to: one without a known address is none of them."""
+        for name, gaps in self._gaps.items():
+            if name == instance or self._knowledge.instances[name].own_addresses:
+                yield from gaps

@@ -1,0 +1,115 @@
+"""How findings are printed: as a table, as JSON, and as code hosts and build servers read them."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routing.commands.common import Console, moment
+from routing.errors import EXIT_DONE, EXIT_FOUND
+
+if TYPE_CHECKING:
+    from routing.analysis.lint.own import Rule
+
+SEVERITIES = ("error", "warning", "info")
+"""The worst first."""
+_SHOWN = 500
+_COLUMNS = ("code", "severity", "instance_name", "database_name", "object", "message", "error_number")
+Found = Sequence[Mapping[str, Any]]
+
+
+def at_least(severity: str) -> tuple[str, ...]:
+    """The severities that are as bad, or worse."""
+    return SEVERITIES[: SEVERITIES.index(severity) + 1]
+
+
+def report(
+    form: str, found: Found, rules: Sequence[Rule], *, failing: Sequence[str], config: str | None = None
+) -> str:
+    """SARIF, or JUnit's XML in which findings of a severity in ``failing`` fail.
+
+    ``config`` is the file that names the tables, which stands for them where a file is asked for.
+    """
+    from routing.analysis.lint.reporting import kinds_with
+
+    kinds = kinds_with(rules)
+    if form == "junit":
+        from routing.analysis.lint.junit import as_junit
+
+        return as_junit(found, kinds, failing)
+    from routing.analysis.lint.pages import page
+    from routing.analysis.lint.sarif import as_sarif
+    from routing.storage.releases import release
+
+    pages = {code: page(code, rules) for code in kinds}
+    placed = found if config is None else [{"file": config, **row} for row in found]
+    return as_sarif(placed, kinds, pages, release(), Path.cwd())
+
+
+def print_findings(
+    found: Found, suppressed: int, console: Console, rules: Sequence[Rule] = (), *, with_defaults: bool
+) -> None:
+    """The findings, what to do, and how many there are; what every instance has is counted unless asked for."""
+    from routing.analysis.lint.reporting import kinds_with
+
+    kinds = kinds_with(rules)
+
+    def is_listed(code: str) -> bool:
+        return with_defaults or code not in kinds or not kinds[code].is_default
+
+    _list([row for row in found if is_listed(row["code"])], console)
+    defaults = Counter(row["code"] for row in found if not is_listed(row["code"]))
+    if defaults:
+        kinds_left = count_codes(defaults)
+        console.result(f"not listed, since every instance has it by default: {kinds_left}; --all lists them")
+        console.result("")
+    counts = Counter(row["severity"] for row in found)
+    error, warning = (f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in SEVERITIES[:2])
+    more = "; sbroute lint --explain CODE tells more" if found else ""
+    console.result(f"{error}, {warning}, {counts['info']:,} info, {suppressed:,} suppressed{more}")
+
+
+def count_codes(counts: Mapping[str, int]) -> str:
+    """How many findings of each code."""
+    return ", ".join(f"{code} ({count:,})" for code, count in sorted(counts.items()))
+
+
+def _list(found: Found, console: Console) -> None:
+    """The findings one by one, and what to do about each kind."""
+    from routing import show
+    from routing.analysis.lint.telling import where
+
+    if not found:
+        return
+    shown = found[:_SHOWN]
+    in_files = any("file" in row for row in shown)
+    lines = [
+        (
+            *([where(row) if row["file"] is not None else None] if in_files else []),
+            *(str(row[name]) if name == "error_number" and row[name] else row[name] for name in _COLUMNS),
+        )
+        for row in shown
+    ]
+    columns = (*(["where"] if in_files else []), *_COLUMNS)
+    console.result(show.table("Findings", columns, lines, ("error_number",)))
+    if len(found) > _SHOWN:
+        console.result(f"and {len(found) - _SHOWN:,} more; --format json prints all of them")
+    console.result("")
+    advice = sorted({(row["code"], row["advice"]) for row in found})
+    console.result(show.table("What to do", ("code", "advice"), advice))
+    console.result("")
+
+
+def now_of(options: argparse.Namespace) -> datetime:
+    """The time of judgement, the clock's where none is given. Raises ContractError."""
+    return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
+
+
+def status_of(found: Found, options: argparse.Namespace) -> int:
+    """The exit status for findings, by ``--fail-on``."""
+    failing = at_least(options.fail_on) if options.fail_on else ()
+    return EXIT_FOUND if any(row["severity"] in failing for row in found) else EXIT_DONE

@@ -1,0 +1,82 @@
+"""``sbroute lint PATH…``: exports and scripts as they lie in files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from routing import config
+from routing.commands import exports
+from routing.commands.common import Console, tell_sentences, variables
+from routing.commands.findings import at_least, count_codes, now_of, print_findings, report, status_of
+from routing.errors import ConfigError, EnvironmentFault, quote
+
+if TYPE_CHECKING:
+    from routing.analysis.lint.options import LintSettings
+    from routing.analysis.lint.own import Rule
+    from routing.analysis.repository.linting import FilesLinted
+
+
+def run_on_files(options: argparse.Namespace, console: Console) -> int:
+    """Lint exports and scripts, and print the findings; raises EnvironmentFault without what reads T-SQL."""
+    if find_spec("sqlglot") is None:
+        raise EnvironmentFault.no_package("sqlglot", "import")
+    now, asked = now_of(options), _section(options)
+    from routing.analysis.check.sources import Given
+    from routing.analysis.repository.linting import lint_files
+
+    times = exports.times(options)
+    given = Given(
+        exports.stand_ins(options, times, console),
+        times,
+        variables(options.variables),
+        exports.addresses(options),
+    )
+    done = lint_files(options.paths, given, now=now, settings=asked)
+    return tell_files(done, options, console, asked.rules)
+
+
+def _section(options: argparse.Namespace) -> LintSettings:
+    """The section lint of a configuration, which need have no other where files are linted. Raises ConfigError."""
+    from routing.analysis.lint.options import settings as lint_settings
+
+    file = options.config
+    if file is not None and config.is_uri(file):
+        raise ConfigError(f"--config {quote(file)} is read by Spark, which PATHs do without", "copy it here")
+    return lint_settings(config.load_section(file, "lint", options.overrides), file or "--set", options.rules)
+
+
+def tell_files(
+    done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[Rule, ...] = ()
+) -> int:
+    """Print what was found in files, and what was not judged; the exit status."""
+    from routing.analysis.check.json_form import gap_object
+    from routing.analysis.check.phrases import bounded, gap_sentence
+
+    found = list(done.findings)
+    if options.format == "json":
+        result = {
+            "findings": found,
+            "suppressed": len(done.suppressed),
+            "not_judged": dict(sorted(done.not_judged.items())),
+            "not_known": [gap_object(gap) for gap in done.not_known],
+            **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "left_out", "notes")},
+        }
+        console.result(json.dumps(result))
+        return status_of(found, options)
+    if options.format == "table":
+        print_findings(found, len(done.suppressed), console, rules, with_defaults=options.all)
+        if done.not_judged:
+            codes = count_codes(done.not_judged)
+            console.result(f"not judged, since they rest on what was not read: {codes}")
+            for sentence in bounded(map(gap_sentence, done.not_known), len(done.not_known)):
+                console.result(f"  {sentence}")
+    else:
+        failing = at_least(options.fail_on or "warning")
+        console.result(report(options.format, found, rules, failing=failing))
+    not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
+    left_out = [f"left out, {sentence}" for sentence in done.left_out]
+    tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
+    return status_of(found, options)
