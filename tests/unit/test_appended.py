@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from routing.errors import InputError
-from routing.storage.appended import _absolute, _escape, check_appends
+from routing.storage.by_log import _absolute, check_appends, escape
 
 
 def _commit(version: int, operation: str) -> dict[str, Any]:
@@ -71,4 +71,4 @@ def test_paths_of_the_log(path: str, file: str) -> None:
 
 
 def test_a_path_is_no_pattern() -> None:
-    assert _escape("/a[1]/{b}*?.parquet") == r"/a\[1\]/\{b\}\*\?.parquet"
+    assert escape("/a[1]/{b}*?.parquet") == r"/a\[1\]/\{b\}\*\?.parquet"

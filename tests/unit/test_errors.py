@@ -32,6 +32,10 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "InputError.not_append_only": ("/data/messages", 7, "DELETE"),
     "InputError.nothing_recorded": ("/out/runs",),
     "InputError.full_run_needed": ("files that were appended to '/data/messages' have been vacuumed",),
+    "InputError.new_rows_unknown": (
+        *("shop.messages", ["its change data feed is off", "its row tracking is off"]),
+        "delta.enableChangeDataFeed",
+    ),
     "OutputError.other_schema": ("runs", "/out/runs", _FAULTS),
     "RunError.unknown": ("4c1", "/out/runs", ["4c2f", "4c3a"]),
     "RunError.ambiguous": ("4c", ["4c2f", "4c3a"], 2),
