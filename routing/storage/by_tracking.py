@@ -37,9 +37,11 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
         return Closed("its row tracking is off")
     history = history_after(spark, table, since)
     # Rows get the number of the commit in which tracking began; while it was off they may have lost theirs.
-    if any(_switches(told) for told in history.values()):
+    if any(switches(told) for told in history.values()):
         return Closed(f"its row tracking was not on in every version since {since}")
-    counts = [_appended(table, version, history.get(version, {})) for version in table.versions_after(since)]
+    counts = [
+        count_appended(table.place, version, history.get(version, {})) for version in table.versions_after(since)
+    ]
     known = [count for count in counts if count is not None]
     if len(known) == len(counts) and not sum(known):
         return table.no_rows(spark)
@@ -47,13 +49,13 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
     return Appended(columns_of_messages(rows), sum(known) if len(known) == len(counts) else None)
 
 
-def _switches(told: Mapping[str, Any]) -> bool:
+def switches(told: Mapping[str, Any]) -> bool:
     """Whether a commit turns row tracking on or off, or begins it for rows that are there."""
     properties = str((told.get("operationParameters") or {}).get("properties"))
     return operation_of(told) == _BACKFILL or PROPERTY in properties
 
 
-def _appended(table: Messages, version: int, told: Mapping[str, Any]) -> int | None:
+def count_appended(location: str, version: int, told: Mapping[str, Any]) -> int | None:
     """How many rows a commit appended, None where it does not say. Raises InputError where it did more."""
     operation = operation_of(told)
     parameters, metrics = told.get("operationParameters") or {}, told.get("operationMetrics") or {}
@@ -65,7 +67,7 @@ def _appended(table: Messages, version: int, told: Mapping[str, Any]) -> int | N
     changed = (_number(metrics, "numTargetRowsUpdated"), _number(metrics, "numTargetRowsDeleted"))
     if operation == "MERGE" and changed == (0, 0):
         return _number(metrics, "numTargetRowsInserted")
-    raise InputError.not_append_only(table.place, version, operation)
+    raise InputError.not_append_only(location, version, operation)
 
 
 def _number(metrics: Mapping[str, Any], name: str) -> int | None:

@@ -144,3 +144,35 @@ def test_the_first_sentence_of_an_error_of_java() -> None:
     told += "\nCaused by: java.io.IOException: No space left on device\n\tat c.d\n\t... 3 more"
     assert errors.first_sentence(ValueError(told)) == "java.io.IOException: No space left on device"
     assert errors.first_sentence(ValueError("An error occurred while calling o1.x")).endswith("calling o1.x")
+
+
+class _OfJava:
+    """An error as py4j hands it on: Spark's have a condition, others no such method."""
+
+    def __init__(self, condition: str | None, cause: _OfJava | None = None) -> None:
+        self.told, self.cause = condition, cause
+
+    def getErrorClass(self) -> str | None:  # noqa: N802
+        from py4j.protocol import Py4JError
+
+        if self.told is None:
+            raise Py4JError("Method getErrorClass([]) does not exist")
+        return self.told or None
+
+    def getCause(self) -> _OfJava | None:  # noqa: N802
+        return self.cause
+
+
+def test_the_condition_of_an_error_of_java() -> None:
+    gone = _OfJava("FAILED_READ_FILE.FILE_NOT_EXIST", _OfJava(None))
+    for java, told in (
+        (gone, "FAILED_READ_FILE.FILE_NOT_EXIST"),
+        (_OfJava("", gone), "FAILED_READ_FILE.FILE_NOT_EXIST"),
+        (_OfJava(None, gone), "FAILED_READ_FILE.FILE_NOT_EXIST"),
+        (_OfJava(None, _OfJava("")), ""),
+        (None, ""),
+    ):
+        error = ValueError()
+        error.java_exception = java  # type: ignore[attr-defined]
+        assert errors.condition(error) == told
+    assert errors.condition(ValueError()) == ""
