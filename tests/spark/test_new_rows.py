@@ -14,10 +14,12 @@ import pytest
 import routing
 from routing.config import Location
 from routing.errors import InputError
-from routing.storage.appended import Known, check_ways, read_appended
+from routing.storage import by_feed, by_log, by_tracking
+from routing.storage.appended import Known, check_files, check_ways, files_of, read_appended
+from routing.storage.details import detail
 from routing.storage.tables import Snapshot
+from routing.storage.ways import Appended, Closed, Messages
 from tests.frames import frame_of, rows_of
-from tests.hooks import Killed, hooked, kill, once
 from tests.plans import EXCHANGE, PYTHON
 from tests.stored import config_of, message, small_estate, store_estate
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing.config import Config
-    from routing.storage.ways import Appended
 
 FEED, TRACKING = "'delta.enableChangeDataFeed' = 'true'", "'delta.enableRowTracking' = 'true'"
 VECTORS, MAPPING = "'delta.enableDeletionVectors' = 'true'", "'delta.columnMapping.mode' = 'name'"
@@ -40,19 +41,15 @@ STORY = (
     "DELETE FROM {t} WHERE message_id = 'c'",
     "RESTORE TABLE {t} TO VERSION AS OF 6",
 )
-KINDS = {
-    "fed": f"{FEED}, {VECTORS}, {MAPPING}",
-    "tracked": f"{TRACKING}, {VECTORS}, {MAPPING}",
-    # Its paths can be read.
-    "plain": VECTORS,
-}
+KINDS = {"offering": f"{FEED}, {TRACKING}, {VECTORS}, {MAPPING}", "plain": VECTORS}
+WAYS: tuple[tuple[str, Any], ...] = (("offering", by_feed), ("offering", by_tracking), ("plain", by_log))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def post(spark: SparkSession) -> Iterator[Path]:
     """A schema of the catalog; returns the folder in which its tables lie."""
     spark.sql("CREATE SCHEMA post")
-    yield Path(spark.conf.get("spark.sql.warehouse.dir", "").removeprefix("file:"), "post.db")
+    yield Path(str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:"), "post.db")
     spark.sql("DROP SCHEMA post CASCADE")
 
 
@@ -63,7 +60,7 @@ def _make(spark: SparkSession, name: str, properties: str = "") -> None:
 
 @pytest.fixture(scope="module")
 def story(spark: SparkSession) -> list[str]:
-    """Tables to which the same was done."""
+    """Tables to which the same was done: one that offers everything, one whose paths can be read."""
     for name, properties in KINDS.items():
         _make(spark, name, properties)
         for statement in STORY:
@@ -97,24 +94,53 @@ def paths_refused(post: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DataFrame, "inputFiles", no_files)
 
 
+def _named(name: str, version: int) -> Snapshot:
+    return Snapshot(Location(f"post.{name}", is_name=True), version)
+
+
 def _new(spark: SparkSession, name: str, since: int, version: int) -> Appended:
-    return read_appended(spark, Snapshot(Location(f"post.{name}", is_name=True), version), Known(since))
+    return read_appended(spark, _named(name, version), Known(since))
 
 
-def _ids(found: Appended) -> list[str]:
+def _ids(found: Appended | Closed) -> list[str]:
+    assert isinstance(found, Appended)
     return sorted(row["message_id"] for row in found.rows.collect())
 
 
-def test_appends_by_every_way(spark: SparkSession, story: list[str]) -> None:
+def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, Messages]]:
+    """Each way, with a table of the story on which it is open, at a version."""
+    details = {name: detail(spark, _named(name, 0).location) for name in KINDS}
+    return ((way, Messages(_named(name, version), version, details[name])) for name, way in WAYS)
+
+
+@pytest.mark.usefixtures("story")
+def test_appends_by_every_way(spark: SparkSession) -> None:
     """An earlier DELETE is none of theirs; OPTIMIZE and new columns bring no rows."""
-    for name in story:
-        found = _new(spark, name, 2, 6)
+    for way, table in _tables(spark, 6):
+        found = way.read(spark, table, 2)
         rows = sorted((row["message_id"], row["hops_remaining"]) for row in found.rows.collect())
-        assert (name, rows, found.count) == (name, [("c", None), ("d", None), ("e", 7)], 3)
+        assert (way, rows, found.count) == (way, [("c", None), ("d", None), ("e", 7)], 3)
         # What is not of the contract is left alone.
         assert found.rows.columns == ["message_id", "hops_remaining"]
-        assert (name, _new(spark, name, 3, 5).count, _new(spark, name, 6, 6).count) == (name, 0, 0)
-        assert _ids(_new(spark, name, 5, 6)) == ["e"]
+    for way, table in _tables(spark, 5):
+        assert (way, way.read(spark, table, 3).count) == (way, 0)
+
+
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize(
+    ("since", "version", "told"),
+    [
+        (1, 3, r"version 2 of 'post\.\w+' is not an append \(DELETE\)"),
+        (6, 7, r"version 7 of 'post\.\w+' is not an append \(DELETE\)"),
+        (7, 8, r"version 8 of 'post\.\w+' is not an append \(RESTORE\)"),
+    ],
+)
+def test_everything_else_is_refused(spark: SparkSession, since: int, version: int, told: str) -> None:
+    for way, table in _tables(spark, version):
+        with pytest.raises(InputError, match=told) as caught:
+            way.read(spark, table, since)
+        assert caught.value.exit_code == 2
+        assert "run once with --set resolve.mode=full" in str(caught.value)
 
 
 def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], post: Path) -> None:
@@ -125,53 +151,32 @@ def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], po
         found = read_appended(spark, given, Known(2))
         assert (name, _ids(found), found.count) == (name, ["c", "d", "e"], 3)
     _make(spark, "mapped", MAPPING)
-    with pytest.raises(InputError, match="column mapping.*feed is off; its row tracking is off .ALTER TABLE"):
+    with pytest.raises(InputError, match=r"column mapping.*feed is off; its row tracking is off .ALTER TABLE"):
         check_ways(spark, Snapshot(Location(str(post / "mapped")), 0))
 
 
-@pytest.mark.parametrize(
-    ("since", "version", "told"),
-    [
-        (1, 3, r"version 2 of 'post\.\w+' is not an append \(DELETE\)"),
-        (6, 7, r"version 7 of 'post\.\w+' is not an append \(DELETE\)"),
-        (7, 8, r"version 8 of 'post\.\w+' is not an append \(RESTORE\)"),
-    ],
-)
-def test_everything_else_is_refused(
-    spark: SparkSession, story: list[str], since: int, version: int, told: str
-) -> None:
-    for name in story:
-        with pytest.raises(InputError, match=told) as caught:
-            _new(spark, name, since, version)
-        assert caught.value.exit_code == 2
-        assert "run once with --set resolve.mode=full" in str(caught.value)
-
-
-@pytest.mark.usefixtures("paths_refused")
-def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession, story: list[str]) -> None:
+@pytest.mark.usefixtures("story", "paths_refused")
+def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession) -> None:
     """A table that offers nothing is refused in the first run, with what to set; in a later one as well."""
     told = "INSUFFICIENT_PERMISSIONS.*SET TBLPROPERTIES .'delta.enableChangeDataFeed' = 'true'"
-    for name in story:
-        newest = Snapshot(Location(f"post.{name}", is_name=True), 6)
-        if name == "plain":
-            with pytest.raises(InputError, match=told) as caught:
-                check_ways(spark, newest)
-            assert "mode=full" not in str(caught.value)
-            with pytest.raises(InputError, match=rf"{told}.*, and run once with --set resolve\.mode=full"):
-                _new(spark, name, 5, 6)
-        else:
-            check_ways(spark, newest)
-            assert _ids(_new(spark, name, 5, 6)) == ["e"]
+    with pytest.raises(InputError, match=told) as caught:
+        check_ways(spark, _named("plain", 6))
+    assert "mode=full" not in str(caught.value)
+    with pytest.raises(InputError, match=rf"{told}.*, and run once with --set resolve\.mode=full"):
+        _new(spark, "plain", 5, 6)
+    check_ways(spark, _named("offering", 6))
+    assert _ids(_new(spark, "offering", 5, 6)) == ["e"]
 
 
 @pytest.mark.classic
-def test_nothing_is_moved_on_the_way(spark: SparkSession, story: list[str]) -> None:
+@pytest.mark.usefixtures("story")
+def test_nothing_is_moved_on_the_way(spark: SparkSession) -> None:
     """The plan law: no Exchange, no Sort and no Python node, in what Delta plans within its feed neither."""
-    for name in story:
-        plan = _new(spark, name, 5, 6).rows._jdf.queryExecution()
+    for way, table in _tables(spark, 6):
+        plan = way.read(spark, table, 5).rows._jdf.queryExecution()
         told = plan.executedPlan().toString() + plan.toRdd().toDebugString()
         assert "Scan" in told
-        assert not [word for word in (EXCHANGE, "Sort", "Shuffled", *PYTHON) if word in told], (name, told)
+        assert not [word for word in (EXCHANGE, "Sort", "Shuffled", *PYTHON) if word in told], (way, told)
 
 
 def test_properties_that_were_switched_on_in_between(spark: SparkSession, request: pytest.FixtureRequest) -> None:
@@ -230,20 +235,19 @@ def _append(spark: SparkSession, name: str, *rows: dict[str, Any]) -> None:
     )
 
 
-@pytest.mark.parametrize("offered", [FEED, TRACKING])
+@pytest.mark.parametrize(("offered", "mode"), [(FEED, "incremental"), (TRACKING, "full")])
 def test_runs_over_such_a_catalog(
-    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, offered: str
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, offered: str, mode: str
 ) -> None:
-    """A first run, a second over what came in, and after a full run one that tries again what that delayed."""
-    name = "fed_runs" if offered == FEED else "tracked_runs"
+    """A run of either mode, then one over what came in, which tries again what the first one delayed."""
+    name = f"runs_{mode}"
     _store(spark, tmp_path, name, f"{offered}, {VECTORS}, {MAPPING}")
-    config = _config(tmp_path, name)
     request.getfixturevalue("paths_refused")
-    first = routing.run(spark, config, run_id="first").row
+    first = routing.run(spark, _config(tmp_path, name, mode), run_id="first").row
     assert (first["rows_read"], first["rows_resolved"], first["rows_rejected"]) == (7, 5, 2)
     _append(spark, name, message(8, "//far"), message(1, "//far"), message(9, "//stock", instance_name="spoke"))
     spark.sql(f"OPTIMIZE post.{name}")
-    second = routing.run(spark, config, run_id="second").row
+    second = routing.run(spark, _config(tmp_path, name), run_id="second").row
     # One id was there before and one instance is unknown; the one that waits for a route is tried again.
     assert (second["rows_read"], second["rows_resolved"], second["rows_rejected"]) == (4, 2, 2)
     rows = rows_of(spark.read.format("delta").load(str(tmp_path / "out" / "resolved_routes")))
@@ -252,28 +256,26 @@ def test_runs_over_such_a_catalog(
     assert len(rows) == 7
 
 
-def test_after_a_full_run(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """What it left delayed is read by name, at the version that it read; of that files may be gone."""
-    name = "after_full"
-    _store(spark, tmp_path, name, FEED)
+def test_files_that_a_full_run_read_are_gone(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, post: Path
+) -> None:
+    """What it left delayed is read by name, at the version that it read."""
+    _store(spark, tmp_path, "vacuumed", FEED)
     request.getfixturevalue("paths_refused")
-    routing.run(spark, _config(tmp_path, name, "full"))
-    with hooked(once("before runs", kill)), pytest.raises(Killed):
-        routing.run(spark, _config(tmp_path, name))
-    left = spark.read.format("delta").load(str(tmp_path / "out" / "pending_messages"))
-    assert [row["message_id"] for row in left.collect()] == ["m4"]
-    _append(spark, name, message(8, "//far"))
-    _vacuum(spark, name)
-    with pytest.raises(InputError, match=r"files of version 0 of .* have been vacuumed"):
-        routing.run(spark, _config(tmp_path, name))
-
-
-def _vacuum(spark: SparkSession, name: str) -> None:
-    check = "spark.databricks.delta.retentionDurationCheck.enabled"
-    spark.conf.set(check, "false")
-    spark.sql(f"OPTIMIZE post.{name}")
-    spark.sql(f"VACUUM post.{name} RETAIN 0 HOURS")
-    spark.conf.unset(check)
+    routing.run(spark, _config(tmp_path, "vacuumed", "full"))
+    _append(spark, "vacuumed", message(8, "//far"))
+    before = list((post / "vacuumed").glob("*.parquet"))
+    spark.sql("OPTIMIZE post.vacuumed")
+    # As VACUUM does it, which looks for them by thousands of tasks.
+    for file in before:
+        file.unlink()
+    # Those that came in since are missed first.
+    with pytest.raises(InputError, match=r"files that were appended to .* have been vacuumed"):
+        routing.run(spark, _config(tmp_path, "vacuumed"))
+    known = Snapshot(Location("post.vacuumed", is_name=True), 0)
+    check_files(spark, known)
+    with pytest.raises(InputError, match=r"files of version 0 of .* have been vacuumed"), files_of(known):
+        known.read(spark).select("message_id").collect()
 
 
 def test_nothing_is_written_where_later_runs_could_not_go_on(
