@@ -36,12 +36,12 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
     if not table.detail.is_on(PROPERTY):
         return Closed("its row tracking is off")
     history = history_after(spark, table, since)
-    # Rows get the number of the commit in which tracking began; while it was off they may have lost theirs.
-    if any(switches(told) for told in history.values()):
-        return Closed(f"its row tracking was not on in every version since {since}")
     counts = [
         count_appended(table.place, version, history.get(version, {})) for version in table.versions_after(since)
     ]
+    # Rows get the number of the commit in which tracking began; while it was off they may have lost theirs.
+    if any(switches(told) for told in history.values()):
+        return Closed(f"its row tracking was not on in every version since {since}")
     known = [count for count in counts if count is not None]
     if len(known) == len(counts) and not sum(known):
         return table.no_rows(spark)
