@@ -6,10 +6,10 @@ no files by that number; the change data feed reads new rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.errors import InputError
@@ -31,7 +31,7 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
     """The rows that came in after a version.
 
     Raises InputError where anything else than an append, or maintenance that leaves the rows as they are,
-    happened since, or the history does not tell.
+    happened since, or the history does not tell, or tells of another number of rows.
     """
     if not table.detail.is_on(PROPERTY):
         return Closed("its row tracking is off")
@@ -42,11 +42,24 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
     # Rows get the number of the commit in which tracking began; while it was off they may have lost theirs.
     if any(switches(told) for told in history.values()):
         return Closed(f"its row tracking was not on in every version since {since}")
-    known = [count for count in counts if count is not None]
-    if len(known) == len(counts) and not sum(known):
+    if not any(count != 0 for count in counts):
         return table.no_rows(spark)
     rows = table.snapshot.read(spark).where(F.col("_metadata.row_commit_version") > since)
-    return Appended(columns_of_messages(rows), sum(known) if len(known) == len(counts) else None)
+    return Appended(columns_of_messages(rows), _count(rows, table, counts))
+
+
+def _count(rows: DataFrame, table: Messages, counts: Sequence[int | None]) -> int:
+    """How many rows there are. Raises InputError where the history, as far as it has numbers, has another.
+
+    So it may be in a clone: its rows may have the numbers of the table that it was made from.
+    """
+    found = rows.count()
+    told = sum(count or 0 for count in counts)
+    if found != told and None not in counts:
+        raise InputError.full_run_needed(
+            f"of {table.place!r} row tracking tells {found} rows that came in since the last run, history {told}"
+        )
+    return found
 
 
 def switches(told: Mapping[str, Any]) -> bool:
