@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 EXIT_DONE = 0
 EXIT_FOUND = 1
@@ -175,6 +176,20 @@ class InputError(ContractError):
             f"tables.messages: {why}",
             "run once with --set resolve.mode=full; the next incremental run goes on from there",
         )
+
+    @classmethod
+    def new_rows_unknown(
+        cls, location: str, why: Sequence[str], to_set: str | None, *, is_first: bool = False
+    ) -> InputError:
+        """Nothing tells this incremental run, or the one after a first, which rows are new.
+
+        ``to_set`` is the property whose value true will tell, None where it has that by now.
+        """
+        told = f"nothing tells which rows of {quote(location)} are new: {'; '.join(why)}"
+        if to_set is None:
+            return cls.full_run_needed(told)
+        again = "" if is_first else ", and run once with --set resolve.mode=full; the next incremental run goes on"
+        return cls(f"tables.messages: {told}", f"ALTER TABLE … SET TBLPROPERTIES ('{to_set}' = 'true'){again}")
 
     @classmethod
     def nothing_recorded(cls, location: str) -> InputError:
@@ -455,9 +470,31 @@ class InternalError(RoutingError):
 
 
 def condition(error: BaseException) -> str:
-    """The error condition that Spark gives its errors, such as PATH_NOT_FOUND; empty where there is none."""
+    """The error condition that Spark gives its errors, such as PATH_NOT_FOUND; empty where there is none.
+
+    An error of Java that py4j hands on as it is, as of a file that a task does not find, has it within itself or
+    in one of its causes.
+    """
     told = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
-    return str(told() or "") if told is not None else ""
+    if told is not None:
+        return str(told() or "")
+    java = getattr(error, "java_exception", None)
+    while java is not None:
+        found = _condition_in_java(java)
+        if found:
+            return found
+        java = java.getCause()
+    return ""
+
+
+def _condition_in_java(java: Any) -> str:
+    from py4j.protocol import Py4JError
+
+    try:
+        return str(java.getErrorClass() or "")
+    except Py4JError:
+        # No error of Spark.
+        return ""
 
 
 def first_sentence(error: BaseException) -> str:

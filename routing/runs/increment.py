@@ -17,13 +17,14 @@ from routing.messages import duplicates, pending
 from routing.messages.lookups import Lookups
 from routing.runs.stages import Stages
 from routing.schemas import MESSAGES, OUTPUTS, REJECTED_MESSAGES, ROUTE_REQUESTS
-from routing.storage.appended import Appended, Known, check_files, read_appended
+from routing.storage.appended import Known, check_files, check_ways, files_of, read_appended
 from routing.storage.conform import conform, in_shape
 from routing.storage.frames import with_columns_of
 from routing.storage.joining import Broadcasts
 from routing.storage.keeping import Keeper, hold, hold_together
 from routing.storage.protocol import LastRun
 from routing.storage.tables import Snapshot
+from routing.storage.ways import Appended
 from routing.terms import Outcome
 
 _REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at", "message_id"]
@@ -103,6 +104,7 @@ def read(
 
 def _new(spark: SparkSession, messages: Snapshot, last: LastRun | None) -> Appended:
     if last is None:
+        check_ways(spark, messages)
         return Appended(messages.read(spark), None)
     ids, identities = last.table_ids or {}, last.commit_identities or {}
     known = Known(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
@@ -131,8 +133,9 @@ def _left(
     check_files(spark, tried)
     rows = pending.select_delayed_in_full(stored.read(spark, "resolved_routes"))
     waiting = broadcasts.side("the messages that the last run delayed", rows, count)
-    again = keeper.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
-    return _if_any(again), _if_any(requests)
+    with files_of(tried):
+        again = keeper.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
+        return _if_any(again), _if_any(requests)
 
 
 def _if_any(frame: DataFrame) -> DataFrame | None:

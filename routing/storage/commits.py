@@ -30,6 +30,8 @@ _TOLD = (
     *("operation", "operationParameters", "readVersion", "isolationLevel", "isBlindAppend"),
     *("operationMetrics", "userMetadata", "engineInfo"),
 )
+Told = list[tuple[int, Mapping[str, Any]]]
+"""Versions, each with what its commit says of itself."""
 
 
 def is_local(location: Location) -> bool:
@@ -47,22 +49,31 @@ def commits_after(spark: SparkSession, location: Location, version: int) -> list
 
     Raises HistoryGap where one of them cannot be told any more, StorageError where the log is damaged.
     """
-    here = local_commits_after(location, version)
-    return _without_gap(_from_spark(spark, location, version), location, version) if here is None else here
+    return list(_read(told_after(spark, location, version)))
 
 
 def local_commits_after(location: Location, version: int) -> list[Commit] | None:
     """The same without a session; None where no log is at hand. Raises HistoryGap, StorageError."""
     files = _files(location)
-    return _without_gap(_from_files(files, location, version), location, version) if files else None
+    return list(_read(_without_gap(_from_files(files, location, version), location, version))) if files else None
 
 
-def _without_gap(told: list[tuple[int, Mapping[str, Any]]], location: Location, version: int) -> list[Commit]:
+def told_after(spark: SparkSession, location: Location, version: int) -> Told:
+    """What every commit after a version says of itself, in order: operation, operationParameters and so on.
+
+    Raises HistoryGap, StorageError.
+    """
+    files = _files(location)
+    told = _from_files(files, location, version) if files else _from_spark(spark, location, version)
+    return _without_gap(told, location, version)
+
+
+def _without_gap(told: Told, location: Location, version: int) -> Told:
     """Commits after a version, none of which is missing. Raises HistoryGap."""
     numbers = [number for number, _ in told]
     if numbers != list(range(version + 1, version + 1 + len(numbers))):
         raise HistoryGap.cleaned(str(location), version)
-    return list(_read(told))
+    return told
 
 
 def latest_commits(spark: SparkSession, location: Location) -> list[Commit]:
@@ -82,7 +93,7 @@ def _files(location: Location) -> dict[int, Path]:
     return {int(match.group(1)): file for match, file in named if match}
 
 
-def _from_files(files: Mapping[int, Path], location: Location, after: int) -> list[tuple[int, Mapping[str, Any]]]:
+def _from_files(files: Mapping[int, Path], location: Location, after: int) -> Told:
     return [(version, _commit_info(files[version], location)) for version in sorted(files) if version > after]
 
 
@@ -100,7 +111,7 @@ def _commit_info(file: Path, location: Location) -> Mapping[str, Any]:
     return found
 
 
-def _from_spark(spark: SparkSession, location: Location, after: int) -> list[tuple[int, Mapping[str, Any]]]:
+def _from_spark(spark: SparkSession, location: Location, after: int) -> Told:
     """The same by DESCRIBE HISTORY, which tells the newest first: looked at in ever larger parts."""
     limit = _LATEST
     while True:

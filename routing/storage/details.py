@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,16 @@ class Detail:
 
     root: str
     table_id: str
-    column_mapping: str
+    properties: Mapping[str, str]
+
+    @property
+    def has_column_mapping(self) -> bool:
+        """Whether the files have other names for the columns than the table."""
+        return self.properties.get("delta.columnMapping.mode", "none").lower() != "none"
+
+    def is_on(self, name: str) -> bool:
+        """Whether a property that is on or off is on; off where the table says nothing of it."""
+        return self.properties.get(name, "false").lower() == "true"
 
 
 def find_table_id(spark: SparkSession, location: Location) -> str:
@@ -37,5 +47,5 @@ def detail(spark: SparkSession, location: Location) -> Detail:
     return Detail(
         root=str(row["location"]).rstrip("/"),
         table_id=str(row["id"]),
-        column_mapping=dict(row["properties"] or {}).get("delta.columnMapping.mode", "none"),
+        properties=dict(row["properties"] or {}),
     )

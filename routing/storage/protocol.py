@@ -368,7 +368,12 @@ def _counts(key: str, found: Commit) -> bool:
     """Whether a commit changes what a table holds."""
     if found.operation == "DELETE":
         return key not in _MAY_BE_DELETED_FROM
-    return found.operation not in _MAINTENANCE
+    return not is_maintenance(found.operation)
+
+
+def is_maintenance(operation: str) -> bool:
+    """Whether commits of this operation bring no rows in and take none away, whatever they do to files."""
+    return operation in _MAINTENANCE
 
 
 def _existing(found: Mapping[str, int | None]) -> dict[str, int]:

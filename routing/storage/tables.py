@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from routing.config import Location
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
@@ -32,7 +32,17 @@ class Snapshot:
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The table's rows at this version."""
-        reader = spark.read.format("delta").option("versionAsOf", self.version)
+        return self._load(spark.read.format("delta").option("versionAsOf", self.version))
+
+    def read_changes(self, spark: SparkSession, since: int) -> DataFrame:
+        """What the table's change data feed tells of the commits after a version, up to this one.
+
+        Rows with _change_type, _commit_version and _commit_timestamp besides.
+        """
+        reader = spark.read.format("delta").option("readChangeFeed", "true")
+        return self._load(reader.option("startingVersion", since + 1).option("endingVersion", self.version))
+
+    def _load(self, reader: DataFrameReader) -> DataFrame:
         if self.location.is_name:
             return statements.read_named(reader, self.location)
         return reader.load(self.location.text)

@@ -32,6 +32,10 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "InputError.not_append_only": ("/data/messages", 7, "DELETE"),
     "InputError.nothing_recorded": ("/out/runs",),
     "InputError.full_run_needed": ("files that were appended to '/data/messages' have been vacuumed",),
+    "InputError.new_rows_unknown": (
+        *("shop.messages", ["its change data feed is off", "its row tracking is off"]),
+        "delta.enableChangeDataFeed",
+    ),
     "OutputError.other_schema": ("runs", "/out/runs", _FAULTS),
     "RuleError.unreadable": ("rules.py", "No such file or directory"),
     "RuleError.not_run": ("rules.py", 3, NameError("name 'rooting' is not defined")),
@@ -147,3 +151,35 @@ def test_the_first_sentence_of_an_error_of_java() -> None:
     told += "\nCaused by: java.io.IOException: No space left on device\n\tat c.d\n\t... 3 more"
     assert errors.first_sentence(ValueError(told)) == "java.io.IOException: No space left on device"
     assert errors.first_sentence(ValueError("An error occurred while calling o1.x")).endswith("calling o1.x")
+
+
+class _OfJava:
+    """An error as py4j hands it on: Spark's have a condition, others no such method."""
+
+    def __init__(self, condition: str | None, cause: _OfJava | None = None) -> None:
+        self.told, self.cause = condition, cause
+
+    def getErrorClass(self) -> str | None:  # noqa: N802
+        from py4j.protocol import Py4JError
+
+        if self.told is None:
+            raise Py4JError("Method getErrorClass([]) does not exist")
+        return self.told or None
+
+    def getCause(self) -> _OfJava | None:  # noqa: N802
+        return self.cause
+
+
+def test_the_condition_of_an_error_of_java() -> None:
+    gone = _OfJava("FAILED_READ_FILE.FILE_NOT_EXIST", _OfJava(None))
+    for java, told in (
+        (gone, "FAILED_READ_FILE.FILE_NOT_EXIST"),
+        (_OfJava("", gone), "FAILED_READ_FILE.FILE_NOT_EXIST"),
+        (_OfJava(None, gone), "FAILED_READ_FILE.FILE_NOT_EXIST"),
+        (_OfJava(None, _OfJava("")), ""),
+        (None, ""),
+    ):
+        error = ValueError()
+        error.java_exception = java  # type: ignore[attr-defined]
+        assert errors.condition(error) == told
+    assert errors.condition(ValueError()) == ""

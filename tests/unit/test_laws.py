@@ -109,13 +109,14 @@ def _breaches(law: Law, source: str) -> list[str]:
     ]
 
 
+_READERS = ("appended", "by_log", "commits", "tables")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "the JVM and RDDs": (_is_jvm, ()),
     "cache": (_is_cache, ()),
     "print": (_is_print, ("commands/streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
-    "reading tables": (_is_read, ("storage/appended.py", "storage/commits.py", "storage/tables.py")),
+    "reading tables": (_is_read, tuple(f"storage/{name}.py" for name in _READERS)),
     # os.write is no table: the last line of an interrupted command.
     "writing tables": (
         _is_write,
@@ -172,7 +173,10 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
 
 # The rooms that carry messages, or what is stored, by Spark, and those that have it in their names. All others
 # import it where a session is at hand.
-_OF_SPARK_IN_STORAGE = ("appended", "conform", "frames", "joining", "keeping", "ledger", "tables")
+_OF_SPARK_IN_STORAGE = (
+    *("appended", "by_feed", "by_log", "by_tracking", "conform", "frames", "joining", "keeping", "ledger"),
+    *("tables", "ways"),
+)
 _OF_SPARK = (
     "messages/*.py",
     "runs/*.py",

@@ -1,0 +1,83 @@
+"""Appended message rows by the table's change data feed: its rows of the versions in question, by its name.
+
+Only what was committed in these versions is read, whatever is stored. The feed tells inserts from all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from routing.errors import InputError, condition
+from routing.storage.ways import (
+    Appended,
+    Closed,
+    Messages,
+    brings_files_back,
+    columns_of_messages,
+    history_after,
+    operation_of,
+)
+
+PROPERTY = "delta.enableChangeDataFeed"
+_NOT_KEPT = ("DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_TABLE_FEED_DISABLED")
+_OTHER_COLUMNS = (
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+)
+# How Spark says that a file is gone which it reads; the last is Spark 3.5's.
+GONE = (
+    "FAILED_READ_FILE.FILE_NOT_EXIST",
+    "FAILED_READ_FILE.DBR_FILE_NOT_EXIST",
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "DELTA_FILE_NOT_FOUND_DETAILED",
+    "_LEGACY_ERROR_TEMP_2055",
+)
+
+
+def look(spark: SparkSession, table: Messages) -> Closed | None:
+    """Why the feed does not tell what is new from now on; None where it does."""
+    return None if table.detail.is_on(PROPERTY) else Closed("its change data feed is off")
+
+
+def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
+    """The rows that came in after a version.
+
+    Raises InputError where anything else than an append happened since, or files of the feed are gone.
+    """
+    if not table.detail.is_on(PROPERTY):
+        return Closed("its change data feed is off")
+    history = history_after(spark, table, since)
+    done = {version: operation_of(history.get(version)) for version in table.versions_after(since)}
+    for version, operation in done.items():
+        if brings_files_back(operation):
+            raise InputError.not_append_only(table.place, version, operation)
+    changes = table.snapshot.read_changes(spark, since)
+    found = _count(changes, table, since)
+    if isinstance(found, Closed):
+        return found
+    for row in found:
+        if row["kind"] != "insert":
+            raise InputError.not_append_only(table.place, row["version"], done[row["version"]])
+    count = sum(int(row["rows"]) for row in found)
+    return Appended(columns_of_messages(changes), count) if count else table.no_rows(spark)
+
+
+def _count(changes: DataFrame, table: Messages, since: int) -> Sequence[Row] | Closed:
+    """How many rows of each kind each commit brought, the first version first."""
+    kinds = changes.groupBy(F.col("_commit_version").alias("version"), F.col("_change_type").alias("kind"))
+    try:
+        return sorted(kinds.agg(F.count(F.lit(1)).alias("rows")).collect(), key=lambda row: int(row["version"]))
+    except Exception as error:
+        told = condition(error)
+        if told in _NOT_KEPT:
+            return Closed(f"its change data feed was not on in every version after {since}", error)
+        if told in _OTHER_COLUMNS:
+            return Closed(f"its change data feed does not reach over the change of columns after {since}", error)
+        if told in GONE:
+            raise InputError.full_run_needed(
+                f"files that were appended to {table.place!r} since the last run have been vacuumed"
+            ) from error
+        raise

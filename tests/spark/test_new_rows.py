@@ -1,0 +1,290 @@
+"""New message rows by the name of their table: by its change data feed, its row tracking, or its log.
+
+Unity Catalog cannot be had here. What it refuses, to read a table by its path, a stand-in refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing.config import Location
+from routing.errors import InputError
+from routing.storage import by_feed, by_log, by_tracking
+from routing.storage.appended import Known, check_files, check_ways, files_of, read_appended
+from routing.storage.details import detail
+from routing.storage.tables import Snapshot
+from routing.storage.ways import Appended, Closed, Messages
+from tests.frames import frame_of, rows_of
+from tests.plans import EXCHANGE, PYTHON
+from tests.stored import config_of, message, small_estate, store_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing.config import Config
+
+pytestmark = pytest.mark.core
+FEED, TRACKING = "'delta.enableChangeDataFeed' = 'true'", "'delta.enableRowTracking' = 'true'"
+VECTORS, MAPPING = "'delta.enableDeletionVectors' = 'true'", "'delta.columnMapping.mode' = 'name'"
+# What happens to every table of the story, a version each from 1 on.
+STORY = (
+    "INSERT INTO {t} VALUES ('a'), ('b')",
+    "DELETE FROM {t} WHERE message_id = 'a'",
+    "INSERT INTO {t} VALUES ('c'), ('d')",
+    "OPTIMIZE {t}",
+    "ALTER TABLE {t} ADD COLUMNS (hops_remaining INT, extra STRING)",
+    "INSERT INTO {t} VALUES ('e', 7, 'x')",
+    "DELETE FROM {t} WHERE message_id = 'c'",
+    "RESTORE TABLE {t} TO VERSION AS OF 6",
+)
+KINDS = {"offering": f"{FEED}, {TRACKING}, {VECTORS}, {MAPPING}", "plain": VECTORS}
+WAYS: tuple[tuple[str, Any], ...] = (("offering", by_feed), ("offering", by_tracking), ("plain", by_log))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def post(spark: SparkSession) -> Iterator[Path]:
+    """A schema of the catalog; returns the folder in which its tables lie."""
+    spark.sql("CREATE SCHEMA post")
+    yield Path(str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:"), "post.db")
+    spark.sql("DROP SCHEMA post CASCADE")
+
+
+def _make(spark: SparkSession, name: str, properties: str = "") -> None:
+    told = f"TBLPROPERTIES ({properties})" if properties else ""
+    spark.sql(f"CREATE TABLE post.{name} (message_id STRING) USING delta {told}")
+
+
+@pytest.fixture(scope="module")
+def story(spark: SparkSession) -> list[str]:
+    """Tables to which the same was done: one that offers everything, one whose paths can be read."""
+    for name, properties in KINDS.items():
+        _make(spark, name, properties)
+        for statement in STORY:
+            spark.sql(statement.format(t=f"post.{name}"))
+    return list(KINDS)
+
+
+class Refused(Exception):
+    """What a catalog that keeps its paths to itself says."""
+
+
+@pytest.fixture
+def paths_refused(spark: SparkSession, post: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in the schema can be read by its path."""
+    reader, session = type(spark.read), type(spark)
+
+    def refusing(was: Any) -> Any:
+        def reading(self: Any, *arguments: Any, **named: Any) -> Any:
+            if str(post) in f"{arguments} {named}":
+                raise Refused(f"[INSUFFICIENT_PERMISSIONS] no permission on any file of {post}")
+            return was(self, *arguments, **named)
+
+        return reading
+
+    def no_files(self: Any) -> list[str]:
+        raise Refused("[INSUFFICIENT_PERMISSIONS] no files are told")
+
+    for name in ("load", "json", "parquet", "text", "csv", "orc"):
+        monkeypatch.setattr(reader, name, refusing(getattr(reader, name)))
+    monkeypatch.setattr(session, "sql", refusing(session.sql))
+    monkeypatch.setattr(type(spark.range(1)), "inputFiles", no_files)
+
+
+def _named(name: str, version: int) -> Snapshot:
+    return Snapshot(Location(f"post.{name}", is_name=True), version)
+
+
+def _new(spark: SparkSession, name: str, since: int, version: int) -> Appended:
+    return read_appended(spark, _named(name, version), Known(since))
+
+
+def _ids(found: Appended | Closed) -> list[str]:
+    assert isinstance(found, Appended)
+    return sorted(row["message_id"] for row in found.rows.collect())
+
+
+def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, Messages]]:
+    """Each way, with a table of the story on which it is open, at a version."""
+    details = {name: detail(spark, _named(name, 0).location) for name in KINDS}
+    return ((way, Messages(_named(name, version), version, details[name])) for name, way in WAYS)
+
+
+@pytest.mark.usefixtures("story")
+def test_appends_by_every_way(spark: SparkSession) -> None:
+    """An earlier DELETE is none of theirs; OPTIMIZE and new columns bring no rows."""
+    for way, table in _tables(spark, 6):
+        found = way.read(spark, table, 2)
+        rows = sorted((row["message_id"], row["hops_remaining"]) for row in found.rows.collect())
+        assert (way, rows, found.count) == (way, [("c", None), ("d", None), ("e", 7)], 3)
+        # What is not of the contract is left alone.
+        assert found.rows.columns == ["message_id", "hops_remaining"]
+    for way, table in _tables(spark, 5):
+        assert (way, way.read(spark, table, 3).count) == (way, 0)
+
+
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize(
+    ("since", "version", "told"),
+    [
+        (1, 3, r"version 2 of 'post\.\w+' is not an append \(DELETE\)"),
+        (6, 7, r"version 7 of 'post\.\w+' is not an append \(DELETE\)"),
+        (7, 8, r"version 8 of 'post\.\w+' is not an append \(RESTORE\)"),
+    ],
+)
+def test_everything_else_is_refused(spark: SparkSession, since: int, version: int, told: str) -> None:
+    for way, table in _tables(spark, version):
+        with pytest.raises(InputError, match=told) as caught:
+            way.read(spark, table, since)
+        assert caught.value.exit_code == 2
+        assert "run once with --set resolve.mode=full" in str(caught.value)
+
+
+def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], post: Path) -> None:
+    """By the log; where columns are mapped, by what the table offers besides, or not at all."""
+    for name in story:
+        given = Snapshot(Location(str(post / name)), 6)
+        check_ways(spark, given)
+        found = read_appended(spark, given, Known(2))
+        assert (name, _ids(found), found.count) == (name, ["c", "d", "e"], 3)
+    _make(spark, "mapped", MAPPING)
+    with pytest.raises(InputError, match=r"column mapping.*feed is off; its row tracking is off .ALTER TABLE"):
+        check_ways(spark, Snapshot(Location(str(post / "mapped")), 0))
+
+
+@pytest.mark.usefixtures("story", "paths_refused")
+def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession) -> None:
+    """A table that offers nothing is refused in the first run, with what to set; in a later one as well."""
+    told = "INSUFFICIENT_PERMISSIONS.*SET TBLPROPERTIES .'delta.enableChangeDataFeed' = 'true'"
+    with pytest.raises(InputError, match=told) as caught:
+        check_ways(spark, _named("plain", 6))
+    assert "mode=full" not in str(caught.value)
+    with pytest.raises(InputError, match=rf"{told}.*, and run once with --set resolve\.mode=full"):
+        _new(spark, "plain", 5, 6)
+    check_ways(spark, _named("offering", 6))
+    assert _ids(_new(spark, "offering", 5, 6)) == ["e"]
+
+
+@pytest.mark.classic
+@pytest.mark.usefixtures("story")
+def test_nothing_is_moved_on_the_way(spark: SparkSession) -> None:
+    """The plan law: no Exchange, no Sort and no Python node, in what Delta plans within its feed neither."""
+    for way, table in _tables(spark, 6):
+        plan = way.read(spark, table, 5).rows._jdf.queryExecution()
+        told = plan.executedPlan().toString() + plan.toRdd().toDebugString()
+        assert "Scan" in told
+        assert not [word for word in (EXCHANGE, "Sort", "Shuffled", *PYTHON) if word in told], (way, told)
+
+
+def test_properties_that_were_switched_on_in_between(spark: SparkSession, request: pytest.FixtureRequest) -> None:
+    merged = "USING (SELECT 'd' AS message_id) AS s ON t.message_id = s.message_id WHEN MATCHED"
+    _make(spark, "late")
+    for statement in (
+        "INSERT INTO post.late VALUES ('a')",
+        f"ALTER TABLE post.late SET TBLPROPERTIES ({FEED})",
+        "INSERT INTO post.late VALUES ('b')",
+        # Three commits: of the protocol, of the rows that are there, of the property.
+        f"ALTER TABLE post.late SET TBLPROPERTIES ({TRACKING})",
+        "INSERT INTO post.late VALUES ('c')",
+        f"MERGE INTO post.late AS t {merged} THEN UPDATE SET message_id = 'z' WHEN NOT MATCHED THEN INSERT *",
+    ):
+        spark.sql(statement)
+    # The log tells what the feed does not.
+    assert _ids(_new(spark, "late", 0, 8)) == ["a", "b", "c", "d"]
+    request.getfixturevalue("paths_refused")
+    with pytest.raises(
+        InputError, match=r"feed was not on .* after 0; .*tracking was not on .* since 0"
+    ) as caught:
+        _new(spark, "late", 0, 8)
+    # It is on by now.
+    assert "SET TBLPROPERTIES" not in str(caught.value)
+    assert "run once with --set resolve.mode=full" in str(caught.value)
+    assert _ids(_new(spark, "late", 1, 8)) == ["b", "c", "d"]
+    spark.sql("ALTER TABLE post.late UNSET TBLPROPERTIES ('delta.enableChangeDataFeed')")
+    with pytest.raises(InputError, match="its change data feed is off; its row tracking was not on"):
+        _new(spark, "late", 5, 9)
+    found = _new(spark, "late", 6, 9)
+    assert (_ids(found), found.count) == (["c", "d"], 2)
+    properties = f"TBLPROPERTIES ({FEED}, {TRACKING})"
+    spark.sql(f"CREATE OR REPLACE TABLE post.late USING delta {properties} AS SELECT 'e' AS message_id")
+    with pytest.raises(InputError, match=r"is not an append \(CREATE OR REPLACE TABLE AS SELECT\)"):
+        _new(spark, "late", 8, 10)
+
+
+def _store(spark: SparkSession, folder: Path, name: str, properties: str) -> None:
+    """An estate whose messages, and none but they, are a table of the catalog."""
+    given = spark.read.format("delta").load(str(store_estate(spark, small_estate(), folder / "in") / "messages"))
+    columns = ", ".join(f"{column} {kind}" for column, kind in given.dtypes)
+    spark.sql(f"CREATE TABLE post.{name} ({columns}) USING delta TBLPROPERTIES ({properties})")
+    given.write.format("delta").mode("append").saveAsTable(f"post.{name}")
+
+
+def _config(folder: Path, name: str, mode: str = "incremental") -> Config:
+    pending = folder / "out" / "pending_messages"
+    changed = (f"tables.messages=spark_catalog.post.{name}", f"resolve.mode={mode}")
+    return config_of(folder / "in", folder / "out", *changed, f"output.pending_messages={pending}")
+
+
+def _append(spark: SparkSession, name: str, *rows: dict[str, Any]) -> None:
+    from routing.schemas import MESSAGES
+
+    frame_of(spark, list(rows), MESSAGES).coalesce(1).write.format("delta").mode("append").saveAsTable(
+        f"post.{name}"
+    )
+
+
+@pytest.mark.parametrize(("offered", "mode"), [(FEED, "incremental"), (TRACKING, "full")])
+def test_runs_over_such_a_catalog(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, offered: str, mode: str
+) -> None:
+    """A run of either mode, then one over what came in, which tries again what the first one delayed."""
+    name = f"runs_{mode}"
+    _store(spark, tmp_path, name, f"{offered}, {VECTORS}, {MAPPING}")
+    request.getfixturevalue("paths_refused")
+    first = routing.run(spark, _config(tmp_path, name, mode), run_id="first").row
+    assert (first["rows_read"], first["rows_resolved"], first["rows_rejected"]) == (7, 5, 2)
+    _append(spark, name, message(8, "//far"), message(1, "//far"), message(9, "//stock", instance_name="spoke"))
+    spark.sql(f"OPTIMIZE post.{name}")
+    second = routing.run(spark, _config(tmp_path, name), run_id="second").row
+    # One id was there before and one instance is unknown; the one that waits for a route is tried again.
+    assert (second["rows_read"], second["rows_resolved"], second["rows_rejected"]) == (4, 2, 2)
+    rows = rows_of(spark.read.format("delta").load(str(tmp_path / "out" / "resolved_routes")))
+    found = {(row["message_id"], row["attempt"]) for row in rows if row["run_id"] == "second"}
+    assert found == {("m8", 1), ("m4", 2)}
+    assert len(rows) == 7
+
+
+def test_files_that_a_full_run_read_are_gone(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, post: Path
+) -> None:
+    """What it left delayed is read by name, at the version that it read."""
+    _store(spark, tmp_path, "vacuumed", FEED)
+    request.getfixturevalue("paths_refused")
+    routing.run(spark, _config(tmp_path, "vacuumed", "full"))
+    _append(spark, "vacuumed", message(8, "//far"))
+    before = list((post / "vacuumed").glob("*.parquet"))
+    spark.sql("OPTIMIZE post.vacuumed")
+    # As VACUUM does it, which looks for them by thousands of tasks.
+    for file in before:
+        file.unlink()
+    # Those that came in since are missed first.
+    with pytest.raises(InputError, match=r"files that were appended to .* have been vacuumed"):
+        routing.run(spark, _config(tmp_path, "vacuumed"))
+    known = Snapshot(Location("post.vacuumed", is_name=True), 1)
+    check_files(spark, known)
+    with pytest.raises(InputError, match=r"files of version 1 of .* have been vacuumed"), files_of(known):
+        known.read(spark).select("message_id").collect()
+
+
+def test_nothing_is_written_where_later_runs_could_not_go_on(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    _store(spark, tmp_path, "refused", VECTORS)
+    request.getfixturevalue("paths_refused")
+    with pytest.raises(InputError, match="SET TBLPROPERTIES"):
+        routing.run(spark, _config(tmp_path, "refused"))
+    assert not list((tmp_path / "out").rglob("*.parquet"))
