@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from routing.sessions.persisting import let_go, takes_persist
 from routing.storage.keeping import Keeper
-from tests.unit.refusing import refused
+from tests.refusing import refused
 
 NO_PERSIST = refused("NOT_SUPPORTED_WITH_SERVERLESS", "PERSIST TABLE is not supported on serverless compute.")
 LOST = refused("INTERNAL_ERROR", "the network", PySparkException)

@@ -15,7 +15,7 @@ from routing.sessions.settings import apply_settings, find_setting
 from routing.storage import ledger, statements
 from routing.storage.joining import _partitions
 from routing.storage.protocol import RUN, Mark
-from tests.unit.refusing import Settings, not_available, refused, session_of
+from tests.refusing import Settings, not_available, refused, session_of
 
 ADAPTIVE, PARTS, MEMORY = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions", "spark.driver.memory"
 STATIC = refused("CANNOT_MODIFY_CONFIG", f'Cannot modify the value of the Spark config: "{MEMORY}".')
@@ -36,7 +36,7 @@ class Unsupported(PySparkException):
         (refused("CONFIG_NOT_AVAILABLE.SERVERLESS_DELTA_SCHEMA_AUTO_MERGE_ENABLED", "x"), True),
         (refused("NOT_SUPPORTED_WITH_SERVERLESS", "PERSIST TABLE is not supported"), True),
         (refused("CANNOT_MODIFY_STATIC_CONFIG", "x"), True),
-        (Unsupported("x", errorClass="SOMETHING_ELSE", messageParameters={}), True),
+        (Unsupported("x", "SOMETHING_ELSE", {}), True),
         (refused("CONFIG_NOT_AVAILABLE_NOW", "x"), False),
         (refused("TABLE_OR_VIEW_NOT_FOUND", "NOT_SUPPORTED_WITH_SERVERLESS"), False),
         (AnalysisException("[NOT_SUPPORTED_WITH_SERVERLESS] a text alone decides nothing"), False),

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 def refused(condition: str, text: str, kind: type[PySparkException] = AnalysisException) -> PySparkException:
     """An error of a session, with its condition."""
-    return kind(text, errorClass=condition, messageParameters={})
+    # By position: Spark 3.5 names these otherwise.
+    return kind(text, condition, {})
 
 
 def not_available(key: str) -> PySparkException:
