@@ -218,5 +218,10 @@ def test_a_mark_that_the_session_refuses_is_announced(monkeypatch: pytest.Monkey
 
 def test_a_session_that_has_ended_announces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = refused("INVALID_HANDLE.SESSION_CLOSED", "Session was closed.", PySparkException)
+
+    class Ending(Settings):
+        def set(self, key: str, value: str) -> None:
+            raise lost
+
     with pytest.raises(PySparkException, match="Session was closed"):
-        _mark(Settings({}, {METADATA: lost}), monkeypatch)
+        _mark(Ending({}), monkeypatch)
