@@ -98,6 +98,11 @@ class ConfigError(ContractError):
         )
 
     @classmethod
+    def wrong_setting(cls, key: str, why: str) -> ConfigError:
+        """A setting has a value that Spark does not understand."""
+        return cls(f"spark: {quote(key)} has a wrong value: {why}", "correct it, or leave the setting out")
+
+    @classmethod
     def hanging_udf(cls, version: str, setting: str) -> ConfigError:
         """A Python UDF over a Delta scan would hang for ever on this Spark."""
         return cls(
@@ -495,6 +500,27 @@ def _condition_in_java(java: Any) -> str:
     except Py4JError:
         # No error of Spark.
         return ""
+
+
+# How serverless compute refuses, and any session what it had to begin with; the last one is that of Spark 3.5.
+_REFUSED = frozenset(
+    (
+        "NOT_SUPPORTED_WITH_SERVERLESS",
+        "CONFIG_NOT_AVAILABLE",
+        "CANNOT_MODIFY_CONFIG",
+        "CANNOT_MODIFY_STATIC_CONFIG",
+        "_LEGACY_ERROR_TEMP_1325",
+    )
+)
+# The class of SQLSTATE for features that are not supported, in the standard.
+_NOT_SUPPORTED = "0A"
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether a session says that it does not do what it was asked for at all; anything else went wrong."""
+    state = getattr(error, "getSqlState", None)
+    is_unsupported = state is not None and str(state() or "").startswith(_NOT_SUPPORTED)
+    return is_unsupported or condition(error).partition(".")[0] in _REFUSED
 
 
 def first_sentence(error: BaseException) -> str:

@@ -40,12 +40,25 @@ class Console(Protocol):
 
 
 def session(
-    settings: Mapping[str, str], options: argparse.Namespace, *, little_data: bool = False
+    settings: Mapping[str, str],
+    options: argparse.Namespace,
+    console: Console | None = None,
+    *,
+    little_data: bool = False,
 ) -> SparkSession:
-    """The Spark session of a command. Raises EnvironmentFault."""
+    """The Spark session of a command; ``console`` notes settings that it refuses. Raises EnvironmentFault."""
     from routing.sessions.session import start
 
-    return start(dict(settings), verbose=options.verbose, little_data=little_data)
+    verbose = options.verbose
+    if console is None:
+        return start(dict(settings), verbose=verbose, little_data=little_data)
+    note = console.note
+    return start(
+        dict(settings),
+        verbose=verbose,
+        little_data=little_data,
+        tell=lambda text: note(f"note: {text}", "warning"),
+    )
 
 
 def opener(
@@ -56,7 +69,7 @@ def opener(
 
     def start() -> SparkSession:
         console.progress("starting Spark")
-        return session(settings.spark, options, little_data=little_data)
+        return session(settings.spark, options, console, little_data=little_data)
 
     return Opener(start, settings.spark, console.note if options.verbose else lambda text: None)
 

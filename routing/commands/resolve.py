@@ -36,7 +36,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     begun = time.monotonic()
     little_data = are_small(settings.tables.values(), settings.output.values())
-    spark = session(settings.spark, options, little_data=little_data)
+    spark = session(settings.spark, options, console, little_data=little_data)
     from routing.runs import pipeline
 
     seconds = time.monotonic() - begun

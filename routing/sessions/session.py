@@ -1,7 +1,8 @@
 """The only place that builds a SparkSession (README, Versions and platforms).
 
-A session that is given (a notebook, Databricks, spark-submit's own context) is used as it is: none of these
-settings touches it. Only a session that this command starts by itself is made small, quiet and UTC.
+A session that is given (a notebook, Databricks, spark-submit's own context) is used as it is: it gets what the
+configuration sets, as far as it takes that, and nothing of these. Only a session that this command starts by
+itself is made small, quiet and UTC.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.errors import ConfigError, EnvironmentFault, first_sentence
 from routing.sessions import jars
+from routing.sessions.settings import apply_settings, find_setting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,12 +83,19 @@ def is_given() -> bool:
     return SparkSession.getActiveSession() is not None
 
 
-def start(settings: Mapping[str, str], *, verbose: bool = False, little_data: bool = False) -> SparkSession:
+def start(
+    settings: Mapping[str, str],
+    *,
+    verbose: bool = False,
+    little_data: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> SparkSession:
     """The session to work in: the given one, or a new local one with Delta.
 
-    ``settings`` are the configuration's own Spark settings and win. Java's messages go to a file unless
-    ``verbose``. A new session for ``little_data`` is soon done with that, and slow with much. Raises
-    EnvironmentFault where pyspark, delta-spark or Java is missing.
+    ``settings`` are the configuration's own Spark settings and win; ``tell`` hears which of them a given session
+    has refused. Java's messages go to a file unless ``verbose``. A new session for ``little_data`` is soon done
+    with that, and slow with much. Raises EnvironmentFault where pyspark, delta-spark or Java is missing, and
+    ConfigError for a setting of a wrong value.
     """
     try:
         from pyspark.sql import SparkSession
@@ -93,11 +103,19 @@ def start(settings: Mapping[str, str], *, verbose: bool = False, little_data: bo
         raise EnvironmentFault.no_package("pyspark", "local") from error
     if is_given():
         builder = SparkSession.builder
-        for key, value in settings.items():
-            builder = builder.config(key, value)
-        return builder.getOrCreate()
+        if SparkSession.getActiveSession() is None and _is_submitted():
+            for key, value in settings.items():
+                builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        apply_settings(session, settings, tell)
+        return session
     own = {**_small_local_run(), **(_FOR_LITTLE_DATA if little_data else {}), **_DELTA}
     return _start_local({**own, **settings}, verbose=verbose)
+
+
+def _is_submitted() -> bool:
+    """Whether spark-submit has made the process of a session that is still to begin, with what it is told here."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ and "SPARK_REMOTE" not in os.environ
 
 
 def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
@@ -205,7 +223,7 @@ def _java_messages_in(file: Path | None) -> Iterator[None]:
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether this is a Spark Connect session, where nothing can be cached and no JVM is at hand."""
+    """Whether this is a Spark Connect session, where no JVM is at hand."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -220,6 +238,6 @@ def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
 
 def check_udf(spark: SparkSession) -> None:
     """Refuse a Python UDF where it would hang (README, Versions and platforms). Raises ConfigError."""
-    columnar = str(spark.conf.get(_COLUMNAR_UDF, "true")).lower()
-    if spark.version.startswith("4.2.0") and columnar != "false":
+    # A session that does not tell has what is its default.
+    if spark.version.startswith("4.2.0") and str(find_setting(spark, _COLUMNAR_UDF)).lower() != "false":
         raise ConfigError.hanging_udf(spark.version, _COLUMNAR_UDF)

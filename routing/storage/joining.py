@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from routing.sessions.settings import find_setting
 from routing.storage.keeping import bytes_of_texts
 
 _BROADCAST, _HASH, _MERGE = "broadcast", "shuffle_hash", "merge"
@@ -88,7 +89,7 @@ class Broadcasts:
 
 def _partitions(spark: SparkSession) -> int:
     """Into how many parts a shuffle divides its rows; a platform that decides that later promises none."""
-    parts = str(spark.conf.get("spark.sql.shuffle.partitions", "1"))
+    parts = find_setting(spark, "spark.sql.shuffle.partitions") or ""
     return int(parts) if parts.isdigit() and int(parts) else 1
 
 

@@ -10,17 +10,20 @@ from contextlib import ExitStack, contextmanager
 from functools import reduce
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructField, StructType
 
-from routing.sessions import session
+from routing.sessions.persisting import let_go, takes_persist
 from routing.storage.frames import at_once, has_arrow, nullable
 
 # Up to this many rows, of this many bytes of text each, a frame is carried by the driver: 80 MB at most.
 HELD_ROWS, HELD_BYTES = 20_000, 4_000
-# The same for the client of Spark Connect, where nothing can be kept elsewhere.
-CLIENT_ROWS = 200_000
+# Up to so many rows, and bytes of all of them, are carried by the client of a session that keeps nothing itself:
+# serverless compute takes 128 MB of local data at a time.
+CLIENT_ROWS, CLIENT_BYTES = 200_000, 32 * 1024**2
+# Besides its texts a row is about so many bytes for each column.
+_COLUMN = 8
 _OF_ANY_SIZE = (StringType, BinaryType, ArrayType, MapType, StructType)
 _IS_LONG = "_is_long"
 
@@ -35,27 +38,32 @@ class Keeper:
     def __enter__(self) -> Keeper:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self.release()
+        except Exception:
+            # What ended the block may have ended the session; the block's own error says more.
+            if error is None:
+                raise
 
     def keep(self, small: DataFrame) -> DataFrame:
         """A small frame, computed once, now: few rows are carried by the driver, others are kept in storage.
 
-        On Spark Connect, where nothing can be kept, its rows go by way of the client; very many are computed anew
-        by each pass that reads them.
+        Where the session keeps nothing its rows go by way of the client; very many are computed anew by each pass
+        that reads them.
         """
         return self.keep_sized(small).rows
 
     def keep_sized(self, small: DataFrame) -> Carried:
         """The same, with its size."""
-        if session.is_connect(small.sparkSession):
-            return _carry(small, CLIENT_ROWS)
+        if not takes_persist(small.sparkSession):
+            return _carry(small, CLIENT_ROWS, _are_many_bytes(small.schema))
         # Rows are carried from the storage: to find out that there are too many must not mean to do it again.
         stored = self.store(small)
         found = _hold(stored)
         if found.rows is not stored:
             self.frames.remove(stored)
-            stored.unpersist()
+            let_go(stored)
         elif not has_arrow():
             stored.count()
         return found
@@ -63,9 +71,9 @@ class Keeper:
     def store(self, frame: DataFrame) -> DataFrame:
         """A frame that many parts of one pass read: kept in storage, filled by the first of them.
 
-        For tables that are too large to be rows of the driver. On Spark Connect the frame as it is.
+        For tables that are too large to be rows of the driver. Where the session keeps nothing the frame as it is.
         """
-        if session.is_connect(frame.sparkSession):
+        if not takes_persist(frame.sparkSession):
             return frame
         kept = frame.persist()
         self.frames.append(kept)
@@ -74,7 +82,7 @@ class Keeper:
     def release(self) -> None:
         """Let go of everything; the frames can still be read, at the price of computing them anew."""
         while self.frames:
-            self.frames.pop().unpersist()
+            let_go(self.frames.pop())
 
 
 @contextmanager
@@ -98,12 +106,14 @@ def hold(frame: DataFrame) -> DataFrame:
 
 
 def _hold(frame: DataFrame) -> Carried:
-    return _carry(frame, HELD_ROWS) if has_arrow() else Carried(frame, None)
+    if not has_arrow():
+        return Carried(frame, None)
+    return _carry(frame, HELD_ROWS, bytes_of_texts(frame.schema) > HELD_BYTES)
 
 
-def _carry(frame: DataFrame, most: int) -> Carried:
+def _carry(frame: DataFrame, most: int, is_long: Column) -> Carried:
     """A frame as rows that this process has read and given back; one of more rows, or of long ones, as it is."""
-    spark, first = frame.sparkSession, _without_long(frame.limit(most + 1))
+    spark, first = frame.sparkSession, _without_long(frame.limit(most + 1), is_long)
     if has_arrow():
         table = first.toArrow()
         is_small = table.num_rows <= most and True not in table[_IS_LONG].to_pylist()
@@ -117,10 +127,17 @@ def _carry(frame: DataFrame, most: int) -> Carried:
     return Carried(carried, None)
 
 
-def _without_long(rows: DataFrame) -> DataFrame:
+def _without_long(rows: DataFrame, is_long: Column) -> DataFrame:
     """Rows after a mark that tells the long ones, which are all null: a name may have a million characters."""
-    marked = rows.select((bytes_of_texts(rows.schema) > HELD_BYTES).alias(_IS_LONG), "*")
+    marked = rows.select(is_long.alias(_IS_LONG), "*")
     return marked.select(_IS_LONG, *(F.when(~F.col(_IS_LONG), _loose(f)).alias(f.name) for f in rows.schema))
+
+
+def _are_many_bytes(schema: StructType) -> Column:
+    """Whether the rows are together more than a client carries, which each of them says."""
+    of_row = bytes_of_texts(schema) + F.lit(_COLUMN * len(schema))
+    # One partition for all: without any Spark warns of its size.
+    return F.sum(of_row).over(Window.partitionBy(F.lit(0))) > CLIENT_BYTES
 
 
 def bytes_of_texts(schema: StructType) -> Column:

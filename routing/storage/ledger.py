@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from routing import schemas
 from routing.config import Config, Location
-from routing.errors import InputError, StorageError, first_sentence
+from routing.errors import InputError, StorageError, first_sentence, is_refusal
+from routing.sessions.settings import find_setting
 from routing.storage import commits, counted, details, frames, statements, tables
 from routing.storage.opening import Opener
 from routing.storage.protocol import Commit, LastRun, Mark
@@ -119,16 +120,23 @@ def _marking(spark: SparkSession, location: Location, mark: Mark) -> Iterator[No
     """Mark the commit of a statement: by a setting, or where the session refuses that by a commit before."""
     from pyspark.errors import PySparkException
 
+    before = find_setting(spark, _METADATA)
     try:
         spark.conf.set(_METADATA, mark.as_text())
-    except PySparkException:
+    except PySparkException as error:
+        if not is_refusal(error):
+            raise
         statements.set_properties(spark, location, {commits.ANNOUNCEMENT: mark.as_text()})
         yield
         return
     try:
         yield
     finally:
-        spark.conf.unset(_METADATA)
+        # As its user has it.
+        if before is None:
+            spark.conf.unset(_METADATA)
+        else:
+            spark.conf.set(_METADATA, before)
 
 
 def identities_of(spark: SparkSession, inputs: Mapping[str, tables.Snapshot]) -> dict[str, dict[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,25 +76,59 @@ def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyP
             assert keeper.frames, what
 
 
-def test_a_client_of_spark_connect_takes_no_rows_without_bound(
+def test_a_session_that_keeps_nothing_has_its_client_carry_some(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
-    from routing.sessions import session
 
-    monkeypatch.setattr(session, "is_connect", lambda spark: True)
+    monkeypatch.setattr(keeping, "takes_persist", lambda spark: False)
     monkeypatch.setattr(keeping, "HELD_ROWS", 2)
-    monkeypatch.setattr(keeping, "CLIENT_ROWS", 3)
     for has_arrow in {False, frames.has_arrow()}:
         monkeypatch.setattr(keeping, "has_arrow", lambda known=has_arrow: known)
         three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
         four = frame_of(spark, [*INSTANCES, INSTANCES[0]], INSTANCES_SCHEMA).coalesce(1)
-        with keeping.Keeper() as keeper:
-            kept = keeper.keep(three)
-            assert kept is not three
+        # 31 bytes of text, arrays as they are printed, and 8 for each of nine values.
+        for most, size, fits in ((3, 103, True), (2, 103, False), (3, 102, False)):
+            monkeypatch.setattr(keeping, "CLIENT_ROWS", most)
+            monkeypatch.setattr(keeping, "CLIENT_BYTES", size)
+            with keeping.Keeper() as keeper:
+                kept = keeper.keep_sized(three)
+                assert (kept.rows is not three) is fits, (most, size)
+                assert (kept.size is not None) is (fits and has_arrow)
+                assert frames.rows_of(kept.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+                assert keeper.keep(four) is four
+                assert keeper.store(three) is three
+                assert not keeper.frames
+
+
+def test_a_client_carries_much_less_than_it_may_send() -> None:
+    """128 MB of local data at a time are what serverless compute takes."""
+    assert keeping.CLIENT_BYTES * 3 < 128_000_000
+    assert keeping.HELD_ROWS * keeping.HELD_BYTES < 128_000_000
+
+
+@pytest.mark.core
+def test_what_is_kept_is_computed_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept in a classic session and on Spark Connect: once its files are gone a table can be read no other way."""
+    from routing.schemas import INSTANCES as INSTANCES_SCHEMA
+
+    monkeypatch.setattr(keeping, "HELD_ROWS", 2)
+    table = tmp_path / "instances"
+    frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1).write.parquet(str(table))
+    read = spark.read.parquet(str(table))
+    with keeping.Keeper() as keeper:
+        kept = keeper.keep(read)
+        is_kept = [kept.storageLevel.useMemory]
+        for file in table.glob("part-*"):
+            file.unlink()
+        for _ in range(2):
             assert frames.rows_of(kept) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
-            assert keeper.keep(four) is four
-            assert not keeper.frames
+    is_kept.append(kept.storageLevel.useMemory)
+    assert is_kept == [True, False]
+    with pytest.raises(Exception, match=r"part-"):
+        frames.rows_of(kept)
 
 
 def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ class Done:
     finished: datetime
 
 
-def _full(estate: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+def full_rows(estate: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     from routing.schemas import INPUTS
 
     return {
@@ -119,7 +119,7 @@ def _rows_of_runs(spark: SparkSession, done: Done) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.core
 def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
-    expected = reference(_full(small_estate()), as_of=None, run_id="first")
+    expected = reference(full_rows(small_estate()), as_of=None, run_id="first")
     row = _rows_of_runs(spark, done)["first"]
     assert row == done.first.row
     assert done.started <= row["started_at"] < row["finished_at"] <= done.finished
@@ -163,7 +163,7 @@ def test_every_pass_reads_one_version(spark: SparkSession, done: Done) -> None:
 @pytest.mark.core
 def test_read_run_gives_what_that_run_wrote(spark: SparkSession, done: Done) -> None:
     """The second run replaced the outputs; the first run's rows are still to be had."""
-    estate = _full(small_estate())
+    estate = full_rows(small_estate())
     expected = reference(estate, as_of=None, run_id="first")
     first = routing.read_run(spark, done.config, "first")
     assert_same(rows_of(first.resolved_routes), expected.resolved_routes, "resolved_routes")

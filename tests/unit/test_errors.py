@@ -20,6 +20,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.broken_yaml": ("job.yaml", 3, "expected <block end>"),
     "ConfigError.faults": ("job.yaml", ["tables.routes is missing", "unknown key 'resolv'"]),
     "ConfigError.secrets": ("job.yaml", ["'spark.spark.hadoop.fs.s3a.secret.key'", "'tables.routes'"]),
+    "ConfigError.wrong_setting": ("spark.sql.shuffle.partitions", "The value 'abc' should be an 'int' value."),
     "ConfigError.hanging_udf": ("4.2.0", "spark.sql.some.setting"),
     "ConfigError.now_without_retries": (),
     "ConfigError.no_paths": ("job.yaml",),

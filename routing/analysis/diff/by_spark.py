@@ -68,7 +68,7 @@ def compare(
         for known, side in zip(checked, sides, strict=True)
     )
     changed = changes.find_changed(changes.decide_sides(found, before, after))
-    stored = keeper.store(changed) if out is None else _write(changed, out)
+    stored = keeper.keep(changed) if out is None else _write(changed, out)
     return Changed(
         before.job.counted.rows_read if affected is None else messages.count(),
         list(collect(changes.count_changed(stored)).dicts()),

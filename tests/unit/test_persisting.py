@@ -1,0 +1,113 @@
+"""Whether a session keeps frames is found out once, by trying; and what is let go of when one has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from routing.sessions.persisting import let_go, takes_persist
+from routing.storage.keeping import Keeper
+from tests.refusing import refused
+
+NO_PERSIST = refused("NOT_SUPPORTED_WITH_SERVERLESS", "PERSIST TABLE is not supported on serverless compute.")
+LOST = refused("INTERNAL_ERROR", "the network", PySparkException)
+CLOSED = refused("INVALID_HANDLE.SESSION_CLOSED", "Session was closed.", PySparkException)
+STOPPED = refused("NO_ACTIVE_SESSION", "No active Spark session found.", PySparkException)
+
+
+class Frame:
+    """A frame that fails in one of its verbs."""
+
+    def __init__(self, failing: dict[str, Exception], done: list[str]) -> None:
+        self.failing, self.done = failing, done
+
+    def _do(self, what: str) -> None:
+        self.done.append(what)
+        if what in self.failing:
+            raise self.failing[what]
+
+    def persist(self) -> None:
+        self._do("persist")
+
+    def count(self) -> int:
+        self._do("count")
+        return 1
+
+    def unpersist(self) -> None:
+        self._do("unpersist")
+
+
+class Session:
+    """A session of Spark Connect, as far as it is asked."""
+
+    def __init__(self, **failing: Exception) -> None:
+        self.failing, self.done = failing, []  # type: tuple[dict[str, Exception], list[str]]
+
+    def createDataFrame(self, rows: Any, schema: str) -> Frame:  # noqa: N802 - Spark's name.
+        return Frame(self.failing, self.done)
+
+
+Session.__module__ = "pyspark.sql.connect.session"
+
+
+@pytest.mark.parametrize(
+    ("failing", "takes", "done"),
+    [
+        ({}, True, ["persist", "count", "unpersist"]),
+        ({"persist": NO_PERSIST}, False, ["persist"]),
+        ({"count": NO_PERSIST}, False, ["persist", "count"]),
+    ],
+)
+def test_a_session_is_tried_once(failing: dict[str, Exception], takes: bool, done: list[str]) -> None:
+    session: Any = Session(**failing)
+    other: Any = Session()
+    assert [takes_persist(session), takes_persist(session), takes_persist(other)] == [takes, takes, True]
+    assert session.done == done
+
+
+def test_a_classic_session_is_not_tried() -> None:
+    session: Any = object()
+    assert takes_persist(session)
+
+
+@pytest.mark.parametrize("verb", ["persist", "count"])
+def test_what_is_no_refusal_goes_on_and_decides_nothing(verb: str) -> None:
+    session: Any = Session(**{verb: LOST})
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="the network"):
+            takes_persist(session)
+    session.failing = {}
+    assert takes_persist(session)
+
+
+@pytest.mark.parametrize("error", [CLOSED, STOPPED])
+def test_a_session_that_has_ended_keeps_nothing(error: PySparkException) -> None:
+    frame: Any = Frame({"unpersist": error}, [])
+    let_go(frame)
+    assert frame.done == ["unpersist"]
+
+
+def test_what_cannot_be_let_go_of_is_told() -> None:
+    with Keeper() as keeper:
+        pass
+    keeper.frames = [Frame({"unpersist": LOST}, [])]  # type: ignore[list-item]
+    with pytest.raises(PySparkException, match="the network"):
+        keeper.release()
+
+
+def test_the_first_error_of_a_block_is_the_one_that_is_told() -> None:
+    kept: Any = Frame({"unpersist": LOST}, [])
+
+    def work(error: Exception | None) -> None:
+        with Keeper() as keeper:
+            keeper.frames = [kept]
+            if error is not None:
+                raise error
+
+    with pytest.raises(LookupError):
+        work(LookupError())
+    with pytest.raises(PySparkException, match="the network"):
+        work(None)
+    assert kept.done == ["unpersist", "unpersist"]

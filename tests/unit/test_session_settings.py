@@ -1,0 +1,227 @@
+"""Settings that a given session refuses are named, and fatal only where a run needs them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+
+from routing.commands import common
+from routing.errors import ConfigError, is_refusal
+from routing.sessions import session
+from routing.sessions.settings import apply_settings, find_setting
+from routing.storage import ledger, statements
+from routing.storage.joining import _partitions
+from routing.storage.protocol import RUN, Mark
+from tests.refusing import Settings, not_available, refused, session_of
+
+ADAPTIVE, PARTS, MEMORY = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions", "spark.driver.memory"
+STATIC = refused("CANNOT_MODIFY_CONFIG", f'Cannot modify the value of the Spark config: "{MEMORY}".')
+COLUMNAR = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
+
+
+class Unsupported(PySparkException):
+    """An error of another name, which the standard's SQLSTATE calls an unsupported feature."""
+
+    def getSqlState(self) -> str:  # noqa: N802 - Spark's name.
+        return "0A000"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (not_available("spark.x"), True),
+        (refused("CONFIG_NOT_AVAILABLE.SERVERLESS_DELTA_SCHEMA_AUTO_MERGE_ENABLED", "x"), True),
+        (refused("NOT_SUPPORTED_WITH_SERVERLESS", "PERSIST TABLE is not supported"), True),
+        (refused("CANNOT_MODIFY_STATIC_CONFIG", "x"), True),
+        (Unsupported("x", "SOMETHING_ELSE", {}), True),
+        (refused("CONFIG_NOT_AVAILABLE_NOW", "x"), False),
+        (refused("TABLE_OR_VIEW_NOT_FOUND", "NOT_SUPPORTED_WITH_SERVERLESS"), False),
+        (AnalysisException("[NOT_SUPPORTED_WITH_SERVERLESS] a text alone decides nothing"), False),
+        (OSError("0A000"), False),
+    ],
+)
+def test_a_refusal_is_told_by_its_condition(error: Exception, is_one: bool) -> None:
+    assert is_refusal(error) is is_one
+
+
+def test_what_is_refused_is_named_once_with_its_reason_and_the_rest_is_set() -> None:
+    settings = Settings({}, {ADAPTIVE: not_available(ADAPTIVE), MEMORY: STATIC})
+    told: list[str] = []
+    apply_settings(session_of(settings), {ADAPTIVE: "false", PARTS: "8", MEMORY: "4g"}, told.append)
+    assert settings.values == {PARTS: "8"}
+    (sentence,) = told
+    assert sentence == (
+        "the Spark session has refused 2 settings:"
+        " 'spark.sql.adaptive.enabled' ([CONFIG_NOT_AVAILABLE] Configuration spark.sql.adaptive.enabled is not"
+        " available. SQLSTATE: 42K0I); 'spark.driver.memory' ([CANNOT_MODIFY_CONFIG] Cannot modify the value of"
+        ' the Spark config: "spark.driver.memory".); the command goes on without'
+    )
+
+
+def test_what_a_session_has_already_is_not_set_again() -> None:
+    settings = Settings({PARTS: "8", "spark.sql.extensions": "x"})
+    apply_settings(session_of(settings), {PARTS: "8", "spark.sql.extensions": "x"}, pytest.fail)
+    assert settings.calls == []
+
+
+def test_a_wrong_value_is_no_refusal() -> None:
+    wrong = refused("INVALID_CONF_VALUE.TYPE_MISMATCH", "'abc' should be an 'int'", IllegalArgumentException)
+
+    class Typed(Settings):
+        def set(self, key: str, value: str) -> None:
+            raise wrong
+
+    with pytest.raises(ConfigError) as caught:
+        apply_settings(session_of(Typed({})), {PARTS: "abc"}, pytest.fail)
+    assert caught.value.exit_code == 2
+    assert str(caught.value) == (
+        "spark: 'spark.sql.shuffle.partitions' has a wrong value:"
+        " [INVALID_CONF_VALUE.TYPE_MISMATCH] 'abc' should be an 'int' (correct it, or leave the setting out)"
+    )
+
+
+def test_any_other_error_goes_on() -> None:
+    lost = refused("INVALID_HANDLE.SESSION_CLOSED", "Session was closed.", PySparkException)
+    given = session_of(Settings({}, {PARTS: lost}))
+    with pytest.raises(PySparkException) as caught:
+        apply_settings(given, {PARTS: "8"}, pytest.fail)
+    assert caught.value is lost
+    with pytest.raises(PySparkException):
+        find_setting(given, PARTS)
+
+
+class _Builder:
+    """What Spark builds a session with."""
+
+    def __init__(self, found: Any) -> None:
+        self.found, self.given = found, {}  # type: tuple[Any, dict[str, str]]
+
+    def config(self, key: str, value: str) -> _Builder:
+        self.given[key] = value
+        return self
+
+    def getOrCreate(self) -> Any:  # noqa: N802 - Spark's name.
+        return self.found
+
+
+def _have(found: Any, active: Any, monkeypatch: pytest.MonkeyPatch) -> _Builder:
+    made = _Builder(found)
+
+    class Sessions:
+        builder = made
+
+        @staticmethod
+        def getActiveSession() -> Any:  # noqa: N802 - Spark's name.
+            return active
+
+    monkeypatch.setattr("pyspark.sql.SparkSession", Sessions)
+    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "client.4")
+    return made
+
+
+class _Notes:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def note(self, text: str, level: str = "info") -> None:
+        self.told.append((text, level))
+
+    def progress(self, text: str) -> None:
+        pass
+
+
+def test_every_command_notes_once_what_the_session_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = session_of(Settings({}, {ADAPTIVE: not_available(ADAPTIVE)}))
+    _have(given, given, monkeypatch)
+    console: Any = _Notes()
+    settings: Any = argparse.Namespace(spark={ADAPTIVE: "false"})
+    opener = common.opener(settings, argparse.Namespace(verbose=False), console)
+    assert opener.spark is opener.spark is given
+    why = "([CONFIG_NOT_AVAILABLE] Configuration spark.sql.adaptive.enabled is not available. SQLSTATE: 42K0I)"
+    sentence = f"the Spark session has refused 1 setting: 'spark.sql.adaptive.enabled' {why}"
+    assert console.told == [(f"note: {sentence}; the command goes on without", "warning")]
+
+
+def test_from_python_a_refused_setting_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = session_of(Settings({}, {ADAPTIVE: not_available(ADAPTIVE)}))
+    _have(given, given, monkeypatch)
+    with pytest.warns(UserWarning, match=r"has refused 1 setting: 'spark\.sql\.adaptive\.enabled'"):
+        assert session.start({ADAPTIVE: "false"}) is given
+
+
+def test_only_a_session_of_spark_submit_begins_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = session_of(Settings({MEMORY: "4g"}, {}))
+    builder = _have(begun, None, monkeypatch)
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert session.start({MEMORY: "4g"}, tell=pytest.fail) is begun
+    assert builder.given == {MEMORY: "4g"}
+    builder = _have(begun, None, monkeypatch)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host")
+    session.start({MEMORY: "4g"}, tell=pytest.fail)
+    assert builder.given == {}
+
+
+def test_a_udf_is_refused_where_the_session_does_not_say_that_it_is_safe() -> None:
+    given = session_of(Settings({COLUMNAR: "false"}, {COLUMNAR: not_available(COLUMNAR)}), "4.2.0")
+    with pytest.raises(ConfigError, match="udf would hang"):
+        session.check_udf(given)
+    session.check_udf(session_of(Settings({}, {COLUMNAR: not_available(COLUMNAR)}), "4.0.0"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (Settings({PARTS: "200"}), 200),
+        (Settings({PARTS: "auto"}), 1),
+        (Settings({PARTS: "0"}), 1),
+        (Settings({}), 1),
+        (Settings({}, {PARTS: not_available(PARTS)}), 1),
+    ],
+)
+def test_a_shuffle_of_which_nothing_is_told_promises_no_parts(settings: Settings, expected: int) -> None:
+    assert _partitions(session_of(settings)) == expected
+
+
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+MARK = Mark(RUN, "r1", "/out/runs", None)
+
+
+def _mark(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], str | None]:
+    """The properties that were set beside, and the setting within."""
+    announced: list[Any] = []
+    monkeypatch.setattr(statements, "set_properties", lambda *given: announced.append(given[2]))
+    where: Any = "/out/routes"
+    with ledger._marking(session_of(settings), where, MARK):
+        return announced, settings.values.get(METADATA)
+
+
+@pytest.mark.parametrize("own", [{}, {METADATA: "the user's own"}])
+def test_a_mark_leaves_the_session_as_its_user_has_it(
+    own: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(dict(own))
+    assert _mark(settings, monkeypatch) == ([], MARK.as_text())
+    assert settings.values == own
+
+
+def test_a_mark_that_the_session_refuses_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings({}, {METADATA: not_available(METADATA)})
+    announced, within = _mark(settings, monkeypatch)
+    assert [list(properties.values()) for properties in announced] == [[MARK.as_text()]]
+    assert within is None
+
+
+def test_a_session_that_has_ended_announces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = refused("INVALID_HANDLE.SESSION_CLOSED", "Session was closed.", PySparkException)
+
+    class Ending(Settings):
+        def set(self, key: str, value: str) -> None:
+            raise lost
+
+    with pytest.raises(PySparkException, match="Session was closed"):
+        _mark(Ending({}), monkeypatch)
