@@ -115,7 +115,10 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "cache": (_is_cache, ()),
     "print": (_is_print, ("commands/streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
-    "reading tables": (_is_read, ("storage/appended.py", "storage/commits.py", "storage/tables.py")),
+    "reading tables": (
+        _is_read,
+        ("storage/appended.py", "storage/commits.py", "storage/files.py", "storage/tables.py"),
+    ),
     # os.write is no table: the last line of an interrupted command.
     "writing tables": (
         _is_write,
