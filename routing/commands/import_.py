@@ -111,13 +111,16 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
     own, times = exports.addresses(options), exports.times(options)
     stand_ins = exports.stand_ins(options, times, console)
     settings = load(options)
-    # Before a table is opened: a file that cannot be read is told at once.
-    export = read_export(options.sources, stand_ins, options.view, times)
+    from routing.importing.fetching import reach_by
     from routing.importing.from_catalog import import_export
+
+    opening = opener(settings, options, console)
+    # Before a table is opened: a file that cannot be read is told at once.
+    export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
 
     _say_how_far(options, console)
     return import_export(
-        opener(settings, options, console),
+        opening,
         settings,
         export,
         now=datetime.now(timezone.utc),
@@ -131,14 +134,17 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
     values = variables(options.variables)
     at = moment_or_none(options.scripted_at, "--scripted-at")
     settings = load(options)
+    from routing.importing.fetching import reach_by
     from routing.importing.scripts import read_scripts
 
+    opening = opener(settings, options, console)
     scripts = read_scripts(
         options.sources,
         instance=options.instance,
         database=options.database,
         scripted_at=at,
         variables=values,
+        reach=reach_by(opening),
     )
     for script in scripts if at is None else ():
         when = script.scripted_at.isoformat(timespec="seconds")
@@ -147,7 +153,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
 
     _say_how_far(options, console)
     return import_scripts(
-        opener(settings, options, console),
+        opening,
         settings,
         scripts,
         instance=options.instance,
