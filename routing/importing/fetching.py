@@ -61,6 +61,8 @@ class _Fetcher:
     def look(self, text: str) -> Folder | Listed | None:
         spark = self.opener.start_for(quote(text), "read", Unfit("it is not on this machine's disk"))
         found = files.look(spark, text)
+        if found == {} and PurePosixPath(text).name.startswith(("_", ".")):
+            raise OSError(errno.EPERM, "the session reads no file whose name begins with _ or .", text)
         self._waiting.update((file.path, file) for file in _in_order(found))
         return found
 
@@ -134,7 +136,7 @@ class SessionPath:
         root = _ROOT.match(self._text)
         if written.startswith("/"):
             return SessionPath(self._fetcher, (root.group().rstrip("/") if root else "") + written)
-        return SessionPath(self._fetcher, f"{self._text.rstrip('/')}/{written}")
+        return SessionPath(self._fetcher, f"{self._text.rstrip('/')}/{PurePosixPath(written)}")
 
     def exists(self) -> bool:
         """As `Place`."""
