@@ -100,13 +100,13 @@ class _Stat:
 class SessionPath:
     """A place where the session looks; its text is the one that was named, and what follows from it."""
 
-    def __init__(self, fetcher: _Fetcher, text: str) -> None:
-        self._fetcher = fetcher
+    def __init__(self, fetcher: _Fetcher, text: str, listed: Folder | Listed | None = None) -> None:
+        self._fetcher, self._listed = fetcher, listed
         self._text = text if _ROOT.fullmatch(text) else text.rstrip("/") or "/"
 
     @cached_property
     def _found(self) -> Folder | Listed | None:
-        return self._fetcher.look(self._text)
+        return self._fetcher.look(self._text) if self._listed is None else self._listed
 
     def __str__(self) -> str:
         return self._text
@@ -155,9 +155,7 @@ class SessionPath:
         if not isinstance(self._found, dict):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._text)
         for name, found in self._found.items():
-            inner = self / name
-            inner.__dict__["_found"] = found
-            yield inner
+            yield SessionPath(self._fetcher, str(self / name), found)
 
     def read_bytes(self) -> bytes:
         """As `Place`."""

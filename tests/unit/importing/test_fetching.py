@@ -176,7 +176,7 @@ def test_a_script_with_the_files_that_it_names(monkeypatch: pytest.MonkeyPatch) 
     in_session(monkeypatch, **{"d__main.sql": main, "d__sub/made.sql": MADE})
     [script] = read_scripts(["s3://b/d/main.sql"], instance="HUB", reach=reach_by(opener()))
     assert (script.file, script.scripted_at) == ("s3://b/d/main.sql", AT)
-    assert [(s.name, s.database) for s in script.statements] == [("R", "Sales")]  # type: ignore[union-attr]
+    assert [(s.name, s.database) for s in script.statements] == [("R", "Sales")]
     assert [problem.why for problem in script.problems] == [
         "the file 'none.sql' of :r is not read: No such file or directory"
     ]
