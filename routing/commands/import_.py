@@ -50,7 +50,9 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         help="exports of catalog views: a snapshot of the databases that they cover",
         description="Import exports of catalog views (CSV, JSON, Parquet), one file a view, named like it.",
     )
-    kind.add_argument("sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them")
+    kind.add_argument(
+        "sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them; URIs are read by Spark"
+    )
     add_config(kind)
     exports.add_options(kind)
     kind.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
@@ -65,7 +67,9 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         description="Import T-SQL scripts, which are read and never run: routes, services, the Service Broker"
         " endpoint and the brokers of databases.",
     )
-    kind.add_argument("sources", metavar="FILE", nargs="+", help="scripts, applied in this order")
+    kind.add_argument(
+        "sources", metavar="FILE", nargs="+", help="scripts, applied in this order; URIs are read by Spark"
+    )
     add_config(kind)
     kind.add_argument("--instance", metavar="NAME", required=True, help="the instance that the scripts are for")
     kind.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")

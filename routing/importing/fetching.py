@@ -59,7 +59,8 @@ class _Fetcher:
     _content: dict[str, bytes] = field(default_factory=dict)
 
     def look(self, text: str) -> Folder | Listed | None:
-        spark = self.opener.start_for(quote(text), "read", Unfit("it is not on this machine's disk"))
+        why = Unfit("it is a URI" if is_uri(text) else "it is not on this machine's disk")
+        spark = self.opener.start_for(quote(text), "read", why)
         found = files.look(spark, text)
         if found == {} and PurePosixPath(text).name.startswith(("_", ".")):
             raise OSError(errno.EPERM, "the session reads no file whose name begins with _ or .", text)

@@ -99,9 +99,7 @@ def test_why_a_session_is_needed_is_told_where_there_is_none() -> None:
     def start() -> NoReturn:
         raise EnvironmentFault.no_package("pyspark", "local")
 
-    with pytest.raises(
-        EnvironmentFault, match=r"'s3://b/x' is read by Spark \(it is not on this machine's disk\)"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"'s3://b/x' is read by Spark \(it is a URI\)"):
         reach_by(Opener(start))("s3://b/x").exists()
 
 
