@@ -38,7 +38,7 @@ def reach_by(opener: Opener) -> Reach:
     """
 
     def reach(named: str) -> Place:
-        if holds_secret(named):
+        if is_uri(named) and holds_secret(named):
             raise secret_in_address()
         path = Path(named)
         if not is_uri(named) and (not path.is_absolute() or path.exists()):

@@ -72,7 +72,13 @@ def never() -> NoReturn:
 def test_files_of_this_machine_ask_no_session(tmp_path: Path) -> None:
     reach = reach_by(Opener(never))
     (tmp_path / "there").touch()
-    for named in (str(tmp_path / "there"), str(tmp_path / "none"), "relative/none", "my:file.csv"):
+    for named in (
+        str(tmp_path / "there"),
+        str(tmp_path / "none"),
+        "relative/none",
+        "my:file.csv",
+        "password=x.csv",
+    ):
         assert reach(named) == Path(named)
 
 
