@@ -109,10 +109,10 @@ class Opener:
     def open_to_write(self, location: Location, version: int | None) -> LocalTable | Unfit | None:
         """A `placed` table at a version as delta-rs writes it, or why Spark does; None: delta-rs is to make it."""
         if version is None:
-            if not is_local(location):
-                return Unfit("it is not there, and not on this machine's disk")
             has_session = self._spark is not None or session.is_given()
-            return Unfit("it is not there, and a session is at hand") if has_session else look_at_path(location)
+            if not is_local(location) or has_session or disks.is_open(location, self.settings):
+                return Unfit("it is not there, and not on this machine's disk alone")
+            return look_at_path(location)
         found = self._look_at_place(location) or open_local(location, version)
         return found if isinstance(found, Unfit) else look_at_writing(location.text, found)
 

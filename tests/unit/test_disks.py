@@ -210,7 +210,7 @@ def test_a_local_table_of_the_very_same_path_is_not_read(tmp_path: Path) -> None
     place = opener.placed("tables.routes", table(tmp_path / "routes"))
     assert place.is_elsewhere
     assert opener.open_to_write(place, 0) == Unfit("it is not on this machine's disk")
-    assert opener.open_to_write(place, None) == Unfit("it is not there, and not on this machine's disk")
+    assert opener.open_to_write(place, None) == Unfit("it is not there, and not on this machine's disk alone")
     assert asked == ["started"]
     assert told == [
         "tables.routes: looked for by Spark (its path may be one of another file system than this machine's)"
