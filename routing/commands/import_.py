@@ -50,7 +50,9 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         help="exports of catalog views: a snapshot of the databases that they cover",
         description="Import exports of catalog views (CSV, JSON, Parquet), one file a view, named like it.",
     )
-    kind.add_argument("sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them")
+    kind.add_argument(
+        "sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them; URIs are read by Spark"
+    )
     add_config(kind)
     exports.add_options(kind)
     kind.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
@@ -65,7 +67,9 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         description="Import T-SQL scripts, which are read and never run: routes, services, the Service Broker"
         " endpoint and the brokers of databases.",
     )
-    kind.add_argument("sources", metavar="FILE", nargs="+", help="scripts, applied in this order")
+    kind.add_argument(
+        "sources", metavar="FILE", nargs="+", help="scripts, applied in this order; URIs are read by Spark"
+    )
     add_config(kind)
     kind.add_argument("--instance", metavar="NAME", required=True, help="the instance that the scripts are for")
     kind.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
@@ -111,13 +115,16 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
     own, times = exports.addresses(options), exports.times(options)
     stand_ins = exports.stand_ins(options, times, console)
     settings = load(options)
-    # Before a table is opened: a file that cannot be read is told at once.
-    export = read_export(options.sources, stand_ins, options.view, times)
+    from routing.importing.fetching import reach_by
     from routing.importing.from_catalog import import_export
+
+    opening = opener(settings, options, console)
+    # Before a table is opened: a file that cannot be read is told at once.
+    export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
 
     _say_how_far(options, console)
     return import_export(
-        opener(settings, options, console),
+        opening,
         settings,
         export,
         now=datetime.now(timezone.utc),
@@ -131,14 +138,17 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
     values = variables(options.variables)
     at = moment_or_none(options.scripted_at, "--scripted-at")
     settings = load(options)
+    from routing.importing.fetching import reach_by
     from routing.importing.scripts import read_scripts
 
+    opening = opener(settings, options, console)
     scripts = read_scripts(
         options.sources,
         instance=options.instance,
         database=options.database,
         scripted_at=at,
         variables=values,
+        reach=reach_by(opening),
     )
     for script in scripts if at is None else ():
         when = script.scripted_at.isoformat(timespec="seconds")
@@ -147,7 +157,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
 
     _say_how_far(options, console)
     return import_scripts(
-        opener(settings, options, console),
+        opening,
         settings,
         scripts,
         instance=options.instance,

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.storage.sizes import are_small
 
     begun = time.monotonic()
-    little_data = are_small(settings.tables.values(), settings.output.values())
+    little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
     spark = session(settings.spark, options, console, little_data=little_data)
     from routing.runs import pipeline
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -44,6 +44,20 @@ class Config:
     paths: Location | None = None
     # Checked by the command that reads it: routing.analysis.lint.options.
     lint: Any = None
+
+    def placed(self, place: Callable[[str, Location], Location]) -> Config:
+        """The same configuration, with each location as ``place`` tells it by its key and itself."""
+
+        def of_section(name: str, locations: Mapping[str, Location]) -> dict[str, Location]:
+            return {key: place(f"{name}.{key}", location) for key, location in locations.items()}
+
+        return replace(
+            self,
+            tables=of_section("tables", self.tables),
+            kept=of_section("tables", self.kept),
+            output=of_section("output", self.output),
+            paths=None if self.paths is None else place(f"output.{PATHS}", self.paths),
+        )
 
     def as_json(self) -> str:
         """The configuration as one line of JSON, as the ``runs`` table keeps it."""

@@ -12,25 +12,30 @@ from pathlib import Path
 from routing.errors import quote
 
 _SIZE = re.compile(r"\A(\d+)\s*([kmgt]?)i?b?\Z", re.IGNORECASE)
-_URI = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:")
+# Of one slash as well, as Databricks writes dbfs:/; a scheme of one letter is a drive of Windows.
+_URI = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:/")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where a table stands: a path or URI, or a name of the catalog."""
+    """Where a table stands: a path or URI, or a name of the catalog.
+
+    ``is_elsewhere``: a path that the session reads from another disk than this machine's, told by `storage.disks`.
+    """
 
     text: str
     is_name: bool = False
+    is_elsewhere: bool = False
 
     @classmethod
     def parse(cls, text: str, folder: str) -> Location:
         """A location as a configuration file in ``folder`` writes it (commands.md)."""
-        if _URI.match(text) and not re.match(r"\A[A-Za-z]:[\\/]", text):
+        if is_uri(text):
             return cls(text)
         if not re.search(r"[/\\:]", text) and len(text.split(".")) in (2, 3) and all(text.split(".")):
             return cls(text, is_name=True)
-        if _URI.match(folder):
+        if is_uri(folder):
             return cls(posixpath.join(folder, text))
         # As Spark reads it: a folder `..` takes back the one before, whatever links there are.
         return cls(os.path.normpath(Path(folder, text).absolute()))
@@ -81,11 +86,11 @@ def _iso_time(text: str) -> datetime:
         raise ValueError(f"{quote(text)} is not an ISO 8601 time") from None
 
 
-def is_uri(file: str) -> bool:
-    """Whether a configuration has to be read through Spark."""
-    return _URI.match(file) is not None and "://" in file
+def is_uri(text: str) -> bool:
+    """Whether a text is a URI, such as ``s3a://bucket/x`` or ``dbfs:/x``: Spark reads what stands there."""
+    return _URI.match(text) is not None
 
 
 def folder_of(file: str) -> str:
     """The folder of a configuration file, to which its relative paths belong."""
-    return posixpath.dirname(file) if _URI.match(file) else str(Path(file).absolute().parent)
+    return posixpath.dirname(file) if is_uri(file) else str(Path(file).absolute().parent)

@@ -12,6 +12,14 @@ def unreadable_file(file: str, why: str, hint: str | None = None) -> InputError:
     return InputError(f"{quote(file)} cannot be read: {why}", hint or "nothing was written")
 
 
+def secret_in_address() -> InputError:
+    """A URI with a password or key in it, which is not shown."""
+    return InputError(
+        "the address of a file to import holds what looks like a secret",
+        "take it out; access comes from the platform, as a role or a credential provider",
+    )
+
+
 class NoTextError(InputError):
     """A file that holds something else than text."""
 

@@ -41,6 +41,7 @@ def import_export(
     older than the last import of the same, a key or table that does not fit; StorageError after.
     """
     keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
+    config = config.placed(opener.placed)
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
         store = storing.open_stored(opener, config, keys)

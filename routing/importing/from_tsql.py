@@ -37,6 +37,7 @@ def import_scripts(
     of each database whose routes they speak of. ``now`` is the time of the import. Raises ContractError
     before anything is written, StorageError after.
     """
+    config = config.placed(opener.placed)
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
         store = storing.open_stored(opener, config, _KEYS)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from routing.errors import InputError
 from routing.importing.faults import no_statement, unreadable_file
+from routing.importing.reach import Reach, on_this_disk
 from routing.importing.tsql import Script, read_file
 
 
@@ -18,8 +19,12 @@ def read_scripts(
     database: str | None = None,
     scripted_at: datetime | None = None,
     variables: Mapping[str, str] | None = None,
+    reach: Reach = on_this_disk,
 ) -> list[Script]:
-    """The scripts in their order. Raises InputError for a file that cannot be read, or is no script."""
+    """The scripts in their order; ``reach`` gives their places.
+
+    Raises InputError for a file that cannot be read, or is no script.
+    """
     names = [Path(file).name for file in files]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
@@ -29,7 +34,7 @@ def read_scripts(
         try:
             scripts.append(
                 read_file(
-                    Path(file),
+                    reach(file),
                     scripted_at=scripted_at,
                     database=database,
                     instance=instance,

@@ -22,7 +22,7 @@ from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
 from routing.runs.stages import Stages
 from routing.runs.work import Work
-from routing.storage import imported, ledger, protocol, tables, view
+from routing.storage import disks, imported, ledger, protocol, tables, view
 from routing.storage.columns import Table, check_given
 from routing.storage.conform import conform
 from routing.storage.keeping import Keeper, released_on_failure
@@ -121,6 +121,7 @@ def run(
     before anything is written, StorageError after, and where another run is at work.
     """
     started = datetime.now(timezone.utc) - timedelta(seconds=session_seconds or 0)
+    config = disks.place_all(config, spark)
     is_full = config.resolve.mode == "full"
     if is_full and now is not None:
         raise ConfigError.now_without_retries()
@@ -216,6 +217,7 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
 
     Raises InputError where no run of that id counts, or its versions have been vacuumed.
     """
+    config = disks.place_all(config, spark)
     runs = tables.snapshots(spark, {"runs": config.output["runs"]})["runs"].read(spark)
     found = runs.where(F.col("run_id") == run_id).select("mode", "output_versions").collect()
     if not found:
@@ -235,6 +237,7 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
 
     Raises InputError where no run counts yet.
     """
+    config = disks.place_all(config, spark)
     outputs = DeltaTables(spark, config)
     last = outputs.last_run()
     if last is None:

@@ -20,7 +20,7 @@ from routing.runs.paths_written import Written, count_paths, mark_of
 from routing.runs.stages import Stages
 from routing.runs.work import open_inputs
 from routing.schemas import MESSAGE_PATHS
-from routing.storage import commits, tables
+from routing.storage import commits, disks, tables
 from routing.storage.columns import Table, check_given
 from routing.storage.conform import conform
 from routing.storage.keeping import Keeper, released_on_failure
@@ -105,6 +105,7 @@ def write_paths(
     where the output is not configured, OutputError where another table stands there, InputError, StorageError,
     and InternalError where the counts do not add up.
     """
+    config = disks.place_all(config, spark)
     location = config.paths
     if location is None:
         raise ConfigError.no_paths(config.file)

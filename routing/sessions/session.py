@@ -73,14 +73,22 @@ def _small_local_run() -> dict[str, str]:
 
 def is_given() -> bool:
     """Whether a platform has prepared the session: spark-submit, Databricks, or a running context."""
-    if any(name in os.environ for name in _PLATFORMS):
-        return True
+    return is_of_platform() or find_active() is not None
+
+
+def is_of_platform() -> bool:
+    """Whether spark-submit, Spark Connect or Databricks has prepared this process for a session."""
+    return any(name in os.environ for name in _PLATFORMS)
+
+
+def find_active() -> SparkSession | None:
+    """The session that is active in this process; None where there is none."""
     if "pyspark.sql" not in sys.modules:
         # To ask for a session is no reason to import Spark.
-        return False
+        return None
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession() is not None
+    return SparkSession.getActiveSession()
 
 
 def start(

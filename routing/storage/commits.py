@@ -35,8 +35,8 @@ Told = list[tuple[int, Mapping[str, Any]]]
 
 
 def is_local(location: Location) -> bool:
-    """Whether a table lies on a local file system, by its path; a configuration makes such paths absolute."""
-    return not location.is_name and Path(location.text).is_absolute()
+    """Whether a table lies on this machine's disk, by its path; a configuration makes such paths absolute."""
+    return not (location.is_name or location.is_elsewhere) and Path(location.text).is_absolute()
 
 
 def newest_version(location: Location) -> int | None:

@@ -58,7 +58,7 @@ class _Histories:
 
     def commits(self, key: str, after: int) -> list[Commit]:
         """Every commit after a version. Raises HistoryGap."""
-        location = self.config.output[key]
+        location = self.opener.placed(f"output.{key}", self.config.output[key])
         here = commits.local_commits_after(location, after)
         return commits.commits_after(self.opener.spark, location, after) if here is None else here
 

@@ -1,8 +1,8 @@
 """One run at a time on a local file system: a lock file beside the table ``runs``.
 
 Whoever holds the file's lock (flock) works; the operating system lets go of it when that process ends, however
-it ends, so that the file of a killed run is taken over by the next one. Object stores and catalogs have no such
-lock: there the last commit of a run decides (`ledger.record`).
+it ends, so that the file of a killed run is taken over by the next one. Object stores, catalogs and whatever else
+is not this machine's have no such lock: there the last commit of a run decides (`ledger.record`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ except ImportError:  # pragma: no cover - Windows has no flock; Delta's own conf
 
 
 def lock_file(runs: Location) -> Path | None:
-    """Where the lock of a table ``runs`` is; None where it is not on a local file system."""
+    """Where the lock of a table ``runs`` is; None where it is not on this machine's file system."""
     path = re.sub(r"\Afile:(//(?=/))?", "", runs.text)
     # A configuration makes local paths absolute; whatever else is not absolute is a URI.
-    if runs.is_name or not Path(path).is_absolute() or fcntl is None:
+    if runs.is_name or runs.is_elsewhere or not Path(path).is_absolute() or fcntl is None:
         return None
     return Path(path + ".lock")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from routing.config import Location
 from routing.errors import EnvironmentFault, InputError
 from routing.sessions import session
+from routing.storage import disks
 from routing.storage.columns import Table
 from routing.storage.commits import is_local
 from routing.storage.local import (
@@ -25,9 +25,7 @@ from routing.storage.local import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Where Spark finds files that may name another file system for paths: spark-env.sh, core-site.xml, its defaults.
-_OF_A_CLUSTER = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
-_OTHER_DISK = "spark.hadoop.fs.defaultFS"
+_ANOTHER_DISK = Unfit("its path may be one of another file system than this machine's")
 
 
 @dataclass(frozen=True)
@@ -72,9 +70,20 @@ class Opener:
             self._spark = self.start()
         return self._spark
 
+    def placed(self, key: str, location: Location) -> Location:
+        """A location, told whether it is another disk's; a session is asked where it takes one to tell.
+
+        ``key`` is for `tell`. Raises EnvironmentFault.
+        """
+        known = self._spark or session.find_active()
+        if known is None and disks.is_open(location, self.settings):
+            known = self.start_for(key, "looked for", _ANOTHER_DISK)
+        return disks.place(location, known)
+
     def find(self, key: str, location: Location, version: int | None = None) -> Opened | None:
         """A table at a version, or its newest one; None where there is none. ``key`` is for `tell`."""
-        if find_log(location) is None and self._is_this_disk(location):
+        location = self.placed(key, location)
+        if is_local(location) and find_log(location) is None:
             return None
         why = self._unfit(location, version)
         if not isinstance(why, Unfit):
@@ -98,12 +107,12 @@ class Opener:
         return {key: self.open_at(f"tables.{key}", location) for key, location in tables.items()}
 
     def open_to_write(self, location: Location, version: int | None) -> LocalTable | Unfit | None:
-        """A table at a version as delta-rs writes it, or why Spark does; None where delta-rs is to make it."""
+        """A `placed` table at a version as delta-rs writes it, or why Spark does; None: delta-rs is to make it."""
         if version is None:
-            here = self._is_this_disk(location)
-            return (
-                look_at_path(location) if here else Unfit("it is not there, and not on this machine's disk alone")
-            )
+            has_session = self._spark is not None or session.is_given()
+            if not is_local(location) or has_session or disks.is_open(location, self.settings):
+                return Unfit("it is not there, and not on this machine's disk alone")
+            return look_at_path(location)
         found = self._look_at_place(location) or open_local(location, version)
         return found if isinstance(found, Unfit) else look_at_writing(location.text, found)
 
@@ -127,8 +136,3 @@ class Opener:
         if self._spark is not None and session.is_connect(self._spark):
             return Unfit("the session is one of Spark Connect")
         return None
-
-    def _is_this_disk(self, location: Location) -> bool:
-        """Whether a path without a scheme can only be one of this disk: nothing names another file system."""
-        others = _OTHER_DISK in self.settings or any(name in os.environ for name in _OF_A_CLUSTER)
-        return is_local(location) and not others and self._spark is None and not session.is_given()

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path
 
 from routing.config import Location
+from routing.storage import disks
 from routing.storage.commits import is_local
 
 # Some hundred thousand messages: less than it takes for compiled code to be worth its compiling.
 LITTLE = 16 * 1024**2
 
 
-def are_small(inputs: Iterable[Location], outputs: Iterable[Location]) -> bool:
+def are_small(
+    inputs: Iterable[Location], outputs: Iterable[Location], settings: Mapping[str, str] | None = None
+) -> bool:
     """Whether all tables are local and together no more than `LITTLE` bytes of files, old versions included.
 
-    An output that is not there yet takes nothing. An input that is not there may be on another disk, which Spark
-    knows by the same path. Not more is looked at than it takes to know.
+    An output that is not there yet takes nothing; an input has to be there. By the settings of the session to be
+    a path may be another disk's. Not more is looked at than it takes to know.
     """
-    inputs = list(inputs)
-    tables = [*inputs, *outputs]
+    inputs = [disks.place(location, None) for location in inputs]
+    tables = [*inputs, *(disks.place(location, None) for location in outputs)]
+    if any(disks.is_open(location, settings or {}) for location in tables):
+        return False
     if not all(is_local(location) for location in tables) or not all(Path(one.text).is_dir() for one in inputs):
         return False
     sizes = (size for location in tables for size in _sizes(location.text))

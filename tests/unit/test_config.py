@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from routing.config import Config, Location, load, parse_time, size_in_bytes
+from routing.config import Config, Location, is_uri, load, parse_time, size_in_bytes
 from routing.errors import ConfigError
 from routing.storage.tables import read_text
 
@@ -204,12 +204,32 @@ def test_the_last_override_wins_and_null_takes_a_key_away() -> None:
         ("s3a://bucket/x.y", "/conf", Location("s3a://bucket/x.y")),
         ("abfss://c@a.dfs.core.windows.net/x", "/conf", Location("abfss://c@a.dfs.core.windows.net/x")),
         ("dbfs:/x/y", "/conf", Location("dbfs:/x/y")),
+        ("dbfs:/x/../y//z/", "/conf", Location("dbfs:/x/../y//z/")),
+        ("file:/x/y", "/conf", Location("file:/x/y")),
+        ("hdfs:/x.y", "/conf", Location("hdfs:/x.y")),
+        ("/Volumes/main/shop/in/x", "/conf", Location("/Volumes/main/shop/in/x")),
+        # A colon alone makes no URI.
+        ("data:routes", "/conf", Location("/conf/data:routes")),
+        ("routes", "dbfs:/conf", Location("dbfs:/conf/routes")),
         ("data/routes", "s3a://bucket/conf", Location("s3a://bucket/conf/data/routes")),
         ("shop.routes", "s3a://bucket/conf", Location("shop.routes", is_name=True)),
     ],
 )
 def test_locations(text: str, folder: str, expected: Location) -> None:
     assert Location.parse(text, folder) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *(("s3://b/x", True), ("abfss://c@a.dfs.core.windows.net/x", True), ("dbfs:/conf/job.yaml", True)),
+        *(("file:/x", True), ("hdfs:/x", True), ("hdfs:///x", True)),
+        *(("/Volumes/a/b/c/job.yaml", False), ("job.yaml", False), ("my:job.yaml", False), ("C:/job.yaml", False)),
+        *(("C:\\job.yaml", False), ("", False)),
+    ],
+)
+def test_what_is_a_uri(text: str, expected: bool) -> None:
+    assert is_uri(text) is expected
 
 
 def test_paths_are_relative_to_the_file_not_to_the_process(

@@ -40,8 +40,13 @@ def test_on_this_disk(tmp_path: Path) -> None:
 def test_not_where_a_path_may_be_of_another_file_system(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Spark of its own has files that name Hadoop's; only Spark reads those."""
-    monkeypatch.setenv(name, "/opt/spark")
+    """A Spark of its own may have files that name Hadoop's."""
+    files = tmp_path / "files"
+    (files / "conf").mkdir(parents=True)
+    monkeypatch.setenv(name, str(files))
+    assert is_by_deltalake(tmp_path) is (name != "PYSPARK_SUBMIT_ARGS")
+    for folder in (files, files / "conf"):
+        (folder / "core-site.xml").write_text("<name>fs.defaultFS</name>", encoding="utf-8")
     assert not is_by_deltalake(tmp_path)
 
 

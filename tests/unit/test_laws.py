@@ -109,7 +109,7 @@ def _breaches(law: Law, source: str) -> list[str]:
     ]
 
 
-_READERS = ("appended", "by_log", "commits", "tables")
+_READERS = ("appended", "by_log", "commits", "files", "tables")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "the JVM and RDDs": (_is_jvm, ()),

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 
 from routing.analysis.check.faults import no_queue, no_row
 from routing.analysis.check.sources import Given, Scripts, find_files, read_exports, read_scripts
@@ -20,6 +19,7 @@ from routing.analysis.check.subjects import (
 )
 from routing.importing.catalog import Export, cover
 from routing.importing.covered import Covered, Doubt, Row, Unit
+from routing.importing.reach import on_this_disk
 from routing.importing.result import Imported
 from routing.importing.scripted import apply_all, rows_of, state_of
 from routing.importing.spelling import Spelling
@@ -119,7 +119,7 @@ def weigh(export: Export, scripts: Scripts, given: Given, scripted_at: datetime 
 
 def try_scripts(evidence: Evidence, paths: Sequence[str], given: Given, scripted_at: datetime) -> Evidence:
     """The same with scripts in force that may change what was exported, as of a time. Raises InputError."""
-    scripts = Scripts(named=[Path(path) for path in paths])
+    scripts = Scripts(named=[on_this_disk(path) for path in paths])
     tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
     for instance, script in read_scripts(scripts, known_names(evidence, given), given, [], scripted_at):
         tried = _apply(tried, script, instance, [])

@@ -11,6 +11,7 @@ from routing.analysis.check.faults import NoScriptError, no_instance, unreadable
 from routing.importing.catalog import StandIns, Times
 from routing.importing.catalog.files import files_in, find_result_sets
 from routing.importing.catalog.reading import Export, export_of
+from routing.importing.reach import on_this_disk
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import Script, read_file, servers_in
 
@@ -53,10 +54,14 @@ class Scripts:
 
 
 def find_files(paths: Sequence[str]) -> tuple[list[str], Scripts]:
-    """What may be exports, and the scripts (``.sql``): files as they are named, folders at any depth."""
-    exports = [path for path in paths if Path(path).suffix.lower() != _SCRIPT or Path(path).is_dir()]
-    folders = [Path(path) for path in exports if Path(path).is_dir()]
-    named = [Path(path) for path in paths if path not in exports]
+    """What may be exports, and the scripts (``.sql``): files as they are named, folders at any depth.
+
+    Raises InputError for a URI.
+    """
+    places = {path: on_this_disk(path) for path in paths}
+    exports = [path for path in paths if places[path].suffix.lower() != _SCRIPT or places[path].is_dir()]
+    folders = [places[path] for path in exports if places[path].is_dir()]
+    named = [places[path] for path in paths if path not in exports]
     lying = [file for folder in folders for file in files_in(folder) if file.suffix.lower() == _SCRIPT]
     return exports, Scripts(named, lying)
 

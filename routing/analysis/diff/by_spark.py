@@ -15,7 +15,7 @@ from routing.config import Location
 from routing.messages import changes, validate
 from routing.messages.job import Options
 from routing.schemas import MESSAGE_CHANGES
-from routing.storage import tables
+from routing.storage import disks, tables
 from routing.storage.conform import conform, no_rows
 from routing.storage.faults import refuse_faults
 from routing.storage.frames import collect
@@ -55,6 +55,7 @@ def compare(
     """
     spark = traffic.messages.sparkSession
     if out is not None:
+        out = disks.place(out, spark)
         check_writable(OUT, out)
         tables.check_output(spark, OUT, out, MESSAGE_CHANGES)
     messages = conform(traffic.messages, "messages")

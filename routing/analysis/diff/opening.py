@@ -29,6 +29,7 @@ class Shelf:
 
     def open(self, key: str, location: Location, version: int | None = None) -> Table:
         """A table at a version or its newest. Raises InputError where it is not there."""
+        location = self.opener.placed(f"tables.{key}", location)
         place = (location.text, version)
         if place not in self._opened:
             self._opened[place] = (
@@ -66,7 +67,9 @@ class Shelf:
 
         Both are read in the same way.
         """
-        tables = {key: config.tables[key] for key in TRAFFIC if key in config.tables}
+        tables = {
+            key: self.opener.placed(f"tables.{key}", config.tables[key]) for key in TRAFFIC if key in config.tables
+        }
         found = {key: self.open(key, location) for key, location in tables.items()}
         if all(map(is_frame, found.values())):
             return found

@@ -44,6 +44,7 @@ def _is_same(one: Location, other: Location) -> bool:
 
 def check(opener: Opener, place: Location) -> Opened | None:
     """The table that is to be replaced; None where none stands. Raises OutputError where it is another one."""
+    place = opener.placed("--out", place)
     found = opener.find("--out", place)
     if found is not None:
         types = types_of(found.rows)
@@ -59,6 +60,7 @@ def check(opener: Opener, place: Location) -> Opened | None:
 
 def replace_table(opener: Opener, place: Location, rows: pyarrow.Table) -> None:
     """Write changed messages in place of what stands there, in one commit. Raises OutputError, StorageError."""
+    place = opener.placed("--out", place)
     standing = check(opener, place)
     found = opener.open_to_write(place, None if standing is None else standing.version)
     if isinstance(found, Unfit):

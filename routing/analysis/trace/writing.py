@@ -32,6 +32,7 @@ def write_paths(
     As `routing.runs.tracing.write_paths` does, with the same errors; or why that has to: a table is not read or
     written here, or there are more messages than `MOST_MESSAGES`.
     """
+    config = config.placed(opener.placed)
     location = config.paths
     if location is None:
         raise ConfigError.no_paths(config.file)

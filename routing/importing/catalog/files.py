@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TypeVar
 
 from routing.errors import InputError
 from routing.importing.catalog import records
@@ -15,12 +15,14 @@ from routing.importing.catalog.result_sets import ResultSet
 from routing.importing.catalog.texts import read_text
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, View, find_view
 from routing.importing.faults import NoTextError, unknown_view, unreadable_file
+from routing.importing.reach import Place, Reach, on_this_disk
 
 _DELIMITED = {".csv", ".txt", ".tsv", ".rpt", ".dat"}
 _JSON = {".json", ".jsonl", ".ndjson"}
 _PARQUET = {".parquet"}
 _ENDINGS = ", ".join(sorted(_DELIMITED | _JSON | _PARQUET))
 _SHOWN_UNREAD = 20
+_Place = TypeVar("_Place", bound=Place)
 
 
 @dataclass(frozen=True)
@@ -32,42 +34,56 @@ class Found:
     rows: ResultSet
 
 
-def read_sources(sources: Sequence[str], view: str | None) -> tuple[list[Found], list[str]]:
+def read_sources(
+    sources: Sequence[str], view: str | None, reach: Reach = on_this_disk
+) -> tuple[list[Found], list[str]]:
     """What the files and folders hold, and what is said about them.
 
-    ``view`` is the view of the one file that is named. Raises InputError for a file that cannot be read,
-    EnvironmentFault where a package is missing.
+    ``view`` is the view of the one file that is named, ``reach`` gives their places. Raises InputError for a file
+    that cannot be read, EnvironmentFault where a package is missing.
     """
-    found, notes = find_result_sets(sources, _force(sources, view))
+    places = [reach(source) for source in sources]
+    found, notes = _find_in(places, _force(places, view))
     if not found:
         raise unreadable_file(" ".join(sources), "it holds no export of a view")
     return found, notes
 
 
-def find_result_sets(
-    sources: Sequence[str], forced: View | None = None, others: Collection[str] = ()
-) -> tuple[list[Found], list[str]]:
+def find_result_sets(sources: Sequence[str], others: Collection[str] = ()) -> tuple[list[Found], list[str]]:
     """As `read_sources`, of folders that may hold none; ``others`` are endings of files that others read."""
+    return _find_in([on_this_disk(source) for source in sources], others=others)
+
+
+def _find_in(
+    places: Sequence[Place], forced: View | None = None, others: Collection[str] = ()
+) -> tuple[list[Found], list[str]]:
     found: list[Found] = []
     unread: list[str] = []
-    for source in sources:
-        path = Path(source)
-        if not path.exists():
-            raise unreadable_file(source, "there is no such file")
-        if path.is_dir() and path.suffix.lower() not in _PARQUET:
-            for file in files_in(path):
-                if file.suffix.lower() not in others:
-                    found.extend(_read_one_of_many(file, unread))
-            continue
-        named = _read(path, forced or find_view(path.stem))
-        if not named:
-            hint = "say which with --view"
-            raise unreadable_file(source, "neither its name nor its columns tell its view", hint)
-        found.extend(named)
+    for path in places:
+        try:
+            found.extend(_read_all(path, forced, others, unread))
+        except OSError as error:
+            raise unreadable_file(str(path), error.strerror or str(error)) from error
     return found, _say_unread(unread)
 
 
-def _read_one_of_many(path: Path, unread: list[str]) -> list[Found]:
+def _read_all(path: Place, forced: View | None, others: Collection[str], unread: list[str]) -> Iterator[Found]:
+    """The result sets of one file, or of those in a folder."""
+    if not path.exists():
+        raise unreadable_file(str(path), "there is no such file")
+    if path.is_dir() and path.suffix.lower() not in _PARQUET:
+        for file in files_in(path):
+            if file.suffix.lower() not in others:
+                yield from _read_one_of_many(file, unread)
+        return
+    named = _read(path, forced or find_view(path.stem))
+    if not named:
+        hint = "say which with --view"
+        raise unreadable_file(str(path), "neither its name nor its columns tell its view", hint)
+    yield from named
+
+
+def _read_one_of_many(path: Place, unread: list[str]) -> list[Found]:
     """The result sets of a file in a folder; ``unread`` gets it and why, where it is no export."""
     if path.suffix.lower() not in _DELIMITED | _JSON | _PARQUET:
         unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
@@ -87,18 +103,18 @@ def _say_unread(unread: Sequence[str]) -> list[str]:
     return [*unread[:_SHOWN_UNREAD], *([f"{rest} more files were not read"] if rest > 0 else [])]
 
 
-def _force(sources: Sequence[str], view: str | None) -> View | None:
+def _force(places: Sequence[Place], view: str | None) -> View | None:
     if view is None:
         return None
     forced = find_view(view)
     if forced is None:
         raise unknown_view(view, list(VIEWS))
-    if len(sources) != 1 or Path(sources[0]).is_dir():
+    if len(places) != 1 or places[0].is_dir():
         raise InputError("--view needs exactly one file", "import the others by themselves")
     return forced
 
 
-def files_in(folder: Path) -> Iterator[Path]:
+def files_in(folder: _Place) -> Iterator[_Place]:
     """Files at any depth, in the order of their names; a folder of Parquet files is one."""
     for entry in sorted(folder.iterdir(), key=lambda path: path.name):
         suffix = entry.suffix.lower()
@@ -110,7 +126,7 @@ def files_in(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def _read(path: Path, view: View | None) -> list[Found]:
+def _read(path: Place, view: View | None) -> list[Found]:
     """The result sets of one file; none where nothing tells their view. ``view`` is what its name tells."""
     file = str(path)
     if path.suffix.lower() in _PARQUET:

@@ -12,6 +12,7 @@ from routing.importing.catalog.files import Found, read_sources
 from routing.importing.catalog.rows import RowReader, Times
 from routing.importing.covered import Doubt
 from routing.importing.faults import stand_in_missing, unreadable_file
+from routing.importing.reach import Reach, on_this_disk
 
 Row = dict[str, Any]
 MARKER = "is_empty"
@@ -62,10 +63,17 @@ class Export:
 
 
 def read_export(
-    sources: Sequence[str], stand_ins: StandIns, view: str | None = None, times: Times = _PLAIN_TIMES
+    sources: Sequence[str],
+    stand_ins: StandIns,
+    view: str | None = None,
+    times: Times = _PLAIN_TIMES,
+    reach: Reach = on_this_disk,
 ) -> Export:
-    """Read files and folders of exports (docs/importing.md). Raises InputError and EnvironmentFault."""
-    found, notes = read_sources(sources, view)
+    """Read files and folders of exports (docs/importing.md), of this machine unless ``reach`` gives their places.
+
+    Raises InputError and EnvironmentFault.
+    """
+    found, notes = read_sources(sources, view, reach)
     return export_of(found, notes, stand_ins, times)
 
 

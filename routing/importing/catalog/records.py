@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from routing.errors import first_sentence
 from routing.importing.catalog.chunks import joined, json_documents
 from routing.importing.catalog.result_sets import ResultSet
 from routing.importing.catalog.views import VIEW_NAME
 from routing.importing.faults import missing_package, unreadable_file
+from routing.importing.reach import Place, copied
 
 _BETWEEN = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
@@ -114,14 +114,15 @@ def _view_of(row: Mapping[str, object]) -> str | None:
     return name.lower() if isinstance(name, str) else None
 
 
-def parquet(path: Path, file: str) -> ResultSet:
+def parquet(path: Place, file: str) -> ResultSet:
     """A Parquet file, or a folder of them. Raises InputError, and EnvironmentFault without pyarrow."""
     try:
         import pyarrow.parquet as reader
     except ImportError as error:
         raise missing_package("pyarrow", file) from error
     try:
-        table = reader.read_table(str(path))
+        with copied(path) as own:
+            table = reader.read_table(str(own))
         rows = table.to_pylist()
     except Exception as error:
         raise unreadable_file(file, first_sentence(error)) from error

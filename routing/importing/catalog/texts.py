@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from routing.importing.faults import NoTextError, unreadable_file
+from routing.importing.reach import Place
 from routing.importing.tsql.decoding import Decoded, decode
 
 _SAMPLE = 100_000
@@ -13,7 +12,7 @@ _RARE = 50
 _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\t\n\r\f\x1a")
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Place) -> str:
     """The text of a file. Raises InputError where it cannot be read, NoTextError where it is not text."""
     try:
         decoded = decode(path.read_bytes())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 
+from routing.importing.reach import Place
 from routing.importing.tsql import assigning, content, control, leaving, passing, running, walker
 from routing.importing.tsql.decoding import Decoded, decode
 from routing.importing.tsql.fate import ALWAYS, Fate
@@ -96,7 +96,7 @@ def read_script(
 
 
 def read_file(
-    path: Path,
+    path: Place,
     *,
     scripted_at: datetime | None = None,
     database: str | None = None,
@@ -119,7 +119,7 @@ def read_file(
         database=database,
         instance=instance,
         variables=variables,
-        include=_include,
+        include=_includes_of(path),
         template_defaults=template_defaults,
         servers=servers,
     )
@@ -130,20 +130,27 @@ def read_file(
     return replace(script, problems=problems, encoding=decoded.encoding)
 
 
-def servers_in(path: Path, variables: Mapping[str, str] | None = None) -> tuple[str | None, ...]:
+def servers_in(path: Place, variables: Mapping[str, str] | None = None) -> tuple[str | None, ...]:
     """The servers of a script's batches in their order, None before any ``:connect``. Raises as `read_file`."""
-    found = batches(_decode(path).text, str(path), variables or {}, _include)
+    found = batches(_decode(path).text, str(path), variables or {}, _includes_of(path))
     return tuple(dict.fromkeys(batch.server for batch in found if isinstance(batch, Batch)))
 
 
-def _include(including: str, written: str) -> tuple[str, str]:
-    path = Path(including).parent / written.replace("\\", "/")
-    if path.exists() and not path.is_file():
-        raise ValueError("it is not an ordinary file")
-    return str(path), _decode(path).text
+def _includes_of(path: Place) -> Include:
+    """What reads the files of ``:r``: each lies where the one that names it says, seen from its own folder."""
+    places = {str(path): path}
+
+    def include(including: str, written: str) -> tuple[str, str]:
+        found = places[including].parent / written.replace("\\", "/")
+        if found.exists() and not found.is_file():
+            raise ValueError("it is not an ordinary file")
+        places[str(found)] = found
+        return str(found), _decode(found).text
+
+    return include
 
 
-def _decode(path: Path) -> Decoded:
+def _decode(path: Place) -> Decoded:
     decoded = decode(path.read_bytes())
     if not decoded.is_text:
         raise ValueError("it is not text")

@@ -1,0 +1,173 @@
+"""Files of an import that the Spark session reads: behind a URI, or on the file system of its cluster.
+
+They are listed and fetched as they are, and read by the very same code as files of this machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, dropwhile
+from pathlib import Path, PurePosixPath
+
+from routing.config import Location, is_uri
+from routing.config.secrets import holds_secret
+from routing.errors import quote
+from routing.importing.faults import secret_in_address
+from routing.importing.reach import Place, Reach
+from routing.storage import files
+from routing.storage.commits import is_local
+from routing.storage.files import Folder, Listed
+from routing.storage.local import Unfit
+from routing.storage.opening import Opener
+
+# So many bytes are fetched by one query, and one file at least: a query takes longer than a small file.
+_AT_ONCE = 32 * 1024**2
+# The scheme of a URI, and the bucket or host.
+_ROOT = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:(//[^/]*)?/?")
+
+
+def reach_by(opener: Opener) -> Reach:
+    """Places of a command line: by the session that of a URI, all others on this machine.
+
+    A whole path that is not there is the session's where that reads paths from another disk (`storage.disks`).
+    """
+
+    def reach(named: str) -> Place:
+        if is_uri(named) and holds_secret(named):
+            raise secret_in_address()
+        path = Path(named)
+        if not is_uri(named) and (not path.is_absolute() or path.exists()):
+            return path
+        if is_local(opener.placed(quote(named), Location(named))):
+            return path
+        return SessionPath(_Fetcher(opener), named)
+
+    return reach
+
+
+@dataclass
+class _Fetcher:
+    """What the session has found, and the content of files, of which it fetches several at once."""
+
+    opener: Opener
+    _waiting: dict[str, Listed] = field(default_factory=dict)
+    _content: dict[str, bytes] = field(default_factory=dict)
+
+    def look(self, text: str) -> Folder | Listed | None:
+        why = Unfit("it is a URI" if is_uri(text) else "it is not on this machine's disk")
+        spark = self.opener.start_for(quote(text), "read", why)
+        found = files.look(spark, text)
+        if found == {} and PurePosixPath(text).name.startswith(("_", ".")):
+            raise OSError(errno.EPERM, "the session reads no file whose name begins with _ or .", text)
+        self._waiting.update((file.path, file) for file in _in_order(found))
+        return found
+
+    def content(self, file: Listed) -> bytes:
+        """The content of a file; with it those are fetched that come next and end like it."""
+        if file.path not in self._content:
+            batch = self._batch(file)
+            self._content.update(files.read(self.opener.spark, batch))
+            for fetched in batch:
+                self._waiting.pop(fetched.path, None)
+        return self._content.pop(file.path)
+
+    def _batch(self, file: Listed) -> list[Listed]:
+        ending = PurePosixPath(file.path).suffix
+        following = dropwhile(lambda other: other != file, self._waiting.values())
+        alike = [other for other in following if PurePosixPath(other.path).suffix == ending] or [file]
+        sizes = accumulate(other.size for other in alike)
+        return [other for other, size in zip(alike, sizes, strict=True) if size <= _AT_ONCE] or [file]
+
+
+def _in_order(found: Folder | Listed | None) -> Iterator[Listed]:
+    """The files, in the order in which they are read."""
+    if isinstance(found, Listed):
+        yield found
+    elif found is not None:
+        for name in sorted(found):
+            yield from _in_order(found[name])
+
+
+@dataclass(frozen=True)
+class _Stat:
+    st_mtime: float
+
+
+class SessionPath:
+    """A place where the session looks; its text is the one that was named, and what follows from it."""
+
+    def __init__(self, fetcher: _Fetcher, text: str, listed: Folder | Listed | None = None) -> None:
+        self._fetcher, self._listed = fetcher, listed
+        self._text = text if _ROOT.fullmatch(text) else text.rstrip("/") or "/"
+
+    @cached_property
+    def _found(self) -> Folder | Listed | None:
+        return self._fetcher.look(self._text) if self._listed is None else self._listed
+
+    def __str__(self) -> str:
+        return self._text
+
+    @property
+    def name(self) -> str:
+        """As `Place`."""
+        return PurePosixPath(self._text).name
+
+    @property
+    def stem(self) -> str:
+        """As `Place`."""
+        return PurePosixPath(self._text).stem
+
+    @property
+    def suffix(self) -> str:
+        """As `Place`."""
+        return PurePosixPath(self._text).suffix
+
+    @property
+    def parent(self) -> SessionPath:
+        """As `Place`."""
+        return SessionPath(self._fetcher, self._text.rpartition("/")[0] or "/")
+
+    def __truediv__(self, written: str) -> SessionPath:
+        """As `Place`; a path from the root is one of the same file system."""
+        root = _ROOT.match(self._text)
+        if written.startswith("/"):
+            return SessionPath(self._fetcher, (root.group().rstrip("/") if root else "") + written)
+        return SessionPath(self._fetcher, f"{self._text.rstrip('/')}/{PurePosixPath(written)}")
+
+    def exists(self) -> bool:
+        """As `Place`."""
+        return self._found is not None
+
+    def is_dir(self) -> bool:
+        """As `Place`."""
+        return isinstance(self._found, dict)
+
+    def is_file(self) -> bool:
+        """As `Place`."""
+        return isinstance(self._found, Listed)
+
+    def iterdir(self) -> Iterator[SessionPath]:
+        """As `Place`; nothing is asked again."""
+        if not isinstance(self._found, dict):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._text)
+        for name, found in self._found.items():
+            yield SessionPath(self._fetcher, str(self / name), found)
+
+    def read_bytes(self) -> bytes:
+        """As `Place`."""
+        return self._fetcher.content(self._file())
+
+    def stat(self) -> _Stat:
+        """As `Place`."""
+        return _Stat(self._file().modified.timestamp())
+
+    def _file(self) -> Listed:
+        if not isinstance(self._found, Listed):
+            number = errno.ENOENT if self._found is None else errno.EISDIR
+            raise OSError(number, os.strerror(number), self._text)
+        return self._found

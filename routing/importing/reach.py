@@ -1,0 +1,97 @@
+"""What import asks of the files that it reads, wherever they lie: `pathlib.Path` answers it for this machine's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Protocol
+
+from routing.config import is_uri
+from routing.errors import InputError, quote
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Stat(Protocol):
+    """What is asked of a file's own description."""
+
+    @property
+    def st_mtime(self) -> float:
+        """When it was last written, in seconds of Unix."""
+
+
+class Place(Protocol):
+    """The place of a file or folder, as whose text it is named to users. What looks there raises OSError."""
+
+    @property
+    def name(self) -> str:
+        """Its last part."""
+
+    @property
+    def stem(self) -> str:
+        """Its last part without the ending."""
+
+    @property
+    def suffix(self) -> str:
+        """The ending, with the dot."""
+
+    @property
+    def parent(self) -> Self:
+        """The folder that it is in."""
+
+    def __truediv__(self, written: str) -> Self:
+        """The place that is written so in a file of this folder."""
+
+    def exists(self) -> bool:
+        """Whether anything is there."""
+
+    def is_dir(self) -> bool:
+        """Whether a folder is there."""
+
+    def is_file(self) -> bool:
+        """Whether a file is there."""
+
+    def iterdir(self) -> Iterable[Self]:
+        """What lies in the folder, in no order."""
+
+    def read_bytes(self) -> bytes:
+        """The content of the file."""
+
+    def stat(self) -> Stat:
+        """The file's own description."""
+
+
+Reach = Callable[[str], Place]
+"""What a command line names → its place. Raises InputError."""
+
+
+def on_this_disk(named: str) -> Path:
+    """A place of this machine. Raises InputError for a URI, where only a Spark session can look."""
+    if is_uri(named):
+        hint = "copy what is there to this machine; import reads URIs, by Spark"
+        raise InputError(f"{quote(named)} is a URI, and only files of this machine are read here", hint)
+    return Path(named)
+
+
+@contextmanager
+def copied(place: Place) -> Iterator[Path]:
+    """A file or folder on this machine's disk: itself, or a copy for as long as it is read."""
+    if isinstance(place, Path):
+        yield place
+        return
+    with TemporaryDirectory(prefix="sbroute-") as folder:
+        copy = Path(folder, place.name)
+        _copy(place, copy)
+        yield copy
+
+
+def _copy(place: Place, copy: Path) -> None:
+    if place.is_file():
+        copy.write_bytes(place.read_bytes())
+        return
+    copy.mkdir()
+    for inner in place.iterdir():
+        _copy(inner, copy / inner.name)

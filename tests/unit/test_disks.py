@@ -1,0 +1,253 @@
+"""Whose disk a path is on, and what follows for tables there, by stand-ins for sessions and the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from routing.config import Location
+from routing.errors import EnvironmentFault, OutputError
+from routing.sessions import session
+from routing.storage import disks, files
+from routing.storage.commits import is_local, newest_version
+from routing.storage.local import Unfit, find_log
+from routing.storage.locking import lock_file, only_run
+from routing.storage.opening import Opener
+from routing.storage.places import check_vacant, check_writable
+from routing.storage.sizes import are_small
+
+_OF_A_CLUSTER = (
+    *("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS"),
+    *("DATABRICKS_RUNTIME_VERSION", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"),
+)
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine where nothing speaks of a cluster, and no session of other tests is active."""
+    for name in _OF_A_CLUSTER:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(session, "find_active", lambda: None)
+
+
+class Session:
+    """What a session answers that sees files of this disk by some schemes, an empty one among them, or by none."""
+
+    def __init__(self, *seen: str) -> None:
+        self.seen, self.asked = seen, list[str]()
+
+    @property
+    def read(self) -> Any:
+        return self
+
+    def format(self, name: str) -> Any:
+        assert name == "binaryFile"
+        return self
+
+    def option(self, *_: str) -> Any:
+        return self
+
+    def load(self, paths: list[str]) -> Any:
+        """By the scheme of a path, which is a file that is there."""
+        (path,) = paths
+        scheme = "file:" if path.startswith("file:") else ""
+        assert Path(path.removeprefix("file:")).is_file()
+        self.asked.append(scheme)
+        if scheme not in self.seen:
+            raise NotFound
+        return SimpleNamespace(columns=["path"])
+
+
+class NotFound(Exception):
+    """What Spark raises."""
+
+    def getCondition(self) -> str:  # noqa: N802 - Spark's name
+        return "PATH_NOT_FOUND"
+
+
+def session_of(*seen: str) -> Any:
+    """A stand-in for a session."""
+    return Session(*seen)
+
+
+@pytest.mark.parametrize(
+    ("text", "of_disk", "of_hdfs"),
+    [
+        ("/data/runs", False, True),
+        ("/Volumes/main/shop/in/runs", False, True),
+        # The driver's disk, whatever the default is.
+        ("file:/data/runs", False, False),
+        ("file:///data/runs", False, False),
+        ("hdfs:/data/runs", False, False),
+        ("dbfs:/data/runs", False, False),
+        ("s3a://bucket/runs", False, False),
+    ],
+)
+def test_a_path_is_where_the_session_looks_for_it(text: str, of_disk: bool, of_hdfs: bool) -> None:
+    here, elsewhere = session_of(""), session_of()
+    assert disks.place(Location(text), here).is_elsewhere is of_disk
+    assert disks.place(Location(text), elsewhere).is_elsewhere is of_hdfs
+    assert not disks.place(Location(text), None).is_elsewhere
+
+
+def test_a_name_is_of_no_disk() -> None:
+    name = Location("main.shop.runs", is_name=True)
+    assert disks.place(name, session_of()) == name
+
+
+def test_a_session_is_asked_once() -> None:
+    spark = session_of()
+    for path in ("/a", "/b", "/a"):
+        assert disks.place(Location(path), spark).is_elsewhere
+    assert spark.asked == [""]
+
+
+def test_a_server_elsewhere_has_another_disk_by_any_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "is_connect", lambda spark: True)
+    far, near = session_of(), session_of("", "file:")
+    for text in ("/data/runs", "file:/data/runs"):
+        assert disks.place(Location(text), far).is_elsewhere
+        assert not disks.place(Location(text), near).is_elsewhere
+    assert far.asked == near.asked == ["", "file:"]
+
+
+def test_a_session_that_may_read_nothing_of_this_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: str) -> None:
+        raise PermissionError(13, "no rights")
+
+    monkeypatch.setattr(disks, "is_there", refuse)
+    assert disks.place(Location("/data/runs"), session_of("")).is_elsewhere
+
+
+def test_every_path_of_databricks_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without asking: whoever starts no session there looks at no other disk either."""
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
+    spark = session_of("")
+    for path in ("/Volumes/main/shop/in/runs", "/tmp/runs"):
+        assert disks.place(Location(path), spark).is_elsewhere
+        assert disks.place(Location(path), None).is_elsewhere
+        assert not disks.is_open(Location(path), {})
+    assert not disks.place(Location("file:/tmp/runs"), spark).is_elsewhere
+    assert spark.asked == []
+
+
+HDFS = "<property><name>fs.defaultFS</name><value>hdfs://name:8020</value></property>"
+
+
+@pytest.mark.parametrize(
+    ("variable", "file", "text", "is_open"),
+    [
+        ("HADOOP_CONF_DIR", "core-site.xml", HDFS, True),
+        ("HADOOP_CONF_DIR", "core-site.xml", "<name>fs.default.name</name>", True),
+        ("YARN_CONF_DIR", "core-site.xml", HDFS, True),
+        ("SPARK_CONF_DIR", "core-site.xml", HDFS, True),
+        ("SPARK_CONF_DIR", "spark-defaults.conf", "spark.hadoop.fs.defaultFS hdfs://name:8020", True),
+        ("SPARK_CONF_DIR", "spark-env.sh", "export HADOOP_CONF_DIR=/etc/hadoop/conf", True),
+        ("SPARK_HOME", "conf/spark-defaults.conf", "spark.hadoop.fs.defaultFS=s3a://bucket", True),
+        # What says nothing of paths is no reason to start Spark.
+        ("HADOOP_CONF_DIR", "core-site.xml", "<name>io.file.buffer.size</name>", False),
+        ("SPARK_HOME", "conf/spark-defaults.conf", "spark.sql.shuffle.partitions 8", False),
+        ("SPARK_HOME", "nothing", "", False),
+    ],
+)
+def test_files_of_a_cluster_may_name_another_disk(
+    variable: str, file: str, text: str, is_open: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert disks.is_open(Location("/data/runs"), {}) is is_open
+    assert not disks.is_open(Location("s3a://bucket/runs"), {})
+
+
+def test_settings_and_platforms_leave_it_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Location("/data/runs")
+    assert not disks.is_open(path, {"spark.sql.shuffle.partitions": "8"})
+    assert disks.is_open(path, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
+    monkeypatch.setenv("SPARK_REMOTE", "sc://far")
+    assert disks.is_open(path, {})
+
+
+def table(folder: Path) -> Location:
+    """A table of this disk, as far as one looks without reading it."""
+    (folder / "_delta_log").mkdir(parents=True)
+    (folder / "_delta_log" / f"{0:020d}.json").write_text("{}", encoding="utf-8")
+    return Location(str(folder))
+
+
+def test_nothing_is_looked_for_on_this_disk_where_the_session_reads_another(tmp_path: Path) -> None:
+    """Neither a log, nor a lock, nor whether one may write there, nor what else lies in the table's folder."""
+    here = table(tmp_path / "runs")
+    there = disks.place(here, session_of())
+    assert (is_local(here), newest_version(here), find_log(here)) == (True, 0, tmp_path / "runs" / "_delta_log")
+    assert (is_local(there), newest_version(there), find_log(there)) == (False, None, None)
+    with pytest.raises(OutputError):
+        check_vacant("output.runs", here)
+    check_vacant("output.runs", there)
+    (tmp_path / "file").touch()
+    below = Location(str(tmp_path / "file" / "runs"))
+    with pytest.raises(OutputError):
+        check_writable("output.runs", below)
+    check_writable("output.runs", disks.place(below, session_of()))
+    assert lock_file(there) is None
+    with only_run(there, "first"), only_run(there, "second"):
+        assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_a_local_table_of_the_very_same_path_is_not_read(tmp_path: Path) -> None:
+    """The session's is; without one it is started where something names another file system."""
+    asked = []
+
+    def start() -> Any:
+        asked.append("started")
+        return session_of()
+
+    told: list[str] = []
+    opener = Opener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"}, told.append)
+    place = opener.placed("tables.routes", table(tmp_path / "routes"))
+    assert place.is_elsewhere
+    assert opener.open_to_write(place, 0) == Unfit("it is not on this machine's disk")
+    assert opener.open_to_write(place, None) == Unfit("it is not there, and not on this machine's disk alone")
+    assert asked == ["started"]
+    assert told == [
+        "tables.routes: looked for by Spark (its path may be one of another file system than this machine's)"
+    ]
+
+
+def test_no_session_is_started_where_nothing_names_another_disk(tmp_path: Path) -> None:
+    opener = Opener(lambda: pytest.fail("Spark is started"))
+    assert not opener.placed("tables.routes", table(tmp_path / "routes")).is_elsewhere
+    assert opener.find("tables.routes", Location(str(tmp_path / "none"))) is None
+
+
+def test_why_spark_is_needed_is_told_where_it_is_missing() -> None:
+    def start() -> Any:
+        raise EnvironmentFault.no_package("pyspark", "local")
+
+    opener = Opener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
+    with pytest.raises(EnvironmentFault, match=r"tables\.routes is looked for by Spark \(its path may be one of"):
+        opener.find("tables.routes", Location("/data/routes"))
+
+
+def test_what_is_elsewhere_may_be_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = [table(tmp_path / "in")]
+    assert are_small(inputs, [])
+    assert not are_small(inputs, [], {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
+    assert not are_small(inputs, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern"),
+    [
+        ("s3a://b/exports", "s3a://b/exports"),
+        ("file:/a b/50%.csv", "file:/a b/50%.csv"),
+        ("/a[1]/{x}/q?*", r"/a\[1\]/\{x\}/q\?\*"),
+        ("/back\\slash", r"/back\\slash"),
+    ],
+)
+def test_a_path_is_no_pattern(path: str, pattern: str) -> None:
+    assert files.as_pattern(path) == pattern
