@@ -39,7 +39,7 @@ OF_FEW_ROWS = (
         "test_readers",
         "test_runs",
     ),
-    *("test_check_equals_resolve", "test_messages", "test_past_runs", "test_statements"),
+    *("test_check_equals_resolve", "test_messages", "test_past_runs", "test_statements", "test_without_versions"),
 )
 
 
