@@ -37,4 +37,5 @@ def telling_what_may_change(inputs: Mapping[str, Input]) -> Iterator[None]:
 
 def _hint(loose: Mapping[str, object]) -> str:
     named = ", ".join(f"tables.{key} at {quote(location)}" for key, location in loose.items())
-    return f"read at no version, and perhaps changed while the run was at work: {named}; copy these to Delta tables"
+    why = "read at no version, and perhaps changed while the run was at work"
+    return f"{why}: {named}; copy these to Delta tables"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +18,7 @@ from routing.errors import InputError, OutputError, RoutingError, StorageError
 from routing.messages.results import UNSEEN
 from routing.runs.tracing import write_paths
 from tests.frames import frame_of, rows_of
-from tests.hooks import hooked, once
+from tests.hooks import Hook, hooked
 from tests.stored import conversation, message, small_estate, store_estate
 
 if TYPE_CHECKING:
@@ -145,6 +147,19 @@ def test_incremental_runs_need_versions_of_messages_alone(spark: SparkSession, v
         routing.run(spark, views.config("resolve.mode=incremental", out="full"))
 
 
+def _before_writing(work: Callable[[], None]) -> Hook:
+    """A hook that does something once the keys are counted: outputs are written side by side, and all wait for it."""
+    lock, left = Lock(), [work]
+
+    def hook(moment: str) -> None:
+        if moment in {f"before {key}" for key in OUTPUTS if key != "runs"}:
+            with lock:
+                if left:
+                    left.pop()()
+
+    return hook
+
+
 # What happens behind the view of messages or dialogs once the keys are counted, and what the run then says.
 CHANGES: dict[str, tuple[Callable[[Views], None], str]] = {
     "a message with a key of its own": (
@@ -170,8 +185,7 @@ def test_a_run_ends_where_messages_change_between_its_passes(spark: SparkSession
     config = views.config()
     routing.run(spark, config, run_id="sound")
     for number, (what, (change, said)) in enumerate(CHANGES.items()):
-        # Before anything is committed: the outputs are replaced side by side.
-        with pytest.raises(RoutingError) as told, hooked(once("before new_route_requests", lambda: change(views))):  # noqa: B023
+        with pytest.raises(RoutingError) as told, hooked(_before_writing(partial(change, views))):
             routing.run(spark, views.config(out=f"out{number}"), run_id=what)
         assert said in str(told.value), what
         assert "read at no version, and perhaps changed" in str(told.value), what
@@ -187,7 +201,7 @@ def test_all_passes_see_the_same_dialogs(spark: SparkSession, views: Views) -> N
     """A dialog that comes a second time would double its message."""
     twice = {**small_estate()["dialogs"][0], "far_broker_instance": None, "lifetime": "2027-01-01T00:00:00Z"}
     config = views.config(by_path=("messages",))
-    with hooked(once("before new_route_requests", lambda: views.add("dialogs", twice))):
+    with hooked(_before_writing(partial(views.add, "dialogs", twice))):
         row = routing.run(spark, config).row
     assert (row["rows_resolved"], row["rows_rejected"]) == (5, 2)
     assert _resolved(spark, config) == EXPECTED

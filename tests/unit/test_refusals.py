@@ -155,8 +155,8 @@ def test_messages_of_an_incremental_run_need_versions() -> None:
 
 
 def test_a_failure_says_what_may_have_changed() -> None:
-    loose = {"messages": tables.AsItIs(NAME), "routes": tables.AsItIs(NAME)}
-    fixed = {"messages": tables.Snapshot(NAME, 3), "routes": tables.AsItIs(NAME)}
+    loose: dict[str, tables.Input] = {"messages": tables.AsItIs(NAME), "routes": tables.AsItIs(NAME)}
+    fixed: dict[str, tables.Input] = {"messages": tables.Snapshot(NAME, 3), "routes": tables.AsItIs(NAME)}
     hint = "perhaps changed while the run was at work: tables.messages at 'main.broker.routes'; copy these"
     for failed in (InternalError.counts(7, 6, 0), StorageError.failed("writing", "of a key")):
         with pytest.raises(type(failed)) as told, telling_what_may_change(loose):
