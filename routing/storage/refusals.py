@@ -16,7 +16,7 @@ _ABSENT = (
     "REQUIRES_SINGLE_PART_NAMESPACE",
     *("PATH_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND", "DELTA_FILE_OR_DIR_NOT_FOUND"),
 )
-# A name stands for a table of another format then; at a path there is no table at all.
+# A name stands for a table of another format then, or for one that has lost its files; at a path there is none.
 _NOT_DELTA = ("DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION", "DELTA_MISSING_DELTA_TABLE")
 _WITHOUT_VERSIONS = (
     # Views, to DESCRIBE HISTORY: of Spark 4, of Spark 3.5, of Delta.
@@ -30,7 +30,12 @@ _WITHOUT_VERSIONS = (
 
 def is_absent(error: BaseException, location: Location) -> bool:
     """Whether an error says that nothing stands there; at a path, no Delta table."""
-    return _is_one(error, _ABSENT) or (not location.is_name and _is_one(error, _NOT_DELTA))
+    return _is_one(error, _ABSENT) or (not location.is_name and is_no_delta(error))
+
+
+def is_no_delta(error: BaseException) -> bool:
+    """Whether an error says that what stands there is no Delta table: of another format, or without its files."""
+    return _is_one(error, _NOT_DELTA)
 
 
 def has_no_versions(error: BaseException, location: Location) -> bool:

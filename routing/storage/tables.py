@@ -78,12 +78,22 @@ def _look_at_history(spark: SparkSession, location: Location) -> Input | None:
     try:
         newest = statements.describe_history(spark, location, limit=1).collect()
     except Exception as error:
-        if refusals.is_absent(error, location):
+        if refusals.is_absent(error, location) or (refusals.is_no_delta(error) and _is_gone(spark, location)):
             return None
         if refusals.has_no_versions(error, location):
             return AsItIs(location)
         raise StorageError.failed(f"looking for a table at {location}", first_sentence(error)) from error
     return Snapshot(location, int(newest[0]["version"])) if newest else None
+
+
+def _is_gone(spark: SparkSession, location: Location) -> bool:
+    """Whether of a table in the catalog nothing is left but its name."""
+    try:
+        _ = AsItIs(location).read(spark).schema
+    except Exception as error:  # noqa: BLE001
+        # What else is wrong is told when it is read.
+        return refusals.is_absent(error, location)
+    return False
 
 
 def current_version(spark: SparkSession, location: Location) -> int | None:

@@ -148,7 +148,7 @@ def test_incremental_runs_need_versions_of_messages_alone(spark: SparkSession, v
 
 
 def _before_writing(work: Callable[[], None]) -> Hook:
-    """A hook that does something once the keys are counted: outputs are written side by side, and all wait for it."""
+    """A hook that does something once the keys are counted: outputs are written at once, and all wait for it."""
     lock, left = Lock(), [work]
 
     def hook(moment: str) -> None:

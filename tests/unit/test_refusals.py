@@ -122,6 +122,15 @@ def test_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused.value.exit_code == 2
 
 
+def test_a_name_without_files_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unlike that of a table in another format."""
+    _reading(monkeypatch, _raising("DELTA_TABLE_ONLY_OPERATION"), _fine, _raising("DELTA_TABLE_NOT_FOUND"))
+    assert tables.find(SPARK, NAME) is None
+    assert tables.current_version(SPARK, NAME) is None
+    _reading(monkeypatch, _raising("DELTA_TABLE_ONLY_OPERATION"), _fine, _fine)
+    assert tables.find(SPARK, NAME) == tables.AsItIs(NAME)
+
+
 def test_a_row_filter_shows_only_in_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The history is told, and a read at a version refused."""
     _reading(monkeypatch, _history(7), _raising("FGAC_TIME_TRAVEL_NOT_SUPPORTED.PER_TABLE_RLS_CM"), _fine)
