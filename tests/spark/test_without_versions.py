@@ -251,7 +251,7 @@ def test_what_is_wrong_with_a_location_is_said(spark: SparkSession, views: Views
         routing.run(spark, views.config("tables.routes=behind.broken"))
     for name in ("behind.routes", f"behind.{PARQUET}"):
         with pytest.raises(OutputError, match=rf"'{name}' is a view, or no Delta table") as told:
-            routing.run(spark, views.config(f"output.resolved_routes={name}"))
+            routing.run(spark, views.config(f"output.resolved_routes={name}", by_path=INPUTS))
         assert told.value.exit_code == 2
 
 
