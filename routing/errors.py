@@ -36,6 +36,10 @@ class RoutingError(Exception):
         self.hint = hint
         super().__init__(message if hint is None else f"{message} ({hint})")
 
+    def with_hint(self, hint: str) -> RoutingError:
+        """The same, with one more thing to do about it."""
+        return type(self)(self.message, hint if self.hint is None else f"{self.hint}; {hint}")
+
 
 class ContractError(RoutingError):
     """The command line, the configuration or an input breaks the contract: nothing was written."""
@@ -197,6 +201,15 @@ class InputError(ContractError):
         return cls(f"tables.messages: {told}", f"ALTER TABLE … SET TBLPROPERTIES ('{to_set}' = 'true'){again}")
 
     @classmethod
+    def without_versions(cls, location: str) -> InputError:
+        """An incremental run is to read messages that have no versions."""
+        return cls(
+            f"tables.messages: {quote(location)} cannot be read at a version (it is a view, has row filters or"
+            " masks, or is no Delta table), so that nothing tells which messages are new",
+            "name a Delta table, or run with --set resolve.mode=full",
+        )
+
+    @classmethod
     def nothing_recorded(cls, location: str) -> InputError:
         """No run counts yet, so that the outputs hold nothing that can be read."""
         return cls(f"no run is recorded in {quote(location)}", "run sbroute resolve first")
@@ -296,6 +309,11 @@ class OutputError(ContractError):
             f"output.runs: {quote(location)} was written by release {quote(found)}, this is {own}",
             "install that release or a newer one, or name other outputs",
         )
+
+    @classmethod
+    def without_versions(cls, location: str) -> OutputError:
+        """A view stands where a table is to be written or read as a run left it, or a table without versions."""
+        return cls(f"{quote(location)} is a view, or no Delta table", "name another location to be written to")
 
     @classmethod
     def no_runs(cls, location: str) -> OutputError:

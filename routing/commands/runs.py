@@ -121,13 +121,19 @@ def _show(row: Row, console: Console) -> None:
     console.result("")
     console.result(show.table("Stages", ("stage", "seconds", "share"), stages, ("seconds", "share")))
     versions = [
-        (name, *(str(row[f"{side}_versions"].get(name, "-")) for side in ("input", "output")))
+        (name, *(_version(row[f"{side}_versions"], name) for side in ("input", "output")))
         for name in dict.fromkeys((*sorted(row["input_versions"]), *sorted(row["output_versions"])))
     ]
     console.result("")
     console.result(show.table("Versions", ("table", "read", "written"), versions, ("read", "written")))
     console.result("")
     console.result(show.table("Settings", ("key", "value"), list(_keys(json.loads(row["settings"]), ""))))
+
+
+def _version(versions: Mapping[str, int | None], name: str) -> str:
+    """The version of a table; what was read as it is has none."""
+    version = versions.get(name, "-")
+    return "as it was" if version is None else str(version)
 
 
 def _keys(value: Any, at: str) -> Iterator[tuple[str, Any]]:

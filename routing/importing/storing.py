@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from routing.config import Config, Location
-from routing.errors import InputError, StorageError
+from routing.errors import InputError, OutputError, StorageError
 from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
@@ -65,7 +65,7 @@ class Stored:
 def open_stored(opener: Opener, config: Config, keys: Sequence[str]) -> Stored:
     """The tables of these configuration keys, checked before anything is written.
 
-    Raises ConfigError for keys that are missing, InputError where something else stands at a location.
+    Raises ConfigError for keys that are missing, InputError or OutputError where something else stands there.
     """
     named = {**config.tables, **config.kept}
     missing = [f"tables.{key}" for key in keys if key not in named]
@@ -75,6 +75,8 @@ def open_stored(opener: Opener, config: Config, keys: Sequence[str]) -> Stored:
     opened = {}
     for key, location in locations.items():
         found = opener.find(f"tables.{key}", location)
+        if found is not None and found.version is None:
+            raise OutputError.without_versions(str(location))
         if found is not None:
             opened[key] = found
             faults = cannot_hold(types_of(found.rows), TABLES[key])

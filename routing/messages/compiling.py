@@ -69,7 +69,7 @@ def _choose(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Keep
             f"the routing plan takes {plan.size} bytes, over broadcast_limit:"
             " messages are shuffled to join it (shuffled hash join)"
         )
-    messages = counted.source.resolvable(may_reject=counted.rows_rejected > 0)
+    messages = counted.source.resolvable(may_reject=counted.rows_rejected > 0 or options.may_change)
     choices = results.choose(messages, plan, IMPLEMENTATIONS[options.dialog_hash], fits=fits)
     return Job(counted, plan, choices, options, keeper)
 

@@ -19,13 +19,17 @@ from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 @dataclass(frozen=True)
 class Options:
-    """How messages are resolved; the same words as section ``resolve`` of the configuration."""
+    """How messages are resolved; the same words as section ``resolve`` of the configuration.
+
+    ``may_change``: the messages have no versions, so that each pass checks them anew.
+    """
 
     run_id: str
     as_of: datetime | None = None
     dialog_hash: str = "builtin"
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
     missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
+    may_change: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,11 @@ class Job:
     def notes(self) -> list[str]:
         """What the run has to say, which grows until its last table is written."""
         return self.broadcasts.notes
+
+    @property
+    def may_reject(self) -> bool:
+        """Whether any message may have to be set aside."""
+        return self.counted.rows_rejected > 0 or self.options.may_change
 
     @property
     def may_ask(self) -> bool:

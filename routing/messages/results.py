@@ -31,6 +31,11 @@ CHOSEN = (
     "rerouted_from",
 )
 
+UNSEEN = (
+    "a message has a routing key that the first pass over the messages did not see: they changed while the run was"
+    " at work"
+)
+
 
 def choose(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool) -> DataFrame:
     """Keyed messages with their choice (column ``choice``, such as `plan.CHOICE`).
@@ -47,12 +52,21 @@ def choose(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool)
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
     in_time = starts & ends if plan.uses.has_times else None
-    joined = look_up(keyed, side.with_hint(), on, in_time, shuffled=not fits)
+    joined = _refuse_unseen(look_up(keyed, side.with_hint(), on, in_time, shuffled=not fits))
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
         F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
     )
     return joined.withColumn("choice", F.get("choices", bucket)).drop("choices")
+
+
+def _refuse_unseen(joined: DataFrame) -> DataFrame:
+    """The same messages; a pass that meets one whose key is not in the plan fails, and commits nothing.
+
+    The pass that counted the keys did not see it, since what has no versions may change between two passes.
+    """
+    is_known = F.col("choices").isNotNull()
+    return joined.withColumn("choices", F.when(is_known, F.col("choices")).otherwise(F.raise_error(F.lit(UNSEEN))))
 
 
 def add_openers(messages: DataFrame, opened: Side, *, in_msdb: bool) -> DataFrame:
@@ -139,10 +153,10 @@ def _unless(is_other: Column, values: dict[str, Column], outcome: Outcome, reaso
 def rejected_messages(job: Job) -> DataFrame:
     """The rows of ``rejected_messages``: messages that cannot be resolved, as read, with reasons.
 
-    Where the key pass found none, the messages are not read again.
+    Where there can be none, the messages are not read again.
     """
     messages = job.source.messages
-    if not job.counted.rows_rejected:
+    if not job.may_reject:
         return no_rows(messages.sparkSession, REJECTED_MESSAGES)
     faulty = add_reasons(messages, job.source.lookups.scopes).where(F.size("reasons") > 0)
     return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(job.options.run_id)})

@@ -24,6 +24,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
     alone; pending_messages is replaced. Raises InputError, OutputError, then StorageError and InternalError.
     """
     clock, last = work.clock, work.start.last
+    given = ledger.check_versions(work.inputs["messages"])
     if last is not None:
         ledger.check_succession(work.config, last)
     is_first = last is None
@@ -35,7 +36,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
         checked = validate.check(inputs)
     with clock.stage("lookups"):
         lookups = look_into(work.spark, checked, work.keeper)
-    step = increment.read(lookups, work.inputs["messages"], stored, now, clock, work.keeper)
+    step = increment.read(lookups, given, stored, now, clock, work.keeper)
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
         return Written(versions)

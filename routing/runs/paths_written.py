@@ -31,7 +31,7 @@ class Written:
         return sum(self.outcomes.values())
 
 
-def mark_of(versions: Mapping[str, int], as_of: datetime | None) -> str:
+def mark_of(versions: Mapping[str, int | None], as_of: datetime | None) -> str:
     """What the commit says of itself, as one line of JSON."""
     told = {"command": COMMAND, "release": release(), "as_of": as_of and as_of.isoformat()}
     return json.dumps({**told, "input_versions": dict(versions)}, sort_keys=True)

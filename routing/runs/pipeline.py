@@ -18,6 +18,7 @@ from routing.messages import openers, pending, results, validate
 from routing.messages.compiling import compile_job, count_keys
 from routing.messages.job import Options
 from routing.messages.lookups import look_into
+from routing.runs.changing import telling_what_may_change
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
 from routing.runs.stages import Stages
@@ -114,11 +115,12 @@ def run(
     """The main job, from tables to tables (commands.md).
 
     ``progress`` is told of each stage, ``tell`` by what each table is read. Every pass reads each input at the one
-    version that the run records; outputs that do not depend on each other are committed side by side, pending once
-    its rows are stored, runs last. ``now`` (UTC where it has no zone; the clock if not given) is the time at which
-    incremental mode tries delayed messages again. The run begins ``session_seconds`` ago, with the start of its
-    session as the first stage. It comes to count within ``recording``, which is given its id. Raises ContractError
-    before anything is written, StorageError after, and where another run is at work.
+    version that the run records, or as it is where it has none; outputs that do not depend on each other are
+    committed side by side, pending once its rows are stored, runs last. ``now`` (UTC where it has no zone; the
+    clock if not given) is the time at which incremental mode tries delayed messages again. The run begins
+    ``session_seconds`` ago, with the start of its session as the first stage. It comes to count within
+    ``recording``, which is given its id. Raises ContractError before anything is written, StorageError after, and
+    where another run is at work.
     """
     started = datetime.now(timezone.utc) - timedelta(seconds=session_seconds or 0)
     config = disks.place_all(config, spark)
@@ -144,11 +146,13 @@ def run(
         with clock.stage("read"):
             start = _start(outputs, options.run_id, is_full=is_full)
             inputs = tables.snapshots(spark, config.tables)
+            options = replace(options, may_change=isinstance(inputs["messages"], tables.AsItIs))
             opener = Opener.of_session(spark, tell)
             newest = imported.read_newest(opener, config.kept.get("imports"))
         work = Work(outputs, start, options, inputs, newest, clock, opener, keeper, list(start.notes))
         moment = None if is_full else _utc(now or started)
-        written = run_full(work) if moment is None else run_incremental(work, moment)
+        with telling_what_may_change(inputs):
+            written = run_full(work) if moment is None else run_incremental(work, moment)
         row = {
             "run_id": options.run_id,
             "mode": config.resolve.mode,

@@ -16,6 +16,7 @@ from routing.messages.job import Options
 from routing.messages.lookups import look_around
 from routing.messages.path_keying import OF_ESTATE
 from routing.messages.paths import message_paths
+from routing.runs.changing import telling_what_may_change
 from routing.runs.paths_written import Written, count_paths, mark_of
 from routing.runs.stages import Stages
 from routing.runs.work import open_inputs
@@ -100,10 +101,10 @@ def write_paths(
 ) -> Written:
     """Follow all messages of a configuration, and replace ``output.message_paths`` by their paths in one commit.
 
-    Each input is read at one version, which the commit's user metadata names. ``as_of`` in place of the
-    configuration's; ``progress`` is told of each stage, ``tell`` by what each table is read. Raises ConfigError
-    where the output is not configured, OutputError where another table stands there, InputError, StorageError,
-    and InternalError where the counts do not add up.
+    Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
+    ``as_of`` in place of the configuration's; ``progress`` is told of each stage, ``tell`` by what each table is
+    read. Raises ConfigError where the output is not configured, OutputError where another table stands there,
+    InputError, StorageError, and InternalError where the counts do not add up.
     """
     config = disks.place_all(config, spark)
     location = config.paths
@@ -116,24 +117,24 @@ def write_paths(
     with clock.stage("read"):
         lacks = tables.check_output(spark, PATHS, location, MESSAGE_PATHS)
         inputs = tables.snapshots(spark, config.tables)
-        given = {**open_inputs(opener, inputs), "messages": inputs["messages"].read(spark)}
-    found = trace_all(
-        spark,
-        given,
-        as_of=moment,
-        dialog_hash=resolve.dialog_hash,
-        broadcast_limit=resolve.broadcast_limit,
-        clock=clock,
-    )
-    mark = mark_of({key: snapshot.version for key, snapshot in inputs.items()}, moment)
-    try:
-        with clock.stage("write"):
-            version = _replace(spark, location, found.message_paths, mark, widens=lacks)
-    finally:
-        found.unpersist()
-    with clock.stage("counts"):
-        paths = opener.open_at(f"output.{PATHS}", location, version)
-        return count_paths(paths, version, found.read, found.rejected, found.notes)
+    mark = mark_of({key: found.version for key, found in inputs.items()}, moment)
+    with Keeper() as keeper, telling_what_may_change(inputs):
+        found = trace_all(
+            spark,
+            {**open_inputs(opener, inputs, keeper), "messages": inputs["messages"].read(spark)},
+            as_of=moment,
+            dialog_hash=resolve.dialog_hash,
+            broadcast_limit=resolve.broadcast_limit,
+            clock=clock,
+        )
+        try:
+            with clock.stage("write"):
+                version = _replace(spark, location, found.message_paths, mark, widens=lacks)
+        finally:
+            found.unpersist()
+        with clock.stage("counts"):
+            paths = opener.open_at(f"output.{PATHS}", location, version)
+            return count_paths(paths, version, found.read, found.rejected, found.notes)
 
 
 def _replace(spark: SparkSession, location: Location, rows: DataFrame, mark: str, *, widens: bool) -> int:

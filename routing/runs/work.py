@@ -23,14 +23,25 @@ from routing.storage.opening import Opener
 from routing.storage.protocol import Start
 
 
-def open_inputs(opener: Opener, inputs: Mapping[str, tables.Snapshot]) -> dict[str, Table]:
-    """The inputs but for the messages, each at its version: dialogs as a frame, others as they are opened."""
+def open_inputs(opener: Opener, inputs: Mapping[str, tables.Input], keeper: Keeper) -> dict[str, Table]:
+    """The inputs but for the messages, each at its version: dialogs as a frame, others as they are opened.
+
+    What has no version is read as it is. Several passes read the dialogs: those are kept then, so that all see the
+    same rows; the others are read once.
+    """
     found = dict[str, Table]()
-    for key, snapshot in inputs.items():
-        if key == "dialogs":
-            found[key] = snapshot.read(opener.spark)
-        elif key != "messages":
-            found[key] = opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
+    for key, given in inputs.items():
+        if isinstance(given, tables.AsItIs):
+            opener.tell(f"tables.{key}: as it is, at no version")
+        if key == "messages":
+            continue
+        if isinstance(given, tables.AsItIs):
+            rows = given.read(opener.spark)
+            found[key] = keeper.store(rows) if key == "dialogs" else rows
+        elif key == "dialogs":
+            found[key] = given.read(opener.spark)
+        else:
+            found[key] = opener.open_at(f"tables.{key}", given.location, given.version)
     return found
 
 
@@ -45,7 +56,7 @@ class Work:
     outputs: DeltaTables
     start: Start
     options: Options
-    inputs: Mapping[str, tables.Snapshot]
+    inputs: Mapping[str, tables.Input]
     newest: Mapping[str, int]
     clock: Stages
     opener: Opener
@@ -54,7 +65,7 @@ class Work:
 
     def open_tables(self) -> dict[str, Table]:
         """The inputs but for the messages (`open_inputs`)."""
-        return open_inputs(self.opener, self.inputs)
+        return open_inputs(self.opener, self.inputs, self.keeper)
 
     def read_messages(self) -> DataFrame:
         """All messages, in their declared columns."""

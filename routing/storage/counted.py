@@ -32,6 +32,8 @@ def last_run(opener: Opener, runs: Location, run_id: str | None = None) -> LastR
     opened = opener.find("output.runs", runs)
     if opened is None:
         return None
+    if opened.version is None:
+        raise OutputError.without_versions(str(runs))
     is_a_table_of_runs = set(_LISTED.names) <= set(types_of(opened.rows))
     listed = read_rows(opened.rows, _LISTED, last_by=("finished_at", "run_id")) if is_a_table_of_runs else []
     # A newer release may have other columns.
@@ -44,6 +46,7 @@ def last_run(opener: Opener, runs: Location, run_id: str | None = None) -> LastR
     found = {"run_id": [listed[0]["run_id"]]}
     [row] = read_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=found)
     settings = json.loads(row.pop("settings"))
+    row["input_versions"] = {key: read for key, read in row["input_versions"].items() if read is not None}
     return LastRun(
         runs=settings["output"]["runs"], messages=settings["tables"]["messages"], read_at=opened.version, **row
     )
@@ -70,7 +73,9 @@ def open_left(opener: Opener, config: Config, last: LastRun, key: str) -> Table:
     """
     location, recorded = config.output[key], last.output_versions[key]
     found = opener.find(f"output.{key}", location)
-    if found is None or found.version < recorded:
+    if found is not None and found.version is None:
+        raise OutputError.without_versions(str(location))
+    if found is None or found.version is None or found.version < recorded:
         raise OutputError.left_nothing(key, str(location), last.run_id)
     check_shape(found.rows, key, str(location), schemas.OUTPUTS[key])
     version = protocol.settle(_Histories(opener, config), key, recorded)

@@ -139,22 +139,35 @@ def _marking(spark: SparkSession, location: Location, mark: Mark) -> Iterator[No
             spark.conf.set(_METADATA, before)
 
 
-def identities_of(spark: SparkSession, inputs: Mapping[str, tables.Snapshot]) -> dict[str, dict[str, str]]:
-    """What a row of ``runs`` says of inputs besides their versions: table_ids and commit_identities, by key."""
-    ids = {key: details.find_table_id(spark, found.location) for key, found in inputs.items()}
-    told = {key: commits.identity(spark, found.location, found.version) for key, found in inputs.items()}
+def identities_of(spark: SparkSession, inputs: Mapping[str, tables.Input]) -> dict[str, dict[str, str]]:
+    """What a row of ``runs`` says of inputs besides their versions: table_ids and commit_identities, by key.
+
+    Nothing of one that has no versions.
+    """
+    read = {key: found for key, found in inputs.items() if isinstance(found, tables.Snapshot)}
+    ids = {key: details.find_table_id(spark, found.location) for key, found in read.items()}
+    told = {key: commits.identity(spark, found.location, found.version) for key, found in read.items()}
     return {
         "table_ids": ids,
         "commit_identities": {key: text for key, text in told.items() if text is not None},
     }
 
 
+def check_versions(messages: tables.Input) -> tables.Snapshot:
+    """The messages of an incremental run, which must have versions. Raises InputError."""
+    if isinstance(messages, tables.AsItIs):
+        raise InputError.without_versions(str(messages.location))
+    return messages
+
+
 def check_succession(config: Config, last: LastRun) -> None:
-    """Refuse to go on from a run over other messages. Raises InputError."""
+    """Refuse to go on from a run over other messages, or over those of a view. Raises InputError."""
     now = str(config.tables["messages"])
     # A folder that was moved as a whole is the same tables still.
     if last.messages != now and _way(last.runs, last.messages) != _way(str(config.output["runs"]), now):
         raise InputError.full_run_needed(f"the last run {last.run_id!r} read {last.messages!r}, not {now!r}")
+    if "messages" not in last.input_versions:
+        raise InputError.full_run_needed(f"the last run {last.run_id!r} read {now!r} at no version")
 
 
 def _way(start: str, to: str) -> str:

@@ -30,10 +30,10 @@ _ANOTHER_DISK = Unfit("its path may be one of another file system than this mach
 
 @dataclass(frozen=True)
 class Opened:
-    """A table at one version: a dataset of Arrow, or a DataFrame."""
+    """A table at one version: a dataset of Arrow, or a DataFrame; version None where it has none (a view)."""
 
     rows: Table
-    version: int
+    version: int | None
 
 
 def _say_nothing(_: str) -> None:
@@ -90,10 +90,12 @@ class Opener:
             self.tell(f"{key}: read by deltalake")
             return why
         spark = self.start_for(key, "read", why)
-        from routing.storage.tables import Snapshot, current_version
+        from routing.storage import tables
 
-        found = current_version(spark, location) if version is None else version
-        return None if found is None else Opened(Snapshot(location, found).read(spark), found)
+        found = tables.find(spark, location) if version is None else tables.Snapshot(location, version)
+        if isinstance(found, tables.AsItIs):
+            self.tell(f"{key}: as it is, at no version")
+        return None if found is None else Opened(found.read(spark), found.version)
 
     def open_at(self, key: str, location: Location, version: int | None = None) -> Table:
         """A table by its configuration key, at a version or the newest. Raises InputError if there is none."""

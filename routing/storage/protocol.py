@@ -83,7 +83,8 @@ class Commit:
 class LastRun:
     """The last run that counts; ``read_at`` is the version of ``runs`` in which it was found.
 
-    Table ids and identities of commits are None in a row of release 0.1.0, which kept none.
+    ``input_versions`` are those of the inputs that have versions. Table ids and identities of commits are None
+    in a row of release 0.1.0, which kept none.
     """
 
     run_id: str

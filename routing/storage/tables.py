@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from routing.config import Location
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
-from routing.storage import commits, statements
+from routing.storage import commits, refusals, statements
 from routing.storage.places import check_vacant
 from routing.storage.shapes import differences, lacks, types_of
 
@@ -48,29 +48,84 @@ class Snapshot:
         return reader.load(self.location.text)
 
 
-def current_version(spark: SparkSession, location: Location) -> int | None:
-    """The newest version of the Delta table that stands there; None where there is none."""
-    from pyspark.errors import AnalysisException
+@dataclass(frozen=True)
+class AsItIs:
+    """A view, or a table of a catalog that cannot be read at a version: two reads of it may see other rows."""
 
+    location: Location
+    version: None = None
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """The rows that it has whenever they are read."""
+        return statements.read_named(spark.read, self.location)
+
+
+Input = Snapshot | AsItIs
+
+
+def find(spark: SparkSession, location: Location) -> Input | None:
+    """What can be read there: the newest version of a table, or else the rows as they are; None where none stands.
+
+    Raises StorageError where that cannot be told, as where a permission is missing.
+    """
+    found = _look_at_history(spark, location)
+    if not location.is_name or found is None:
+        return found
+    try:
+        # A table with row filters may tell its history and refuse to be read at a version; a view may be broken.
+        _ = found.read(spark).schema
+    except Exception as error:
+        if isinstance(found, Snapshot) and refusals.has_no_versions(error, location):
+            return AsItIs(location)
+        raise StorageError.failed(f"reading {location}", first_sentence(error)) from error
+    return found
+
+
+def _look_at_history(spark: SparkSession, location: Location) -> Input | None:
     here = commits.newest_version(location)
     if here is not None:
-        return here
+        return Snapshot(location, here)
     try:
         newest = statements.describe_history(spark, location, limit=1).collect()
-    except AnalysisException:
-        return None
-    return int(newest[0]["version"]) if newest else None
+    except Exception as error:
+        if refusals.is_absent(error, location) or (refusals.is_no_delta(error) and _is_gone(spark, location)):
+            return None
+        if refusals.has_no_versions(error, location):
+            return AsItIs(location)
+        raise StorageError.failed(f"looking for a table at {location}", first_sentence(error)) from error
+    return Snapshot(location, int(newest[0]["version"])) if newest else None
 
 
-def snapshots(spark: SparkSession, tables: Mapping[str, Location]) -> dict[str, Snapshot]:
-    """The newest version of every input. Raises InputError where a table is missing."""
-    found = {}
+def _is_gone(spark: SparkSession, location: Location) -> bool:
+    """Whether of a table in the catalog nothing is left but its name."""
+    try:
+        _ = AsItIs(location).read(spark).schema
+    except Exception as error:  # noqa: BLE001
+        # What else is wrong is told when it is read.
+        return refusals.is_absent(error, location)
+    return False
+
+
+def current_version(spark: SparkSession, location: Location) -> int | None:
+    """The newest version of a Delta table that is to be written to; None where nothing stands.
+
+    Raises OutputError where a view or another kind of table stands there, and StorageError as `find` does.
+    """
+    found = _look_at_history(spark, location)
+    if isinstance(found, AsItIs):
+        raise OutputError.without_versions(str(location))
+    return None if found is None else found.version
+
+
+def snapshots(spark: SparkSession, tables: Mapping[str, Location]) -> dict[str, Input]:
+    """Every input, at its newest version if it has any. Raises InputError where one is missing, StorageError."""
+    inputs = {}
     for key, location in tables.items():
-        version = current_version(spark, location)
-        if version is None:
+        found = find(spark, location)
+        if found is None:
             raise InputError.missing_table(key, str(location))
-        found[key] = Snapshot(location, version)
-    return found
+        inputs[key] = found
+    return inputs
 
 
 def check_output(spark: SparkSession, key: str, location: Location, schema: Schema) -> bool:

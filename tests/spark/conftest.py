@@ -40,6 +40,7 @@ OF_FEW_ROWS = (
         "test_runs",
     ),
     *("test_check_equals_resolve", "test_messages", "test_new_rows", "test_past_runs", "test_statements"),
+    "test_without_versions",
 )
 
 

@@ -34,7 +34,7 @@ def recorded(run_id: str, started: str, finished: str, **columns: Any) -> dict[s
         "mode": "full",
         "started_at": started,
         "finished_at": finished,
-        "input_versions": {"routes": 3, "messages": 1200},
+        "input_versions": {"routes": 3, "services": None, "messages": 1200},
         "output_versions": {"resolved_routes": 7, "rejected_messages": 7, "new_route_requests": 7},
         "rows_read": 2_000,
         "rows_resolved": 1_990,

@@ -43,6 +43,10 @@ class Shelf:
         newest = newest_version(location)
         if newest is not None and version > newest:
             raise InputError.missing_version(key, str(location), version, newest)
+        # Spark 3.5 reads a view as it is, whatever version is asked for.
+        standing = self.opener.find(f"tables.{key}", location) if location.is_name else None
+        if standing is not None and standing.version is None:
+            raise InputError.unreadable_version(key, version, f"{location} is a view, or has no versions")
         try:
             return self.opener.open_at(f"tables.{key}", location, version)
         except RoutingError:

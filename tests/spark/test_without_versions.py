@@ -1,0 +1,273 @@
+"""Inputs that cannot be read at a version: views, tables of other formats, and what changes while a run reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing.cli import main
+from routing.errors import InputError, OutputError, RoutingError, StorageError
+from routing.messages.results import UNSEEN
+from routing.runs.tracing import write_paths
+from tests.frames import frame_of, rows_of
+from tests.hooks import Hook, hooked
+from tests.stored import conversation, message, small_estate, store_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing import Config
+
+INPUTS = tuple(small_estate())
+OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_messages", "runs")
+PARQUET, GLOBAL = "services", "databases"
+
+
+@dataclass
+class Views:
+    """An estate as Delta tables, views of them in a schema, one table of Parquet, one global temporary view."""
+
+    spark: SparkSession
+    folder: Path
+    schema: str
+    names: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        store_estate(self.spark, small_estate(), self.folder / "in")
+        for key in INPUTS:
+            self.names[key] = self._name(key)
+
+    def _name(self, key: str) -> str:
+        rows = f"SELECT * FROM delta.`{self.folder}/in/{key}`"
+        if key == PARQUET:
+            self.spark.sql(f"CREATE TABLE {self.schema}.{key} USING parquet AS {rows}")
+        elif key == GLOBAL:
+            self.spark.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW sbroute_{key} AS {rows}")
+            return f"global_temp.sbroute_{key}"
+        else:
+            self.spark.sql(f"CREATE VIEW {self.schema}.{key} AS {rows}")
+        return f"{self.schema}.{key}"
+
+    def file(self, *by_path: str, out: str = "out") -> Path:
+        """A configuration over the views, but for tables that are named by their path."""
+        tables = {key: self.names[key] for key in INPUTS} | {key: f"{self.folder}/in/{key}" for key in by_path}
+        outputs = {key: f"{self.folder}/{out}/{key}" for key in OUTPUTS}
+        file = self.folder / f"{out}.yaml"
+        file.write_text(json.dumps({"tables": tables, "output": outputs}))
+        return file
+
+    def config(self, *overrides: str, by_path: tuple[str, ...] = (), out: str = "out") -> Config:
+        """The same, loaded."""
+        return routing.load_config(str(self.file(*by_path, out=out)), overrides)
+
+    def add(self, key: str, row: dict[str, Any]) -> None:
+        """Put a row into a table behind its view."""
+        from routing.schemas import TABLES
+
+        frame = frame_of(self.spark, [row], TABLES[key])
+        frame.write.format("delta").mode("append").save(str(self.folder / "in" / key))
+
+    def change(self, key: str, statement: str) -> None:
+        """Change a table behind its view: DELETE, or UPDATE."""
+        self.spark.sql(statement.format(f"delta.`{self.folder}/in/{key}`"))
+
+
+@pytest.fixture
+def views(spark: SparkSession, tmp_path: Path) -> Iterator[Views]:
+    """An estate behind views; nothing is left of them afterwards."""
+    spark.sql("CREATE SCHEMA behind")
+    yield Views(spark, tmp_path, "behind")
+    spark.catalog.dropGlobalTempView(f"sbroute_{GLOBAL}")
+    spark.sql("DROP SCHEMA behind CASCADE")
+
+
+def _resolved(spark: SparkSession, config: Config) -> dict[str, tuple[str, str]]:
+    rows = rows_of(routing.current_routes(spark, config))
+    return {row["message_id"]: (row["outcome"], row["reason"]) for row in rows}
+
+
+# By the rule book: 4 asks for a route, 5 came over the network, and msdb has no routes.
+EXPECTED = {
+    "m1": ("DELIVERED", "LOCAL_SERVICE"),
+    "m2": ("DELIVERED", "LOCAL_SERVICE"),
+    "m3": ("SENT", "MIRROR_ADDRESS"),
+    "m4": ("DELAYED", "ROUTE_REQUESTED"),
+    "m5": ("DELAYED", "NO_ROUTE"),
+}
+
+
+def test_a_full_run_reads_them_as_they_are(spark: SparkSession, views: Views) -> None:
+    config, told = views.config(), list[str]()
+    row = routing.run(spark, config, run_id="one", tell=told.append).row
+    assert row["input_versions"] == dict.fromkeys(INPUTS)
+    assert (row["rows_read"], row["rows_resolved"], row["rows_rejected"]) == (7, 5, 2)
+    assert _resolved(spark, config) == EXPECTED
+    assert {f"tables.{key}: as it is, at no version" for key in INPUTS} <= set(told)
+    assert "messages" not in row["table_ids"]
+    # As it is stored, and once more: a full run goes on from one that has no versions.
+    [stored] = rows_of(spark.read.format("delta").load(str(config.output["runs"])))
+    assert stored["input_versions"] == dict.fromkeys(INPUTS)
+    views.add("messages", message(8, "//far"))
+    again = routing.run(spark, config, run_id="two").row
+    assert (again["rows_read"], again["input_versions"]["messages"]) == (8, None)
+    assert {r["message_id"] for r in rows_of(routing.read_run(spark, config, "one").resolved_routes)} == set(
+        EXPECTED
+    )
+    # A table in place of one view: its version, and null of the others.
+    mixed = routing.run(spark, views.config(by_path=("messages",), out="mixed"), run_id="three").row
+    assert mixed["input_versions"] == {**dict.fromkeys(INPUTS), "messages": 1}
+
+
+def test_incremental_runs_need_versions_of_messages_alone(spark: SparkSession, views: Views) -> None:
+    by_path = views.config("resolve.mode=incremental", by_path=("messages",))
+    first = routing.run(spark, by_path).row
+    assert first["input_versions"] == {**dict.fromkeys(INPUTS), "messages": 0}
+    views.add("messages", message(8, "//far"))
+    second = routing.run(spark, by_path).row
+    assert (second["rows_resolved"], second["input_versions"]["messages"]) == (2, 1)
+    refused = r"tables\.messages: 'behind\.messages' cannot be read at a version"
+    with pytest.raises(InputError, match=refused) as told:
+        routing.run(spark, views.config("resolve.mode=incremental", out="other"))
+    assert told.value.exit_code == 2
+    assert not (views.folder / "other" / "resolved_routes").exists()
+    # A table that now stands where a full run read a view.
+    full = views.config(out="full")
+    routing.run(spark, full)
+    spark.sql("DROP VIEW behind.messages")
+    spark.sql(f"CREATE TABLE behind.messages USING delta LOCATION '{views.folder}/in/messages'")
+    with pytest.raises(InputError, match=r"'behind\.messages' at no version .*resolve\.mode=full"):
+        routing.run(spark, views.config("resolve.mode=incremental", out="full"))
+
+
+def _before_writing(work: Callable[[], None]) -> Hook:
+    """A hook that does something once the keys are counted: outputs are written at once, and all wait for it."""
+    lock, left = Lock(), [work]
+
+    def hook(moment: str) -> None:
+        if moment in {f"before {key}" for key in OUTPUTS if key != "runs"}:
+            with lock:
+                if left:
+                    left.pop()()
+
+    return hook
+
+
+# What happens behind the view of messages or dialogs once the keys are counted, and what the run then says.
+CHANGES: dict[str, tuple[Callable[[Views], None], str]] = {
+    "a message with a key of its own": (
+        lambda v: v.add("messages", message(8, "//far", database_name=None)),
+        UNSEEN,
+    ),
+    "a message with a known key": (
+        lambda v: v.add("messages", message(8, "//far")),
+        "7 messages were read, but 6 resolved and 2 rejected",
+    ),
+    "a faulty message with a known key": (
+        lambda v: v.add("messages", message(8, "//far", conversation_id="none")),
+        "7 messages were read, but 5 resolved and 3 rejected",
+    ),
+    "a message fewer": (
+        lambda v: v.change("messages", "DELETE FROM {} WHERE message_id = 'm1'"),
+        "7 messages were read, but 4 resolved and 2 rejected",
+    ),
+}
+
+
+def test_a_run_ends_where_messages_change_between_its_passes(spark: SparkSession, views: Views) -> None:
+    config = views.config()
+    routing.run(spark, config, run_id="sound")
+    for number, (what, (change, said)) in enumerate(CHANGES.items()):
+        with pytest.raises(RoutingError) as told, hooked(_before_writing(partial(change, views))):
+            routing.run(spark, views.config(out=f"out{number}"), run_id=what)
+        assert said in str(told.value), what
+        assert "read at no version, and perhaps changed" in str(told.value), what
+        assert "tables.messages at 'behind.messages'" in str(told.value), what
+        assert told.value.exit_code == 3, what
+        assert not (views.folder / f"out{number}" / "runs").exists(), what
+        views.change("messages", "DELETE FROM {}")
+        store_estate(spark, {"messages": small_estate()["messages"]}, views.folder / "in")
+    assert routing.run(spark, config, run_id="sound again").row["rows_read"] == 7
+
+
+def test_all_passes_see_the_same_dialogs(spark: SparkSession, views: Views) -> None:
+    """A dialog that comes a second time would double its message."""
+    twice = {**small_estate()["dialogs"][0], "far_broker_instance": None, "lifetime": "2027-01-01T00:00:00Z"}
+    config = views.config(by_path=("messages",))
+    with hooked(_before_writing(partial(views.add, "dialogs", twice))):
+        row = routing.run(spark, config).row
+    assert (row["rows_resolved"], row["rows_rejected"]) == (5, 2)
+    assert _resolved(spark, config) == EXPECTED
+
+
+def test_paths_of_all_messages(spark: SparkSession, views: Views) -> None:
+    config = views.config(f"output.message_paths={views.folder}/out/paths")
+    done = write_paths(spark, config)
+    assert (done.read, done.rejected) == (7, 2)
+    [commit] = spark.sql(f"DESCRIBE HISTORY delta.`{views.folder}/out/paths` LIMIT 1").collect()
+    assert json.loads(commit["userMetadata"])["input_versions"] == dict.fromkeys(INPUTS)
+
+
+def test_commands_read_them(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
+    file, other = str(views.file()), str(views.file(*INPUTS, out="other"))
+
+    def ask(*arguments: str) -> tuple[int, str, str]:
+        status = main([*arguments, "--config", file, "--quiet"])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    assert ask("resolve")[0] == 0
+    [run] = json.loads(ask("runs", "--format", "json")[1])["runs"]
+    one = json.loads(ask("runs", run["run_id"], "--format", "json")[1])
+    assert one["input_versions"] == dict.fromkeys(INPUTS)
+    status, shown, _ = ask("runs", run["run_id"])
+    assert (status, shown.count("as it was")) == (0, len(INPUTS))
+    explained = ask("explain", "--message-id", "m3", "--format", "json")
+    assert (explained[0], "MIRROR_ADDRESS" in explained[1]) == (0, True)
+    assert ask("lint")[0] == 0
+    assert ask("messages")[0] == 0
+    traced = ask("trace", "--message-id", "m3")
+    assert (traced[0], "far.example" in traced[1]) == (0, True)
+    assert ask("diff", "--against", other)[0] == 0
+    status, _, said = ask("diff", "--against-version", "routes=0")
+    assert (status, "tables.routes: version 0 cannot be read" in said) == (2, True)
+
+
+def test_what_is_wrong_with_a_location_is_said(spark: SparkSession, views: Views) -> None:
+    config = views.config("tables.routes=behind.nowhere")
+    with pytest.raises(InputError, match=r"tables\.routes: there is no Delta table at 'behind\.nowhere'"):
+        routing.run(spark, config)
+    spark.sql("CREATE TABLE behind.gone USING parquet AS SELECT 1 AS one")
+    spark.sql("CREATE VIEW behind.broken AS SELECT * FROM behind.gone")
+    spark.sql("DROP TABLE behind.gone")
+    with pytest.raises(StorageError, match=r"reading behind\.broken: \[TABLE_OR_VIEW_NOT_FOUND\].*gone"):
+        routing.run(spark, views.config("tables.routes=behind.broken"))
+    for name in ("behind.routes", f"behind.{PARQUET}"):
+        with pytest.raises(OutputError, match=rf"'{name}' is a view, or no Delta table") as told:
+            routing.run(spark, views.config(f"output.resolved_routes={name}", by_path=INPUTS))
+        assert told.value.exit_code == 2
+
+
+def test_a_view_on_yesterdays_version(spark: SparkSession, views: Views) -> None:
+    """As docs/operation.md has it, for the night."""
+    views.change("routes", "UPDATE {} SET address = 'faulty'")
+    config = views.config(by_path=INPUTS)
+    with pytest.raises(InputError, match=r"4 faulty rows: routes"):
+        routing.run(spark, config)
+    spark.sql(f"CREATE VIEW behind.yesterday AS SELECT * FROM delta.`{views.folder}/in/routes` VERSION AS OF 0")
+    mended = views.config("tables.routes=behind.yesterday", by_path=INPUTS)
+    assert routing.run(spark, mended).row["input_versions"] == {**dict.fromkeys(INPUTS, 0), "routes": None}
+    assert _resolved(spark, mended) == EXPECTED
+
+
+def test_dialogs_have_ends_of_their_own(views: Views) -> None:
+    """What the tests above rely on: two dialogs, of which one is of a message."""
+    assert [row["conversation_id"] for row in small_estate()["dialogs"]] == [conversation(2), conversation(9)]
+    assert views.names["dialogs"] == "behind.dialogs"
