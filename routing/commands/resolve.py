@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener, plain
 from routing.errors import EXIT_DONE, ConfigError
 
 if TYPE_CHECKING:
     from routing.config import Config
-    from routing.runs.pipeline import Run
+    from routing.runs.done import Run
     from routing.storage.opening import Opener
 
 
@@ -38,7 +37,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Resolve as configured, and print the row of ``runs``."""
-    from routing.storage.recorded import check_run_id, find_recorded, new_run_id, say_recorded
+    from routing.runs.done import find_done
+    from routing.storage.recorded import check_run_id, new_run_id
 
     is_given = options.run_id is not None
     run_id = console.standing.run_id = check_run_id(options.run_id) if is_given else new_run_id()
@@ -53,15 +53,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
     little_data = are_small(settings.tables.values(), settings.output.values())
     opening = opener(settings, options, console, little_data=little_data)
     # Before Spark is started, where `runs` is read without it.
-    row = find_recorded(opening, settings, run_id, now) if is_given else None
-    if row is None:
+    done = find_done(opening, settings, run_id, now) if is_given else None
+    if done is None:
         done = _run(settings, opening, console, run_id, now, begun)
-        row, notes = done.row, done.notes
-    else:
-        notes = (say_recorded(row),)
-    for note in notes:
+    for note in done.notes:
         console.note(f"note: {note}", "warning")
-    _show(row, options, console)
+    if options.format == "json":
+        console.result(json.dumps(plain(done.row)))
+    else:
+        from routing import show
+
+        console.result(show.run(done.row))
     return EXIT_DONE
 
 
@@ -84,12 +86,3 @@ def _run(
         session_seconds=seconds,
         recording=console.standing.recording,
     )
-
-
-def _show(row: Mapping[str, Any], options: argparse.Namespace, console: Console) -> None:
-    if options.format == "json":
-        console.result(json.dumps(plain(row)))
-    else:
-        from routing import show
-
-        console.result(show.run(row))
