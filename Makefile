@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo demo-import test test-long test-rules test-matrix test-connect test-cluster test-s3 test-bundle test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java demo demo-import test test-long test-rules test-matrix test-connect test-cluster test-s3 test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -49,6 +49,15 @@ build/moto/.ready: tests/platforms/moto.lock
 
 test-bundle: setup  ## hold the Databricks bundle to the schema that the Databricks CLI prints (needs that CLI, no workspace)
 	@$(BIN)/python -m pytest tests/platforms/test_bundle.py $(ARGS)
+
+test-airflow: setup build/airflow/.ready  ## import the example DAG with Airflow itself, and run its operator
+	@AIRFLOW_HOME="$(CURDIR)/build/airflow/home" AIRFLOW__CORE__LOAD_EXAMPLES=False AIRFLOW__LOGGING__LOGGING_LEVEL=ERROR \
+		build/airflow/bin/python tests/platforms/import_dag.py
+
+build/airflow/.ready: tests/platforms/airflow.lock
+	@$(BIN)/python -m venv --clear build/airflow
+	@build/airflow/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --requirement $<
+	@touch $@
 
 test-crash: setup  ## kill and race runs, fill the disk, corrupt logs (SHORT=1 for a few minutes of it)
 	@$(WITH_JAVA) SBROUTE_CRASH=$(if $(SHORT),short,all) \

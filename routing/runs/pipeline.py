@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config
-from routing.errors import ConfigError, InputError
+from routing.errors import ConfigError, InputError, RecordedAlready
 from routing.messages import openers, pending, results, validate
 from routing.messages.compiling import compile_job, count_keys
 from routing.messages.job import Options
 from routing.messages.lookups import look_into
 from routing.runs.changing import telling_what_may_change
+from routing.runs.done import Run, done_before
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
-from routing.runs.stages import Stages
+from routing.runs.stages import Progress, Stages
 from routing.runs.work import Work
 from routing.storage import disks, imported, ledger, protocol, tables, view
 from routing.storage.columns import Table, check_given
@@ -32,6 +31,7 @@ from routing.storage.locking import only_run
 from routing.storage.opening import Opener
 from routing.storage.places import check_writable
 from routing.storage.protocol import LastRun, Start
+from routing.storage.recorded import check_run_id, new_run_id
 from routing.storage.releases import release
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
@@ -51,14 +51,6 @@ class Resolution:
     def unpersist(self) -> None:
         """Let go of what was kept for these frames; they can still be read, at the price of doing it again."""
         self.kept.release()
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run: its row of ``runs``, and notes for whoever watches."""
-
-    row: dict[str, Any]
-    notes: tuple[str, ...]
 
 
 def resolve(
@@ -107,7 +99,7 @@ def run(
     *,
     run_id: str | None = None,
     now: datetime | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[Progress], None] = lambda stage: None,
     tell: Callable[[str], None] = lambda text: None,
     session_seconds: float | None = None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
@@ -119,7 +111,8 @@ def run(
     committed side by side, pending once its rows are stored, runs last. ``now`` (UTC where it has no zone; the
     clock if not given) is the time at which incremental mode tries delayed messages again. The run begins
     ``session_seconds`` ago, with the start of its session as the first stage. It comes to count within
-    ``recording``, which is given its id. Raises ContractError before anything is written, StorageError after, and
+    ``recording``, which is given its id. Where a run of this id counts already, that one is returned and nothing
+    is written: to try again is harmless. Raises ContractError before anything is written, StorageError after, and
     where another run is at work.
     """
     started = datetime.now(timezone.utc) - timedelta(seconds=session_seconds or 0)
@@ -127,13 +120,7 @@ def run(
     is_full = config.resolve.mode == "full"
     if is_full and now is not None:
         raise ConfigError.now_without_retries()
-    options = Options(
-        run_id=run_id or new_run_id(),
-        as_of=config.resolve.as_of,
-        dialog_hash=config.resolve.dialog_hash,
-        broadcast_limit=config.resolve.broadcast_limit,
-        missing_route_namespace=config.missing_route_namespace,
-    )
+    options = _options(config, new_run_id() if run_id is None else check_run_id(run_id))
     # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
     settings = config.as_json()
     clock = Stages(progress)
@@ -141,10 +128,12 @@ def run(
         clock.add("session", session_seconds)
     for key, location in config.output.items():
         check_writable(key, location)
-    outputs = DeltaTables(spark, config, options.run_id)
+    outputs = DeltaTables(spark, config)
     with only_run(config.output["runs"], options.run_id), Keeper() as keeper:
         with clock.stage("read"):
             start = _start(outputs, options.run_id, is_full=is_full)
+            if start is None:
+                return done_before(Opener.of_session(spark), config, options.run_id, now and _utc(now))
             inputs = tables.snapshots(spark, config.tables)
             options = replace(options, may_change=isinstance(inputs["messages"], tables.AsItIs))
             opener = Opener.of_session(spark, tell)
@@ -180,9 +169,26 @@ def run(
     return Run(row, tuple(work.notes))
 
 
-def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start:
-    """What the runs so far left, what unfinished ones wrote taken back. Raises OutputError, StorageError."""
-    start = protocol.begin(outputs, run_id, is_full=is_full)
+def _options(config: Config, run_id: str) -> Options:
+    """How messages are resolved, as a configuration says."""
+    return Options(
+        run_id=run_id,
+        as_of=config.resolve.as_of,
+        dialog_hash=config.resolve.dialog_hash,
+        broadcast_limit=config.resolve.broadcast_limit,
+        missing_route_namespace=config.missing_route_namespace,
+    )
+
+
+def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start | None:
+    """What the runs so far left, what unfinished ones wrote taken back; None where this run counts already.
+
+    Raises OutputError, StorageError.
+    """
+    try:
+        start = protocol.begin(outputs, run_id, is_full=is_full, attempt=new_run_id())
+    except RecordedAlready:
+        return None
     outputs.check()
     last = start.last
     if last is None:
@@ -209,11 +215,6 @@ def _after(last: LastRun | None) -> datetime:
 
 def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
-
-def new_run_id() -> str:
-    """A fresh run id."""
-    return str(uuid.uuid4())
 
 
 def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
