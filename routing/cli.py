@@ -9,11 +9,11 @@ import argparse
 import json
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from io import TextIOWrapper
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from routing.commands import check, demo, diff, explain, import_, lint, messages, resolve, runs, trace
 from routing.commands.parser import Parser
@@ -30,6 +30,8 @@ from routing.process.standing import Standing
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from routing.runs.stages import Progress
 
 _PIPE_WIDTH = 200
 # In the order in which --help shows them.
@@ -70,25 +72,30 @@ class Console:
             terminal.print(what)
         tell_result(captured.get())
 
-    def note(self, text: str, level: str = "info") -> None:
-        """Something that the command has to say besides; ``--quiet`` leaves out what is only information."""
+    def note(self, text: str, level: str = "info", fields: Mapping[str, Any] | None = None) -> None:
+        """Something that the command has to say besides; ``--quiet`` leaves out what is only information.
+
+        ``fields`` are told besides where lines are JSON.
+        """
         if self._quiet and level == "info":
             return
         from routing.show import printable
 
         # One line, whatever names of tables or files, or Java's own words, bring along.
-        tell_besides(f"{self._line(printable(text), level)}\n")
+        tell_besides(f"{self._line(printable(text), level, fields)}\n")
 
-    def _line(self, text: str, level: str) -> str:
+    def _line(self, text: str, level: str, fields: Mapping[str, Any] | None = None) -> str:
         if not self._json:
             return text
         moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        return json.dumps({"time": moment, "level": level, "message": text})
+        told = {"time": moment, "level": level, "message": text}
+        run = {} if self.standing.run_id is None else {"run_id": self.standing.run_id}
+        return json.dumps({**told, **run, **(fields or {})})
 
-    def progress(self, text: str) -> None:
+    def progress(self, what: str | Progress) -> None:
         """What the command is busy with: for someone who watches a terminal, or a scheduler's log (JSON)."""
         if self._json or (sys.stderr is not None and sys.stderr.isatty()):
-            self.note(text)
+            self.note(str(what), fields=None if isinstance(what, str) else what.fields())
 
 
 def _parser() -> Parser:

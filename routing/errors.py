@@ -195,6 +195,17 @@ class InputError(ContractError):
         )
 
 
+class RecordedAlready(InputError):
+    """A run of this id counts already: nothing was written, and nothing is to be done again."""
+
+    @classmethod
+    def by_id(cls, run_id: str, location: str) -> RecordedAlready:
+        """The id stands in the table of runs."""
+        return cls(
+            f"run {quote(run_id)} is recorded already in {quote(location)}", "give the next run an id of its own"
+        )
+
+
 class RunError(ContractError):
     """A run that was asked for is not recorded, or not the only one that the text fits."""
 
@@ -210,6 +221,23 @@ class RunError(ContractError):
         """Several runs begin with this text."""
         runs = join_bounded([quote(run) for run in found], "run", total)
         return cls(f"{quote(asked)} is the beginning of {runs}", "write more of the id")
+
+    @classmethod
+    def unfit_id(cls, run_id: str, longest: int) -> RunError:
+        """An id that was given for a run is empty, too long, or cannot be printed in one line."""
+        return cls(
+            f"{quote(run_id)} cannot be the id of a run: it has 1 to {longest} printable characters, and no blank"
+            " at its ends",
+            "a scheduler's own id of the run will do",
+        )
+
+    @classmethod
+    def of_other_settings(cls, run_id: str, location: str, different: str) -> RunError:
+        """A run that is to be tried again counts, and was told to do something else."""
+        return cls(
+            f"run {quote(run_id)} is recorded already in {quote(location)}, of another configuration: {different}",
+            "give a run of its own an id of its own; a retry has the configuration of the first try",
+        )
 
 
 class OutputError(ContractError):

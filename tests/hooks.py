@@ -50,9 +50,9 @@ def hooked(hook: Hook) -> Iterator[None]:
         hook("after runs")
         return is_recorded
 
-    def read(self: DeltaTables) -> Any:
+    def read(self: DeltaTables, *arguments: Any) -> Any:
         hook("before last_run")
-        found = last_run(self)
+        found = last_run(self, *arguments)
         hook("after last_run")
         return found
 

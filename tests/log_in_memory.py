@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any
 
+from routing.errors import RecordedAlready
 from routing.storage.protocol import RUN, Commit, LastRun, Mark, read_mark
 
 Rows = frozenset[Any]
@@ -86,8 +87,10 @@ class LogsInMemory:
         entries = self.logs[key].entries
         return str(hash(entries[: version + 1])) if version < len(entries) else None
 
-    def last_run(self) -> LastRun | None:
+    def last_run(self, coming: str | None = None) -> LastRun | None:
         rows = self.logs["runs"].rows() if "runs" in self.logs else ()
+        if any(dict(row)["run_id"] == coming for _, row in rows):
+            raise RecordedAlready.by_id(str(coming), self.place("runs"))
         if not rows:
             return None
         number, found = max(rows)

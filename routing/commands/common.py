@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import RenderableType
 
+    from routing.runs.stages import Progress
     from routing.storage.opening import Opener
 
 # What argparse's add_subparsers returns, which has no public name.
@@ -35,8 +36,8 @@ class Console(Protocol):
     def note(self, text: str, level: str = "info") -> None:
         """Something that the command has to say besides: level info, warning or error."""
 
-    def progress(self, text: str) -> None:
-        """What the command is busy with."""
+    def progress(self, what: str | Progress) -> None:
+        """What the command is busy with, or a stage that has ended."""
 
 
 def session(

@@ -35,13 +35,21 @@ def run(options: argparse.Namespace, console: Console) -> int:
     without_spark = build.by_deltalake(tables, settings)
     spark = tables.spark
     from routing.runs import pipeline
+    from routing.storage.recorded import new_run_id
 
     # Not before everything that can be refused has been looked at.
     console.standing.text = "the demo is not complete (start it again)"
     build.claim(folder)
     console.progress(f"writing the input tables to {folder / 'data'}")
     build.write_tables(settings, None if without_spark else spark)
-    done = pipeline.run(spark, settings, progress=console.progress, recording=console.standing.recording)
+    console.standing.run_id = new_run_id()
+    done = pipeline.run(
+        spark,
+        settings,
+        run_id=console.standing.run_id,
+        progress=console.progress,
+        recording=console.standing.recording,
+    )
     if options.format == "json":
         console.result(json.dumps(plain(done.row)))
         return EXIT_DONE

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from routing import config
-from routing.commands.common import Console, Subparsers, add_config, load, moment, plain, session
+from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener, plain
 from routing.errors import EXIT_DONE, ConfigError, quote
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
+
+    from routing.config import Config
+    from routing.runs.pipeline import Run
+    from routing.storage.opening import Opener
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -31,28 +34,52 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--now", metavar="TIME", help="incremental mode: when delayed messages are tried again (the clock)"
     )
+    command.add_argument(
+        "--run-id", metavar="ID", help="the id of this run: started again once it counts, it does nothing"
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Resolve as configured, and print the row of ``runs``."""
+    from routing.storage.recorded import check_run_id, find_recorded, new_run_id, say_recorded
+
+    is_given = options.run_id is not None
+    run_id = console.standing.run_id = check_run_id(options.run_id) if is_given else new_run_id()
     as_of = [] if options.as_of is None else [f"resolve.as_of={json.dumps(options.as_of)}"]
-    now = None if options.now is None else moment(options.now, "--now")
+    now = moment_or_none(options.now, "--now")
     settings = load(options, *as_of)
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
-    from routing.runs import lineage
+    from routing.runs.lineage import check_client
     from routing.storage.sizes import are_small
 
-    lineage.check_client(settings)
-    started, begun = datetime.now(timezone.utc), time.monotonic()
+    check_client(settings)
+    begun = time.monotonic()
     little_data = are_small(settings.tables.values(), settings.output.values())
-    spark = session(settings.spark, options, little_data=little_data)
-    from routing.runs import pipeline
+    opening = opener(settings, options, console, little_data=little_data)
+    # Before Spark is started, where `runs` is read without it.
+    row = find_recorded(opening, settings, run_id, now) if is_given else None
+    if row is None:
+        done = _run(settings, opening, console, run_id, now, begun)
+        row, notes = done.row, done.notes
+    else:
+        notes = (say_recorded(row),)
+    for note in notes:
+        console.note(f"note: {note}", "warning")
+    _show(row, options, console)
+    return EXIT_DONE
+
+
+def _run(
+    settings: Config, opening: Opener, console: Console, run_id: str, now: datetime | None, begun: float
+) -> Run:
+    """The run, in a session that is started first; ``begun`` is when that began, by the monotonic clock."""
+    started = datetime.now(timezone.utc)
+    spark = opening.spark
+    from routing.runs import lineage, pipeline
 
     seconds = time.monotonic() - begun
-    tell = console.note if options.verbose else lambda text: None
     console.standing.text = "the run does not count (start it again)"
-    run_id = pipeline.new_run_id()
     with _telling_failures(settings, run_id, started, console):
         done = pipeline.run(
             spark,
@@ -60,24 +87,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
             run_id=run_id,
             now=now,
             progress=console.progress,
-            tell=tell,
+            tell=opening.tell,
             session_seconds=seconds,
             recording=console.standing.recording,
         )
-    _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
-    for note in done.notes:
-        console.note(f"note: {note}", "warning")
-    if options.format == "json":
-        console.result(json.dumps(plain(done.row)))
-    else:
-        from routing import show
-
-        console.result(show.run(done.row))
-    return EXIT_DONE
+    if not done.was_recorded:
+        _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
+    return done
 
 
 @contextmanager
-def _telling_failures(settings: config.Config, run_id: str, started: datetime, console: Console) -> Iterator[None]:
+def _telling_failures(settings: Config, run_id: str, started: datetime, console: Console) -> Iterator[None]:
     """Send the event of a run that ends in an error."""
     try:
         yield
@@ -89,7 +109,7 @@ def _telling_failures(settings: config.Config, run_id: str, started: datetime, c
         raise
 
 
-def _tell_lineage(settings: config.Config, console: Console, make: Callable[[], RunEvent]) -> None:
+def _tell_lineage(settings: Config, console: Console, make: Callable[[], RunEvent]) -> None:
     """Send a run's event to where the configuration says; that it could not be sent is a note, and no fault."""
     if settings.lineage.is_wanted:
         from routing.runs.sending import send
@@ -98,3 +118,12 @@ def _tell_lineage(settings: config.Config, console: Console, make: Callable[[], 
         if why is not None:
             there = quote(settings.lineage.url or settings.lineage.file)
             console.note(f"note: the run's lineage event was not sent to {there}: {why}", "warning")
+
+
+def _show(row: Mapping[str, Any], options: argparse.Namespace, console: Console) -> None:
+    if options.format == "json":
+        console.result(json.dumps(plain(row)))
+    else:
+        from routing import show
+
+        console.result(show.run(row))

@@ -6,16 +6,10 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from routing.commands.common import Console, Subparsers, add_config, at_least_one, load, opener, plain
-from routing.config.secrets import without_secrets
 from routing.errors import EXIT_DONE, OutputError
-
-if TYPE_CHECKING:
-    from routing.config import Location
-    from routing.storage.columns import Table
-    from routing.storage.opening import Opener
 
 _SHOWN = 20
 _PLAIN = ("run_id", "mode", "started_at", "finished_at", "seconds", "as_of", "now", "rows_read", "rows_resolved")
@@ -47,39 +41,23 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Print the list, or the one run."""
     settings = load(options)
     from routing.analysis import past_runs
+    from routing.storage.recorded import open_runs, plain_settings
 
     location = settings.output["runs"]
-    recorded = _open_runs(opener(settings, options, console), location)
+    recorded = open_runs(opener(settings, options, console), location)
+    if recorded is None:
+        raise OutputError.no_runs(str(location))
     if options.run is None:
         rows = past_runs.list_runs(recorded, options.limit + 1).rows
         _list(rows[: options.limit], len(rows) > options.limit, options, console)
         return EXIT_DONE
     [found] = past_runs.find_run(recorded, options.run, str(location))
-    row = {**found, "settings": _settings(found["settings"])}
+    row = {**found, "settings": json.dumps(plain_settings(found["settings"]), sort_keys=True)}
     if options.format == "json":
         console.result(json.dumps(plain(row)))
     else:
         _show(row, console)
     return EXIT_DONE
-
-
-def _open_runs(opener: Opener, location: Location) -> Table:
-    """The table ``runs`` at its newest version. Raises OutputError."""
-    from routing.schemas import RUNS
-    from routing.storage.releases import check_release
-    from routing.storage.shapes import check_shape
-
-    found = opener.find("output.runs", location)
-    if found is None:
-        raise OutputError.no_runs(str(location))
-    check_release(found.rows, str(location))
-    check_shape(found.rows, "runs", str(location), RUNS)
-    return found.rows
-
-
-def _settings(recorded: str) -> str:
-    """The settings as they were recorded, without what an older release let into them."""
-    return json.dumps(without_secrets(json.loads(recorded)), sort_keys=True)
 
 
 def _list(rows: Sequence[Row], are_more: bool, options: argparse.Namespace, console: Console) -> None:

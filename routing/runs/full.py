@@ -18,10 +18,12 @@ def run_full(work: Work) -> Written:
         checked = validate.check(inputs)
     with clock.stage("lookups"):
         lookups = look_into(work.spark, checked, work.keeper)
-    with clock.stage("keys"):
+    with clock.stage("keys") as tally:
         keys = count_keys(messages, lookups, work.options, work.notes)
-    with clock.stage("plan"):
+        tally.rows = keys.rows_read
+    with clock.stage("plan") as tally:
         job = compile_job(keys, work.options, work.keeper)
+        tally.rows = len(keys.keys)
     found = None
     if job.may_ask:
         with clock.stage("requests"):
@@ -33,5 +35,7 @@ def run_full(work: Work) -> Written:
             "resolved_routes": results.resolved_routes(job, found),
         }
         versions = work.commit(outputs, adds=False)
-    with clock.stage("counts"):
-        return count_rows(work, versions, outputs, keys.rows_read)
+    with clock.stage("counts") as tally:
+        done = count_rows(work, versions, outputs, keys.rows_read)
+        tally.rows = done.resolved
+    return done

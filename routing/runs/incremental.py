@@ -39,10 +39,12 @@ def run_incremental(work: Work, now: datetime) -> Written:
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
         return Written(versions)
-    with clock.stage("keys"):
+    with clock.stage("keys") as tally:
         keys = count_keys(step.messages, replace(lookups, requests=step.requests), work.options, work.notes)
-    with clock.stage("plan"):
+        tally.rows = keys.rows_read
+    with clock.stage("plan") as tally:
         job = compile_job(keys, work.options, work.keeper)
+        tally.rows = len(keys.keys)
     found = None
     if job.may_ask:
         with clock.stage("requests"):
@@ -59,8 +61,9 @@ def run_incremental(work: Work, now: datetime) -> Written:
             )
         outputs["resolved_routes"] = results.resolved_routes(job, found, attempt=F.col("attempt"))
         versions |= work.commit(outputs, adds=not is_first)
-    with clock.stage("counts"):
+    with clock.stage("counts") as tally:
         done = count_rows(work, versions, outputs, keys.rows_read + step.duplicate_count)
+        tally.rows = done.resolved
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -13,14 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config
-from routing.errors import ConfigError, InputError
+from routing.errors import ConfigError, InputError, RecordedAlready, StorageError
 from routing.messages import openers, pending, results, validate
 from routing.messages.compiling import compile_job, count_keys
 from routing.messages.job import Options
 from routing.messages.lookups import look_into
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
-from routing.runs.stages import Stages
+from routing.runs.stages import Progress, Stages
 from routing.runs.work import Work
 from routing.storage import imported, ledger, protocol, tables, view
 from routing.storage.columns import Table, check_given
@@ -31,6 +30,7 @@ from routing.storage.locking import only_run
 from routing.storage.opening import Opener
 from routing.storage.places import check_writable
 from routing.storage.protocol import LastRun, Start
+from routing.storage.recorded import check_run_id, find_recorded, new_run_id, say_recorded
 from routing.storage.releases import release
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
@@ -54,10 +54,14 @@ class Resolution:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its row of ``runs``, and notes for whoever watches."""
+    """A finished run: its row of ``runs``, and notes for whoever watches.
+
+    ``was_recorded``: it counted already, and nothing was done.
+    """
 
     row: dict[str, Any]
     notes: tuple[str, ...]
+    was_recorded: bool = False
 
 
 def resolve(
@@ -106,7 +110,7 @@ def run(
     *,
     run_id: str | None = None,
     now: datetime | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[Progress], None] = lambda stage: None,
     tell: Callable[[str], None] = lambda text: None,
     session_seconds: float | None = None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
@@ -117,7 +121,8 @@ def run(
     version that the run records; outputs that do not depend on each other are committed side by side, pending once
     its rows are stored, runs last. ``now`` (UTC where it has no zone; the clock if not given) is the time at which
     incremental mode tries delayed messages again. The run begins ``session_seconds`` ago, with the start of its
-    session as the first stage. It comes to count within ``recording``, which is given its id. Raises ContractError
+    session as the first stage. It comes to count within ``recording``, which is given its id. Where a run of this
+    id counts already, that one is returned and nothing is written: to try again is harmless. Raises ContractError
     before anything is written, StorageError after, and where another run is at work.
     """
     started = datetime.now(timezone.utc) - timedelta(seconds=session_seconds or 0)
@@ -125,7 +130,7 @@ def run(
     if is_full and now is not None:
         raise ConfigError.now_without_retries()
     options = Options(
-        run_id=run_id or new_run_id(),
+        run_id=new_run_id() if run_id is None else check_run_id(run_id),
         as_of=config.resolve.as_of,
         dialog_hash=config.resolve.dialog_hash,
         broadcast_limit=config.resolve.broadcast_limit,
@@ -138,10 +143,12 @@ def run(
         clock.add("session", session_seconds)
     for key, location in config.output.items():
         check_writable(key, location)
-    outputs = DeltaTables(spark, config, options.run_id)
+    outputs = DeltaTables(spark, config)
     with only_run(config.output["runs"], options.run_id), Keeper() as keeper:
         with clock.stage("read"):
             start = _start(outputs, options.run_id, is_full=is_full)
+            if start is None:
+                return _as_recorded(spark, config, options.run_id, now)
             inputs = tables.snapshots(spark, config.tables)
             opener = Opener.of_session(spark, tell)
             newest = imported.read_newest(opener, config.kept.get("imports"))
@@ -175,9 +182,15 @@ def run(
     return Run(row, tuple(work.notes))
 
 
-def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start:
-    """What the runs so far left, what unfinished ones wrote taken back. Raises OutputError, StorageError."""
-    start = protocol.begin(outputs, run_id, is_full=is_full)
+def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start | None:
+    """What the runs so far left, what unfinished ones wrote taken back; None where this run counts already.
+
+    Raises OutputError, StorageError.
+    """
+    try:
+        start = protocol.begin(outputs, run_id, is_full=is_full, attempt=new_run_id())
+    except RecordedAlready:
+        return None
     outputs.check()
     last = start.last
     if last is None:
@@ -187,6 +200,15 @@ def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start:
     # A run that was killed once it counted has not come to this.
     shown = _show_view(outputs, start, last.output_versions["resolved_routes"])
     return replace(start, notes=(*start.notes, *shown))
+
+
+def _as_recorded(spark: SparkSession, config: Config, run_id: str, now: datetime | None) -> Run:
+    """The run that counts under an id. Raises RunError where that one was told to do something else."""
+    at = None if now is None else _utc(now)
+    row = find_recorded(Opener.of_session(spark), config, run_id, at)
+    if row is None:
+        raise StorageError.overtaken("runs", str(config.output["runs"]))
+    return Run(row, (say_recorded(row),), was_recorded=True)
 
 
 def _show_view(outputs: DeltaTables, start: Start, version: int) -> tuple[str, ...]:
@@ -204,11 +226,6 @@ def _after(last: LastRun | None) -> datetime:
 
 def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
-
-def new_run_id() -> str:
-    """A fresh run id."""
-    return str(uuid.uuid4())
 
 
 def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:

@@ -5,32 +5,58 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import floor
+from typing import Any
 
 from routing.errors import RoutingError, StorageError, first_sentence
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A stage that has ended: its name, its seconds, and how many rows it was about, where that is known."""
+
+    stage: str
+    seconds: float
+    rows: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.seconds:.1f} s"
+
+    def fields(self) -> dict[str, Any]:
+        """The same for programs, seconds in whole milliseconds; without what is not known."""
+        told = {"stage": self.stage, "seconds": round(self.seconds, 3), "rows": self.rows}
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass
+class Tally:
+    """What a stage says of itself before it ends: how many rows it was about."""
+
+    rows: int | None = None
 
 
 class Stages:
     """Seconds per stage; an error of Spark inside a stage becomes a StorageError that names it."""
 
-    def __init__(self, progress: Callable[[str], None]) -> None:
+    def __init__(self, progress: Callable[[Progress], None]) -> None:
         self.seconds: dict[str, float] = {}
         self._progress = progress
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> Iterator[Tally]:
         """Time what is done inside."""
-        begun = time.monotonic()
+        begun, tally = time.monotonic(), Tally()
         try:
-            yield
+            yield tally
         except RoutingError:
             raise
         except Exception as error:
             raise StorageError.failed(f"in stage {name}", first_sentence(error)) from error
-        self.add(name, time.monotonic() - begun)
+        self.add(name, time.monotonic() - begun, tally.rows)
 
-    def add(self, name: str, seconds: float) -> None:
+    def add(self, name: str, seconds: float, rows: int | None = None) -> None:
         """Count seconds for a stage, in whole milliseconds; one that is entered twice counts as one."""
         # Rounded up, the stages together would be longer than the run.
         self.seconds[name] = floor((self.seconds.get(name, 0.0) + seconds) * 1000) / 1000
-        self._progress(f"{name}: {seconds:.1f} s")
+        self._progress(Progress(name, seconds, rows))

@@ -17,7 +17,7 @@ from routing.messages.lookups import look_around
 from routing.messages.path_keying import OF_ESTATE
 from routing.messages.paths import message_paths
 from routing.runs.paths_written import Written, count_paths, mark_of
-from routing.runs.stages import Stages
+from routing.runs.stages import Progress, Stages
 from routing.runs.work import open_inputs
 from routing.schemas import MESSAGE_PATHS
 from routing.storage import commits, tables
@@ -68,7 +68,7 @@ def trace_all(
     following run at once. ``clock`` hears of the stages. Raises InputError where a table breaks its contract.
     """
     check_given(tables)
-    clock = clock or Stages(lambda text: None)
+    clock = clock or Stages(lambda stage: None)
     moment = as_of if as_of is None or as_of.tzinfo else as_of.replace(tzinfo=timezone.utc)
     # No row of the paths names a run.
     options = Options("", moment, dialog_hash, broadcast_limit)
@@ -78,10 +78,12 @@ def trace_all(
         messages = conform(tables["messages"], "messages")
         with clock.stage("lookups"):
             lookups = look_around(spark, checked, keeper)
-        with clock.stage("keys"):
+        with clock.stage("keys") as tally:
             counted = count_keys(messages, lookups, options, keying=OF_ESTATE)
-        with clock.stage("plan"):
+            tally.rows = counted.rows_read
+        with clock.stage("plan") as tally:
             job = compile_paths(counted, options, keeper)
+            tally.rows = len(counted.keys)
         found = None
         if job.may_ask:
             with clock.stage("requests"):
@@ -95,7 +97,7 @@ def write_paths(
     config: Config,
     *,
     as_of: datetime | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[Progress], None] = lambda stage: None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Written:
     """Follow all messages of a configuration, and replace ``output.message_paths`` by their paths in one commit.
@@ -130,9 +132,11 @@ def write_paths(
             version = _replace(spark, location, found.message_paths, mark, widens=lacks)
     finally:
         found.unpersist()
-    with clock.stage("counts"):
+    with clock.stage("counts") as tally:
         paths = opener.open_at(f"output.{PATHS}", location, version)
-        return count_paths(paths, version, found.read, found.rejected, found.notes)
+        done = count_paths(paths, version, found.read, found.rejected, found.notes)
+        tally.rows = done.traced
+    return done
 
 
 def _replace(spark: SparkSession, location: Location, rows: DataFrame, mark: str, *, widens: bool) -> int:

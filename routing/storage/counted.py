@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from routing import schemas
 from routing.config import Config, Location
-from routing.errors import InputError, OutputError
+from routing.errors import OutputError, RecordedAlready
 from routing.schemas import Schema
 from routing.storage import commits, protocol
 from routing.storage.columns import Table
@@ -23,11 +23,11 @@ _OF_LAST = ("run_id", "mode", "finished_at", "input_versions", "output_versions"
 _LAST = Schema(tuple(f for f in schemas.RUNS if f.name in (*_OF_LAST, "table_ids", "commit_identities")))
 
 
-def last_run(opener: Opener, runs: Location, run_id: str | None = None) -> LastRun | None:
+def last_run(opener: Opener, runs: Location, coming: str | None = None) -> LastRun | None:
     """The last run that counts; None where there is none yet.
 
     Raises OutputError where a newer release has written these tables, or ``runs`` is another kind of table,
-    InputError where ``run_id``, which is to be the next, counts already.
+    RecordedAlready where ``coming``, the id of the run that is to be the next, counts.
     """
     opened = opener.find("output.runs", runs)
     if opened is None:
@@ -37,8 +37,8 @@ def last_run(opener: Opener, runs: Location, run_id: str | None = None) -> LastR
     # A newer release may have other columns.
     refuse_newer((str(row["release"]) for row in listed), str(runs))
     check_shape(opened.rows, "runs", str(runs), schemas.RUNS)
-    if any(row["run_id"] == run_id for row in listed):
-        raise InputError(f"run {run_id!r} is recorded already in {runs}", "give the next run an id of its own")
+    if any(row["run_id"] == coming for row in listed):
+        raise RecordedAlready.by_id(str(coming), str(runs))
     if not listed:
         return None
     found = {"run_id": [listed[0]["run_id"]]}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +14,7 @@ from routing.config import Config, Location
 from routing.errors import InputError, StorageError, first_sentence
 from routing.storage import commits, counted, details, frames, statements, tables
 from routing.storage.opening import Opener
+from routing.storage.places import way
 from routing.storage.protocol import Commit, LastRun, Mark
 
 # In a session that takes the setting it marks the commit of a statement that has no options of its own.
@@ -24,16 +23,14 @@ _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 @dataclass
 class DeltaTables:
-    """A job's outputs, for one run: ``run_id``, which must not be recorded yet, or None for a reader.
+    """A job's outputs, for one run or a reader.
 
     ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
     """
 
     spark: SparkSession
     config: Config
-    run_id: str | None = None
     lacking: set[str] = field(default_factory=set)
-    _is_recorded: bool = False
 
     @property
     def keys(self) -> list[str]:
@@ -66,9 +63,8 @@ class DeltaTables:
         """What tells this commit from any other of that number."""
         return commits.identity(self.spark, self.config.output[key], version)
 
-    def last_run(self) -> LastRun | None:
-        """The last run that counts. Raises InputError where this one, which is to be the next, counts already."""
-        coming = None if self._is_recorded else self.run_id
+    def last_run(self, coming: str | None = None) -> LastRun | None:
+        """The last run that counts. Raises RecordedAlready where the one that is to come does, by its id."""
         return counted.last_run(Opener.of_session(self.spark), self.config.output["runs"], coming)
 
     def put(self, key: str, rows: DataFrame, mark: Mark, *, adds: bool) -> None:
@@ -93,8 +89,7 @@ class DeltaTables:
         frame = frames.frame_of(self.spark, [row], schemas.RUNS)
         how = tables.Write(mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn)
         self._put("runs", frame, how)
-        self._is_recorded = any(found.mark == mark for found in self.latest("runs"))
-        return self._is_recorded
+        return any(found.mark == mark for found in self.latest("runs"))
 
     def _put(self, key: str, rows: DataFrame, how: tables.Write) -> None:
         location = self.config.output[key]
@@ -144,11 +139,5 @@ def identities_of(spark: SparkSession, inputs: Mapping[str, tables.Snapshot]) ->
 def check_succession(config: Config, last: LastRun) -> None:
     """Refuse to go on from a run over other messages. Raises InputError."""
     now = str(config.tables["messages"])
-    # A folder that was moved as a whole is the same tables still.
-    if last.messages != now and _way(last.runs, last.messages) != _way(str(config.output["runs"]), now):
+    if last.messages != now and way(last.runs, last.messages) != way(str(config.output["runs"]), now):
         raise InputError.full_run_needed(f"the last run {last.run_id!r} read {last.messages!r}, not {now!r}")
-
-
-def _way(start: str, to: str) -> str:
-    """The relative path between two local paths; anything else as it is."""
-    return os.path.relpath(to, start) if Path(start).is_absolute() and Path(to).is_absolute() else to

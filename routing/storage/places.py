@@ -1,4 +1,4 @@
-"""Whether a table can stand at a place, as far as a file system tells; before anything is read or decided."""
+"""Whether a table can stand at a place, as far as a file system tells, before anything is read; ways between."""
 
 from __future__ import annotations
 
@@ -25,3 +25,8 @@ def check_vacant(key: str, location: Location) -> None:
     folder = Path(location.text)
     if commits.is_local(location) and folder.is_dir() and any(folder.iterdir()):
         raise OutputError.not_a_table(key, str(location))
+
+
+def way(start: str, to: str) -> str:
+    """The relative path between two local paths, the same in a folder moved as a whole; anything else as it is."""
+    return os.path.relpath(to, start) if Path(start).is_absolute() and Path(to).is_absolute() else to

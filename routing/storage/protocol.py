@@ -39,17 +39,24 @@ class Mark:
     """What a run writes into a commit's user metadata: whose it is.
 
     ``kind`` is `RUN` or `RESTORE`, ``runs`` where the job keeps its table ``runs``, ``version`` what is restored.
+    ``attempt`` tells apart what was tried under one run id.
     """
 
     kind: str
     run_id: str
     runs: str
     version: int | None = None
+    attempt: str | None = None
 
     def as_text(self) -> str:
         """The mark as one line of JSON."""
-        version = {} if self.version is None else {"version": self.version}
-        return json.dumps({_OURS: self.kind, "run_id": self.run_id, "runs": self.runs, **version})
+        told = {_OURS: self.kind, "run_id": self.run_id, "runs": self.runs}
+        others = {"version": self.version, "attempt": self.attempt}
+        return json.dumps({**told, **{name: value for name, value in others.items() if value is not None}})
+
+    def is_of_one_writer(self, other: Mark | None) -> bool:
+        """Whether both marks are of one attempt at one run."""
+        return other is not None and (self.run_id, self.attempt) == (other.run_id, other.attempt)
 
 
 def read_mark(text: str | None) -> Mark | None:
@@ -60,12 +67,13 @@ def read_mark(text: str | None) -> Mark | None:
         return None
     if not isinstance(told, dict) or not isinstance(told.get(_OURS), str):
         return None
-    version = told.get("version")
+    version, attempt = told.get("version"), told.get("attempt")
     return Mark(
         told[_OURS],
         str(told.get("run_id")),
         str(told.get("runs")),
         version if isinstance(version, int) else None,
+        attempt if isinstance(attempt, str) else None,
     )
 
 
@@ -134,8 +142,8 @@ class Tables(Histories, Protocol):
     def identity(self, key: str, version: int) -> str | None:
         """What tells this commit from any other of that number; None where the log does not go back so far."""
 
-    def last_run(self) -> LastRun | None:
-        """The last run that counts."""
+    def last_run(self, coming: str | None = None) -> LastRun | None:
+        """The last run that counts. Raises RecordedAlready where the one that is to come does, by its id."""
 
     def put(self, key: str, rows: Any, mark: Mark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
@@ -171,16 +179,17 @@ class _Finding:
     is_left_over: bool = False
 
 
-def begin(tables: Tables, run_id: str, *, is_full: bool) -> Start:
+def begin(tables: Tables, run_id: str, *, is_full: bool, attempt: str | None = None) -> Start:
     """Look at what the runs so far left; nothing is written.
 
-    Raises OutputError where a table is another than the recorded one and, for an incremental run, where somebody
+    ``attempt`` tells this run from others that were given the same id. Raises RecordedAlready where one of them
+    counts, OutputError where a table is another than the recorded one and, for an incremental run, where somebody
     else has committed to it, or what was recorded is gone. A full run, which replaces all, notes that.
     """
-    run = Mark(RUN, run_id, tables.place("runs"))
+    run = Mark(RUN, run_id, tables.place("runs"), attempt=attempt)
     # In this order: a run that ends in between has recorded versions that are newer than these, not older.
     found = {key: tables.newest(key) for key in tables.keys}
-    last = tables.last_run()
+    last = tables.last_run(run_id)
     if last is None:
         return Start(run, None, _existing(found), notes=_look_at_unrecorded(tables, found, run))
     _check_runs(tables, last)
@@ -239,7 +248,7 @@ def finish(
     """
     for key in written:
         others = [c for c in tables.commits(key, start.versions.get(key, -1)) if _counts(key, c)]
-        if any(c.mark is None or c.mark.run_id != start.run.run_id for c in others):
+        if any(not start.run.is_of_one_writer(c.mark) for c in others):
             raise StorageError.overtaken(key, tables.place(key))
     ids = {key: start.ids.get(key) or tables.table_id(key) for key in (*tables.keys, "runs")}
     identities = {key: tables.identity(key, version) for key, version in written.items()}
@@ -293,7 +302,7 @@ def _see_that_it_stands(tables: Tables, start: Start, written: Mapping[str, int]
 
 def _bring_back(tables: Tables, run: Mark, key: str, version: int, current: int) -> int:
     """Restore a version, by a commit that is marked; returns the version of that commit."""
-    mark = Mark(RESTORE, run.run_id, run.runs, version)
+    mark = replace(run, kind=RESTORE, version=version)
     tables.restore(key, version, mark)
     since = tables.commits(key, current)
     return max((c.version for c in since if c.mark == mark), default=current)

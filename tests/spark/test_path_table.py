@@ -10,6 +10,7 @@ import pytest
 
 from routing.errors import ConfigError, InternalError, OutputError
 from routing.runs import tracing
+from routing.runs.stages import Progress
 from routing.storage.releases import release
 from tests.frames import frame_of, rows_of
 from tests.stored import config_of, message, small_estate, store, store_estate, written
@@ -38,11 +39,11 @@ def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Pa
     """Of seven messages two are rejected and two delivered; one leaves, one asks for a route, one has none."""
     stored, folder = store_estate(spark, small_estate(), tmp_path / "in"), tmp_path / "out"
     config = _config(stored, folder)
-    stages: list[str] = []
+    stages: list[Progress] = []
     first = tracing.write_paths(spark, config, progress=stages.append)
     assert (first.version, first.read, first.rejected, first.traced) == (0, 7, 2, 5)
     assert first.outcomes == {"DELAYED": 2, "DELIVERED": 2, "LEFT_ESTATE": 1}
-    assert [text.partition(":")[0] for text in stages] == [
+    assert [told.stage for told in stages] == [
         *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts")
     ]
     rows = _paths(spark, folder / "paths")

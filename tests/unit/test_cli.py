@@ -16,6 +16,7 @@ import pytest
 
 from routing import cli
 from routing.errors import InputError, StorageError
+from routing.runs.stages import Progress, Stages
 from tests.golden_texts import assert_golden
 
 COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "trace", "lint", "diff")
@@ -257,6 +258,64 @@ def test_progress_is_for_a_terminal_or_as_json(
     assert out == ""
     told = err.splitlines()
     assert [json.loads(text)["message"] if "json" in line else text for text in told] == shown
+
+
+def test_a_stage_is_told_by_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    """And every line of a run by its id, once there is one."""
+    console = cli.Console(cli._parser().parse_args(["demo", "--log-format", "json"]))
+    console.progress("starting Spark")
+    console.standing.run_id = "r1"
+    console.progress(Progress("keys", 1.23456, 12_000))
+    console.progress(Progress("write", 2.0))
+    console.note("note: \x1b[2J", "warning")
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [{name: line[name] for name in line if name != "time"} for line in told] == [
+        {"level": "info", "message": "starting Spark"},
+        {
+            "level": "info",
+            "message": "keys: 1.2 s",
+            "run_id": "r1",
+            "stage": "keys",
+            "seconds": 1.235,
+            "rows": 12_000,
+        },
+        {"level": "info", "message": "write: 2.0 s", "run_id": "r1", "stage": "write", "seconds": 2.0},
+        {"level": "warning", "message": "note: \ufffd[2J", "run_id": "r1"},
+    ]
+
+
+def test_a_stage_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    console = cli.Console(cli._parser().parse_args(["demo"]))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    console.standing.run_id = "r1"
+    console.progress(Progress("keys", 1.23456, 12_000))
+    assert capsys.readouterr() == ("", "keys: 1.2 s\n")
+
+
+def test_what_stages_tell() -> None:
+    """One that is entered twice is told twice, each time with what it knows; one that fails is not told."""
+    told: list[Progress] = []
+    clock = Stages(told.append)
+    with clock.stage("read"):
+        pass
+    with clock.stage("keys") as tally:
+        tally.rows = 7
+    with clock.stage("read") as tally:
+        tally.rows = 0
+    with pytest.raises(StorageError, match="in stage write: no space"), clock.stage("write"):
+        raise OSError("no space")
+    assert [(one.stage, one.rows) for one in told] == [("read", None), ("keys", 7), ("read", 0)]
+    assert list(clock.seconds) == ["read", "keys"]
+
+
+@pytest.mark.parametrize("line", ["--run-id r1", ""])
+def test_the_last_line_of_a_run_that_failed(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(_configured(tmp_path))
+    assert ended("resolve", "--config", file, "--now", "noon", "--log-format", "json", *line.split()) == 2
+    told = json.loads(capsys.readouterr().err)
+    assert set(told) == {"time", "level", "message", "run_id"}
+    # One of its own, where none is given.
+    assert told["run_id"] == "r1" if line else re.fullmatch("[0-9a-f-]{36}", told["run_id"])
 
 
 _SPARK_FREE = """

@@ -39,7 +39,7 @@ class Screen:
     def note(self, text: str, level: str = "info") -> None:
         self.notes.append(text)
 
-    def progress(self, text: str) -> None:
+    def progress(self, what: object) -> None:
         pass
 
 

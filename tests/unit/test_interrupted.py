@@ -178,6 +178,13 @@ def test_as_json(tmp_path: Path) -> None:
     }
 
 
+def test_as_json_of_a_run(tmp_path: Path) -> None:
+    program = "console.standing.run_id = 'r1'; " + SLEEPS
+    done = _end(program, tmp_path, signal.SIGTERM, options=("--log-format", "json"))
+    (line,) = map(json.loads, done.err.splitlines())
+    assert (line["run_id"], line["message"]) == ("r1", "sbroute: ended by SIGTERM: nothing was written")
+
+
 def test_after_its_end_a_signal_is_no_traceback(tmp_path: Path) -> None:
     program = f"atexit.register(lambda: exec({SLEEPS!r}, globals()))\nwith console.standing.recording('r1'): pass"
     done = _end(program, tmp_path, signal.SIGINT)

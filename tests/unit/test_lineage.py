@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing import cli
-from routing.commands import resolve
 from routing.config import Config, LineageSettings, Location
 from routing.errors import InputError, StorageError
 from routing.runs import lineage, naming, sending
@@ -170,8 +169,7 @@ def test_the_event_of_a_run_that_failed() -> None:
 
 
 def test_an_event_has_what_the_specification_requires() -> None:
-    import jsonschema
-
+    jsonschema = pytest.importorskip("jsonschema")
     facet = {"type": "object", "required": ["_producer", "_schemaURL"]}
     facets = {"type": "object", "additionalProperties": facet}
     named = {
@@ -356,17 +354,17 @@ def test_no_thread_is_left() -> None:
 
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """How the run goes: it raises ``error``, if any."""
-    how: dict[str, Any] = {"error": None, "ids": []}
+    """How the run goes: it raises ``error``, if any, or counts already."""
+    how: dict[str, Any] = {"error": None, "was_recorded": False, "ids": []}
 
     def run(spark: object, config: Config, *, run_id: str, **others: Any) -> Run:
         how["ids"].append(run_id)
         if how["error"] is not None:
             raise how["error"]
-        return Run({**ROW, "run_id": run_id}, ())
+        return Run({**ROW, "run_id": run_id}, (), how["was_recorded"])
 
     monkeypatch.setattr("routing.runs.pipeline.run", run)
-    monkeypatch.setattr(resolve, "session", lambda *_, **__: None)
+    monkeypatch.setattr("routing.commands.common.session", lambda *_, **__: None)
     return how
 
 
@@ -387,6 +385,13 @@ def test_a_run_that_counts_sends_one_event(
     assert (event["eventType"], event["run"]["runId"]) == ("COMPLETE", made_up["ids"][0])
     assert (event["job"]["namespace"], event["job"]["name"]) == ("sbroute", "resolve")
     assert capsys.readouterr().err == ""
+
+
+def test_a_run_that_counted_before_sends_nothing(tmp_path: Path, made_up: dict[str, Any]) -> None:
+    made_up["was_recorded"] = True
+    with serving() as server:
+        assert command(tmp_path, url=server.url) == 0
+    assert (server.paths, len(made_up["ids"])) == ([], 1)
 
 
 @pytest.mark.parametrize(("error", "status"), [(StorageError("disk full"), 3), (InputError("bad rows"), 2)])

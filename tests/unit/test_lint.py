@@ -135,8 +135,8 @@ class Console:
     def note(self, text: str, level: str = "info") -> None:
         raise AssertionError(text)
 
-    def progress(self, text: str) -> None:
-        raise AssertionError(text)
+    def progress(self, what: object) -> None:
+        raise AssertionError(what)
 
 
 def options(*arguments: str) -> argparse.Namespace:

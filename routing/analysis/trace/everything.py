@@ -8,6 +8,7 @@ from datetime import datetime
 from routing.analysis.trace import writing
 from routing.config import Config
 from routing.runs.paths_written import Written
+from routing.runs.stages import Progress
 from routing.storage.local import Unfit
 from routing.storage.opening import Opener
 
@@ -17,7 +18,7 @@ def write_all(
     opener: Opener,
     *,
     as_of: datetime | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[Progress], None] = lambda stage: None,
 ) -> Written:
     """Replace ``output.message_paths`` by the paths of all messages, whichever way their tables are read.
 

@@ -10,7 +10,7 @@ from routing.analysis.trace.by_arrow import Paths
 from routing.config import PATHS, Config, Location
 from routing.errors import ConfigError, InputError, StorageError, first_sentence
 from routing.runs.paths_written import Written, count_paths, mark_of
-from routing.runs.stages import Stages
+from routing.runs.stages import Progress, Stages
 from routing.schemas import MESSAGE_PATHS
 from routing.storage.columns import as_dataset, is_frame
 from routing.storage.kinds import arrow_schema
@@ -25,7 +25,7 @@ def write_paths(
     opener: Opener,
     *,
     as_of: datetime | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[Progress], None] = lambda stage: None,
 ) -> Written | Unfit:
     """Follow all messages of a configuration, and replace ``output.message_paths`` in one commit.
 
@@ -46,12 +46,15 @@ def write_paths(
             return place
     with clock.stage("judge"):
         paths = Paths.of({key: opened.rows for key, opened in inputs.items()}, moment)
-    with clock.stage("write"):
+    with clock.stage("write") as tally:
         mark = mark_of({key: opened.version for key, opened in inputs.items()}, moment)
         version = _replace(place, location, paths, mark)
-    with clock.stage("counts"):
+        tally.rows = paths.counts.read - paths.counts.rejected
+    with clock.stage("counts") as tally:
         stored, counts = opener.open_at(f"output.{PATHS}", location, version), paths.counts
-        return count_paths(stored, version, counts.read, counts.rejected)
+        done = count_paths(stored, version, counts.read, counts.rejected)
+        tally.rows = done.traced
+    return done
 
 
 def _open(config: Config, opener: Opener) -> dict[str, Opened] | Unfit:

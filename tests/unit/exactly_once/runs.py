@@ -19,16 +19,22 @@ def is_delayed(message: int) -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of the job: its id, its mode, and the order in which it commits its outputs."""
+    """One run of the job: its id, its mode, the order in which it commits its outputs, and which attempt it is."""
 
     run_id: str
     mode: str = "incremental"
     order: tuple[str, ...] = KEYS
+    attempt: str = "1"
+
+    @property
+    def writer(self) -> str:
+        """What tells its rows from those of another attempt with the same id."""
+        return f"{self.run_id}, attempt {self.attempt}"
 
     def __call__(self, tables: Any) -> None:
         """Do what `routing.runs.pipeline.run` does, in its order."""
         is_full = self.mode == "full"
-        start = protocol.begin(tables, self.run_id, is_full=is_full)
+        start = protocol.begin(tables, self.run_id, is_full=is_full, attempt=self.attempt)
         if not is_full:
             start = protocol.take_back(tables, start)
         version = tables.newest("messages")
@@ -39,29 +45,30 @@ class Job:
                 rows, is_added = outputs[key]
                 written[key] = protocol.commit(tables, start, key, rows, adds=is_added)
         row = {"run_id": self.run_id, "mode": self.mode, "messages": version, "output_versions": written}
+        row["writer"] = self.writer
         protocol.finish(tables, start, written, {**row, "table_ids": {}, "commit_identities": {}})
 
     def _outputs(self, tables: Any, start: protocol.Start, version: int) -> tuple[dict[str, Any], bool]:
         messages = tables.rows("messages", version)
         if self.mode == "full":
-            return {"resolved_routes": (resolved(messages, {}, self.run_id), False)}, False
+            return {"resolved_routes": (resolved(messages, {}, self.writer), False)}, False
         last = start.last
         if last is None:
-            rows = resolved(messages, {}, self.run_id)
+            rows = resolved(messages, {}, self.writer)
             return {"resolved_routes": (rows, False), "pending_messages": (pending(rows), False)}, False
         new = messages - tables.rows("messages", last.input_versions["messages"])
         if "pending_messages" in last.output_versions:
             waiting = tables.rows("pending_messages", start.versions["pending_messages"])
         else:
             waiting = pending(tables.rows("resolved_routes", start.versions["resolved_routes"]))
-        rows = resolved(new, dict(waiting), self.run_id)
+        rows = resolved(new, dict(waiting), self.writer)
         return {"resolved_routes": (rows, True), "pending_messages": (pending(rows), False)}, True
 
 
-def resolved(new: frozenset[int], waiting: Mapping[int, int], run_id: str) -> frozenset[Any]:
-    """A row (message, attempt, run) for each message that is new or waits."""
-    first = {(message, 1, run_id) for message in new}
-    return frozenset(first | {(message, attempt + 1, run_id) for message, attempt in waiting.items()})
+def resolved(new: frozenset[int], waiting: Mapping[int, int], writer: str) -> frozenset[Any]:
+    """A row (message, attempt, writer) for each message that is new or waits."""
+    first = {(message, 1, writer) for message in new}
+    return frozenset(first | {(message, attempt + 1, writer) for message, attempt in waiting.items()})
 
 
 def pending(rows: frozenset[Any]) -> frozenset[Any]:
@@ -89,7 +96,7 @@ def one_after_the_other(counted: list[dict[str, Any]], messages: Any) -> dict[st
             rows, attempts, seen = set(), {}, frozenset()
         tried = {message: attempts[message] + 1 for message in attempts if is_delayed(message)}
         tried |= dict.fromkeys(there - seen, 1)
-        rows |= {(message, attempt, row["run_id"]) for message, attempt in tried.items()}
+        rows |= {(message, attempt, row["writer"]) for message, attempt in tried.items()}
         attempts = {message: attempt for message, attempt in tried.items() if is_delayed(message)}
         seen = there
     return {"resolved_routes": frozenset(rows), "pending_messages": frozenset(attempts.items())}

@@ -129,7 +129,7 @@ def test_a_row_of_release_0_1_0_is_trusted_once(tables: LogsInMemory, monkeypatc
     last = tables.last_run()
     assert last is not None
     old = replace(last, table_ids=None, commit_identities=None)
-    monkeypatch.setattr(tables, "last_run", lambda: old)
+    monkeypatch.setattr(tables, "last_run", lambda _: old)
     start = protocol.begin(tables, "next", is_full=False)
     assert start.left_over == {"resolved_routes"}
     assert [note for note in start.notes if "trusted this once" in note]
