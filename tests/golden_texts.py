@@ -23,7 +23,7 @@ def assert_golden_help(name: str, text: str) -> None:
 
 
 def _as_any_python(text: str) -> str:
-    """A help text with its usage in one line; since Python 3.13 an option's value is named once, not at each spelling."""
+    """A help text with its usage in one line, and an option's value once, as since 3.13, not at each spelling."""
     usage, _, rest = text.rstrip("\n").partition("\n\n")
     return f"{' '.join(usage.split())}\n\n{_VALUE_TWICE.sub(', ', rest)}"
 
