@@ -94,6 +94,14 @@ def test_pip_finds_no_pair_but_those_that_work() -> None:
     assert pairs[-1] == _pinned(ROOT / "requirements.lock")
 
 
+def test_a_version_of_python_that_is_claimed_is_one_that_was_tested() -> None:
+    claimed = [name.rpartition(" ")[2] for name in _project()["classifiers"] if "Python :: 3." in name]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    tested = re.search(r"^\| Python \| 3\.10 or later; the tests have run on ([^(]+) ", readme, re.MULTILINE)
+    assert tested is not None
+    assert re.findall(r"3\.\d+", tested[1]) == claimed
+
+
 def test_pandas_comes_where_it_is_used_and_nowhere_else() -> None:
     extras = _project()["optional-dependencies"]
     with_pandas = {name for name, wanted in extras.items() if any(Requirement(w).name == "pandas" for w in wanted)}
