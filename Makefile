@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo demo-import test test-long test-rules test-matrix test-pythons test-connect test-cluster test-s3 test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java demo demo-import test test-long test-rules test-matrix test-pythons test-connect test-cluster test-s3 test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -48,6 +48,15 @@ test-s3: setup build/moto/.ready  ## resolve from and to an S3-compatible store
 build/moto/.ready: tests/platforms/moto.lock
 	@$(BIN)/python -m venv --clear build/moto
 	@build/moto/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --requirement $<
+	@touch $@
+
+test-airflow: setup build/airflow/.ready  ## import the example DAG with Airflow itself, and run its operator
+	@AIRFLOW_HOME="$(CURDIR)/build/airflow/home" AIRFLOW__CORE__LOAD_EXAMPLES=False AIRFLOW__LOGGING__LOGGING_LEVEL=ERROR \
+		build/airflow/bin/python tests/platforms/import_dag.py
+
+build/airflow/.ready: tests/platforms/airflow.lock
+	@$(BIN)/python -m venv --clear build/airflow
+	@build/airflow/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --requirement $<
 	@touch $@
 
 test-crash: setup  ## kill and race runs, fill the disk, corrupt logs (SHORT=1 for a few minutes of it)

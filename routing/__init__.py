@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from routing.config import load as load_config
     from routing.errors import ContractError, RoutingError, StorageError
     from routing.messages.dialog_hash import register as register_dialog_hash
-    from routing.runs.pipeline import Resolution, Run, current_routes, read_run, resolve, run
+    from routing.runs.done import Run
+    from routing.runs.pipeline import Resolution, current_routes, read_run, resolve, run
     from routing.runs.tracing import trace_all
     from routing.terms import MatchingStep, Outcome, Reason
 
@@ -52,7 +53,8 @@ _ROOMS = {
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),
     "routing.messages.dialog_hash": ("register_dialog_hash",),
-    "routing.runs.pipeline": ("Resolution", "Run", "current_routes", "read_run", "resolve", "run"),
+    "routing.runs.done": ("Run",),
+    "routing.runs.pipeline": ("Resolution", "current_routes", "read_run", "resolve", "run"),
     "routing.runs.tracing": ("trace_all",),
     "routing.terms": ("MatchingStep", "Outcome", "Reason"),
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Write requirements.lock anew from pyproject.toml, and the locks of the other pairs of Spark and Delta in
-# tests/pairs, of the S3 server that a test starts and of what `make bench` adds: one file for every Python from
-# 3.10 on, with hashes.
+# tests/pairs, of the S3 server that a test starts, of Airflow, which imports the example DAG, and of what
+# `make bench` adds: one file for every Python from 3.10 on, with hashes.
 # Pins that still fit are kept; arguments go to uv (--upgrade, --upgrade-package NAME).
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener, plain
 from routing.errors import EXIT_DONE, ConfigError, quote
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
     from routing.config import Config
-    from routing.runs.pipeline import Run
+    from routing.runs.done import Run
     from routing.storage.opening import Opener
 
 
@@ -41,7 +41,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Resolve as configured, and print the row of ``runs``."""
-    from routing.storage.recorded import check_run_id, find_recorded, new_run_id, say_recorded
+    from routing.runs.done import find_done
+    from routing.storage.recorded import check_run_id, new_run_id
 
     is_given = options.run_id is not None
     run_id = console.standing.run_id = check_run_id(options.run_id) if is_given else new_run_id()
@@ -58,15 +59,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
     little_data = are_small(settings.tables.values(), settings.output.values())
     opening = opener(settings, options, console, little_data=little_data)
     # Before Spark is started, where `runs` is read without it.
-    row = find_recorded(opening, settings, run_id, now) if is_given else None
-    if row is None:
+    done = find_done(opening, settings, run_id, now) if is_given else None
+    if done is None:
         done = _run(settings, opening, console, run_id, now, begun)
-        row, notes = done.row, done.notes
-    else:
-        notes = (say_recorded(row),)
-    for note in notes:
+    for note in done.notes:
         console.note(f"note: {note}", "warning")
-    _show(row, options, console)
+    if options.format == "json":
+        console.result(json.dumps(plain(done.row)))
+    else:
+        from routing import show
+
+        console.result(show.run(done.row))
     return EXIT_DONE
 
 
@@ -118,12 +121,3 @@ def _tell_lineage(settings: Config, console: Console, make: Callable[[], RunEven
         if why is not None:
             there = quote(settings.lineage.url or settings.lineage.file)
             console.note(f"note: the run's lineage event was not sent to {there}: {why}", "warning")
-
-
-def _show(row: Mapping[str, Any], options: argparse.Namespace, console: Console) -> None:
-    if options.format == "json":
-        console.result(json.dumps(plain(row)))
-    else:
-        from routing import show
-
-        console.result(show.run(row))

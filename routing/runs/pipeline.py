@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config
-from routing.errors import ConfigError, InputError, RecordedAlready, StorageError
+from routing.errors import ConfigError, InputError, RecordedAlready
 from routing.messages import openers, pending, results, validate
 from routing.messages.compiling import compile_job, count_keys
 from routing.messages.job import Options
 from routing.messages.lookups import look_into
+from routing.runs.done import Run, done_before
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
 from routing.runs.stages import Progress, Stages
@@ -30,7 +30,7 @@ from routing.storage.locking import only_run
 from routing.storage.opening import Opener
 from routing.storage.places import check_writable
 from routing.storage.protocol import LastRun, Start
-from routing.storage.recorded import check_run_id, find_recorded, new_run_id, say_recorded
+from routing.storage.recorded import check_run_id, new_run_id
 from routing.storage.releases import release
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
@@ -50,18 +50,6 @@ class Resolution:
     def unpersist(self) -> None:
         """Let go of what was kept for these frames; they can still be read, at the price of doing it again."""
         self.kept.release()
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run: its row of ``runs``, and notes for whoever watches.
-
-    ``was_recorded``: it counted already, and nothing was done.
-    """
-
-    row: dict[str, Any]
-    notes: tuple[str, ...]
-    was_recorded: bool = False
 
 
 def resolve(
@@ -129,13 +117,7 @@ def run(
     is_full = config.resolve.mode == "full"
     if is_full and now is not None:
         raise ConfigError.now_without_retries()
-    options = Options(
-        run_id=new_run_id() if run_id is None else check_run_id(run_id),
-        as_of=config.resolve.as_of,
-        dialog_hash=config.resolve.dialog_hash,
-        broadcast_limit=config.resolve.broadcast_limit,
-        missing_route_namespace=config.missing_route_namespace,
-    )
+    options = _options(config, new_run_id() if run_id is None else check_run_id(run_id))
     # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
     settings = config.as_json()
     clock = Stages(progress)
@@ -148,7 +130,7 @@ def run(
         with clock.stage("read"):
             start = _start(outputs, options.run_id, is_full=is_full)
             if start is None:
-                return _as_recorded(spark, config, options.run_id, now)
+                return done_before(Opener.of_session(spark), config, options.run_id, now and _utc(now))
             inputs = tables.snapshots(spark, config.tables)
             opener = Opener.of_session(spark, tell)
             newest = imported.read_newest(opener, config.kept.get("imports"))
@@ -182,6 +164,17 @@ def run(
     return Run(row, tuple(work.notes))
 
 
+def _options(config: Config, run_id: str) -> Options:
+    """How messages are resolved, as a configuration says."""
+    return Options(
+        run_id=run_id,
+        as_of=config.resolve.as_of,
+        dialog_hash=config.resolve.dialog_hash,
+        broadcast_limit=config.resolve.broadcast_limit,
+        missing_route_namespace=config.missing_route_namespace,
+    )
+
+
 def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start | None:
     """What the runs so far left, what unfinished ones wrote taken back; None where this run counts already.
 
@@ -200,15 +193,6 @@ def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start | None:
     # A run that was killed once it counted has not come to this.
     shown = _show_view(outputs, start, last.output_versions["resolved_routes"])
     return replace(start, notes=(*start.notes, *shown))
-
-
-def _as_recorded(spark: SparkSession, config: Config, run_id: str, now: datetime | None) -> Run:
-    """The run that counts under an id. Raises RunError where that one was told to do something else."""
-    at = None if now is None else _utc(now)
-    row = find_recorded(Opener.of_session(spark), config, run_id, at)
-    if row is None:
-        raise StorageError.overtaken("runs", str(config.output["runs"]))
-    return Run(row, (say_recorded(row),), was_recorded=True)
 
 
 def _show_view(outputs: DeltaTables, start: Start, version: int) -> tuple[str, ...]:

@@ -228,12 +228,14 @@ def take_back(tables: Tables, start: Start) -> Start:
 
 
 def commit(tables: Tables, start: Start, key: str, rows: Any, *, adds: bool) -> int:
-    """Commit rows to an output; returns the version as this run leaves it. Raises StorageError."""
-    before = start.versions.get(key, -1)
+    """Commit rows to an output; returns the version as this run leaves it, in which all new rows are its own.
+
+    Raises StorageError, where another run has written there meanwhile too: it may be another attempt at this one.
+    """
     tables.put(key, rows, start.run, adds=adds)
-    since = tables.commits(key, before)
+    since = _own_commits(tables, start, key)
     # Delta leaves out a commit that changes nothing; a new table has one in any case.
-    return max((c.version for c in since if c.mark == start.run), default=max(before, 0))
+    return max((c.version for c in since if c.mark == start.run), default=max(start.versions.get(key, -1), 0))
 
 
 def finish(
@@ -247,9 +249,7 @@ def finish(
     by key; those of the outputs are added here. Raises StorageError where another run was faster.
     """
     for key in written:
-        others = [c for c in tables.commits(key, start.versions.get(key, -1)) if _counts(key, c)]
-        if any(not start.run.is_of_one_writer(c.mark) for c in others):
-            raise StorageError.overtaken(key, tables.place(key))
+        _own_commits(tables, start, key)
     ids = {key: start.ids.get(key) or tables.table_id(key) for key in (*tables.keys, "runs")}
     identities = {key: tables.identity(key, version) for key, version in written.items()}
     whole = {
@@ -261,6 +261,14 @@ def finish(
     if not tables.record(whole, start.run, turn):
         raise StorageError.overtaken("runs", tables.place("runs"))
     return whole, _see_that_it_stands(tables, start, written)
+
+
+def _own_commits(tables: Tables, start: Start, key: str) -> list[Commit]:
+    """What was committed to an output since a run began. Raises StorageError where others' rows are among it."""
+    since = tables.commits(key, start.versions.get(key, -1))
+    if any(not start.run.is_of_one_writer(c.mark) for c in since if _counts(key, c)):
+        raise StorageError.overtaken(key, tables.place(key))
+    return since
 
 
 def settle(tables: Histories, key: str, recorded: int) -> int:

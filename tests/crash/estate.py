@@ -110,10 +110,13 @@ def copied(case: Case, folder: Path) -> Case:
     return Case(folder)
 
 
-def started(case: Case, point: str | None = None) -> subprocess.Popen[str]:
-    """``sbroute resolve`` in a process of its own, as a scheduler starts it; killed when it comes to a point."""
+def started(case: Case, point: str | None = None, *more: str) -> subprocess.Popen[str]:
+    """``sbroute resolve`` in a process of its own, as a scheduler starts it; killed when it comes to a point.
+
+    ``more`` are further options.
+    """
     module = ["routing"] if point is None else ["tests.crash.dying", point]
-    line = ["resolve", "--config", str(case.file), "--format", "json", "--now", NOW.isoformat()]
+    line = ["resolve", "--config", str(case.file), "--format", "json", "--now", NOW.isoformat(), *more]
     return subprocess.Popen(
         [sys.executable, "-m", *module, *line],
         stdout=subprocess.PIPE,

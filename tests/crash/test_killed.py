@@ -80,6 +80,23 @@ def test_killed_when_it_counts(spark: SparkSession, case: Case, clean: dict[str,
     assert state(spark, again) == clean
 
 
+def test_tried_again_under_one_id(
+    spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path
+) -> None:
+    """Killed midway, then when it counts; the third try finds that it does, and does nothing."""
+    if SHORT:
+        pytest.skip("a long test: make test-crash")
+    again = copied(case, tmp_path / "case")
+    for point, counted in (("after resolved_routes", ["first"]), ("after runs", ["first", "night"])):
+        status, err = ended(started(again, point, "--run-id", "night"))
+        assert status == KILLED, err
+        assert run_ids(spark, again) == counted
+    status, err = ended(started(again, None, "--run-id", "night"))
+    assert (status, err.startswith("note: run 'night' was recorded before")) == (0, True), err
+    assert run_ids(spark, again) == ["first", "night"]
+    assert state(spark, again) == clean
+
+
 def test_killed_at_random_times(spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path) -> None:
     if not RANDOM_KILLS:
         pytest.skip("a long test: make test-crash")

@@ -37,6 +37,7 @@ OF_FEW_ROWS = (
         "test_older_release",
         "test_put_back",
         "test_readers",
+        "test_run_id",
         "test_runs",
     ),
     *("test_check_equals_resolve", "test_messages", "test_past_runs", "test_statements"),

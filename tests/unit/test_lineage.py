@@ -16,7 +16,7 @@ from routing import cli
 from routing.config import Config, LineageSettings, Location
 from routing.errors import InputError, StorageError
 from routing.runs import lineage, naming, sending
-from routing.runs.pipeline import Run
+from routing.runs.done import Run
 from tests.hostile import NAMES
 from tests.lineage_server import serving
 from tests.unit.test_config import WHOLE, faults, loaded

@@ -21,8 +21,8 @@ INPUTS = ("routes", "databases", "services", "instances", "messages")
 OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
 NAMESPACE = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
 NOTE = (
-    "note: run 'scheduled__2026-11-23T00:00:00+00:00' was recorded before, at 2026-11-23T01:00:12Z: this is its row,"
-    " and nothing was done now (a run of its own has an id of its own)\n"
+    "note: run 'scheduled__2026-11-23T00:00:00+00:00' was recorded before, at 2026-11-23T01:00:12Z: this is its"
+    " row, and nothing was done now (a run of its own has an id of its own)\n"
 )
 
 
@@ -140,8 +140,8 @@ def test_what_was_told_to_do_something_else_is_no_retry(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.replace(str(tmp_path), "FOLDER") == (
-        f"sbroute: run '{RUN}' is recorded already in 'FOLDER/out/runs', of another configuration: {different} (give"
-        " a run of its own an id of its own; a retry has the configuration of the first try)\n"
+        f"sbroute: run '{RUN}' is recorded already in 'FOLDER/out/runs', of another configuration: {different}"
+        " (give a run of its own an id of its own; a retry has the configuration of the first try)\n"
     )
     assert written(tmp_path) == before
 

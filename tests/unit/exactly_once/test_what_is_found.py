@@ -187,6 +187,16 @@ def test_a_run_that_counts_meanwhile_is_not_taken_back(tables: LogsInMemory) -> 
     assert _operations(tables) == {"WRITE"}
 
 
+def test_what_an_attempt_counts_is_its_own(tables: LogsInMemory) -> None:
+    """Rows of two attempts at one run bear one id: whoever commits after the other is told, and counts none."""
+    first, second = (protocol.begin(tables, "A", is_full=False, attempt=attempt) for attempt in "12")
+    assert protocol.commit(tables, first, KEYS[0], frozenset({"of the first"}), adds=True) == 1
+    with pytest.raises(StorageError, match=r"another run has written to output\.pending_messages"):
+        protocol.commit(tables, second, KEYS[0], frozenset({"of the second"}), adds=True)
+    # Each may write where the other has not.
+    assert protocol.commit(tables, second, KEYS[1], frozenset({"of the second"}), adds=True) == 1
+
+
 def test_a_run_that_counts_before_the_last_one_is_looked_up_is_gone_on_from(tables: LogsInMemory) -> None:
     Job("A")(_Meddled(tables, lambda: Job("B")(tables), before="last_run"))
     assert [row["run_id"] for row in told(tables)] == ["first", "B", "A"]

@@ -1,0 +1,155 @@
+"""One run id tried again: after a crash, while the first attempt is at work, and once it counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing import cli
+from routing.errors import RunError, StorageError
+from routing.storage import locking
+from tests.crash.estate import NOW, WRITTEN, Case, before, copied, run_ids
+from tests.frames import rows_of
+from tests.hooks import Killed, hooked, kill, once
+from tests.stored import written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NIGHT = "scheduled__2026-01-05T14:00:00+00:00"
+# A full run leaves the fourth table alone.
+OVERRIDES: dict[str, tuple[str, ...]] = {"incremental": (), "full": ("resolve.mode=full",)}
+Stored = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """The estate after a first run, with new messages: to be copied."""
+    return before(spark, tmp_path_factory.mktemp("run_id") / "case")
+
+
+@pytest.fixture(scope="module")
+def clean(spark: SparkSession, case: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stored]:
+    """What one run of this id leaves, by mode."""
+    found = {}
+    for mode in OVERRIDES:
+        single = copied(case, tmp_path_factory.mktemp(mode) / "case")
+        _run(spark, single, mode)
+        found[mode] = _stored(spark, single)
+    return found
+
+
+def _run(spark: SparkSession, case: Case, mode: str) -> routing.Run:
+    now = NOW if mode == "incremental" else None
+    return routing.run(spark, case.config(*OVERRIDES[mode]), run_id=NIGHT, now=now)
+
+
+def _stored(spark: SparkSession, case: Case) -> Stored:
+    read = {key: spark.read.format("delta").load(str(case.folder / "out" / key)) for key in WRITTEN}
+    return {key: sorted(rows_of(frame), key=repr) for key, frame in read.items()}
+
+
+@pytest.mark.parametrize("point", ["after resolved_routes", "before runs"])
+@pytest.mark.parametrize("mode", OVERRIDES)
+def test_after_a_crash(
+    spark: SparkSession, case: Case, clean: dict[str, Stored], tmp_path: Path, mode: str, point: str
+) -> None:
+    again = copied(case, tmp_path / "case")
+    with hooked(once(point, kill)), pytest.raises(Killed):
+        _run(spark, again, mode)
+    assert run_ids(spark, again) == ["first"]
+    assert not _run(spark, again, mode).was_recorded
+    assert run_ids(spark, again) == ["first", NIGHT]
+    assert _stored(spark, again) == clean[mode]
+
+
+@pytest.mark.parametrize(
+    ("mode", "at"),
+    [("incremental", "before runs"), ("incremental", "after rejected_messages"), ("full", "before runs")],
+)
+def test_two_attempts_at_once(
+    spark: SparkSession,
+    case: Case,
+    clean: dict[str, Stored],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+    at: str,
+) -> None:
+    """As on an object store, where no lock keeps them apart: the second comes to its end within the first."""
+    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    again = copied(case, tmp_path / "case")
+    second: list[routing.Run] = []
+
+    def try_again() -> None:
+        second.append(_run(spark, again, mode))
+
+    with (
+        hooked(once(at, try_again)),
+        pytest.raises(StorageError, match=r"another run has written to output\."),
+    ):
+        _run(spark, again, mode)
+    assert not second[0].was_recorded
+    # What the first added since is not what was recorded: the retry finds the run, and whoever reads its rows.
+    third = _run(spark, again, mode)
+    assert (third.was_recorded, third.row) == (True, second[0].row)
+    assert run_ids(spark, again) == ["first", NIGHT]
+    read = routing.read_run(spark, again.config(*OVERRIDES[mode]), NIGHT)
+    own = [row for row in clean[mode]["resolved_routes"] if row["run_id"] == NIGHT]
+    assert sorted(rows_of(read.resolved_routes), key=repr) == own
+
+
+def test_the_other_attempt_ends_while_this_one_begins(
+    spark: SparkSession, case: Case, clean: dict[str, Stored], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    again = copied(case, tmp_path / "case")
+    first: list[routing.Run] = []
+
+    def come_first() -> None:
+        first.append(_run(spark, again, "incremental"))
+
+    with hooked(once("before last_run", come_first)):
+        assert _run(spark, again, "incremental").was_recorded
+    assert _stored(spark, again) == clean["incremental"]
+
+
+def test_what_is_told_is_what_the_first_told(
+    spark: SparkSession, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Word by word, as text and as JSON; and nothing is written."""
+    again = copied(case, tmp_path / "case")
+    line = ["resolve", "--config", str(again.file), "--now", NOW.isoformat(), "--run-id", NIGHT, "--quiet"]
+    assert cli.main([*line, "--format", "json", "--log-format", "json"]) == 0
+    first = capsys.readouterr().out
+    assert json.loads(first)["run_id"] == NIGHT
+    before = written(again.folder)
+    assert cli.main([*line, "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert out == first
+    assert err.startswith(f"note: run '{NIGHT}' was recorded before, at 20")
+    assert cli.main(line) == 0
+    assert capsys.readouterr().out.startswith(f"run {NIGHT}: 5 messages read, ")
+    config = again.config("resolve.broadcast_limit=1MB")
+    with pytest.raises(RunError, match=r"resolve.broadcast_limit was '512MB' and is '1MB'"):
+        routing.run(spark, config, run_id=NIGHT)
+    assert written(again.folder) == before
+
+
+def test_the_lines_of_a_run_as_json(
+    spark: SparkSession, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = copied(case, tmp_path / "case")
+    line = ["--now", NOW.isoformat(), "--run-id", "r'1", "--log-format", "json", "--verbose"]
+    assert cli.main(["resolve", "--config", str(again.file), *line]) == 0
+    told = [json.loads(text) for text in capsys.readouterr().err.splitlines()]
+    assert {one["run_id"] for one in told} == {"r'1"}
+    rows = {one["stage"]: one.get("rows") for one in told if "stage" in one}
+    # Of five new messages one has a doubled id; of the four that are keyed one is rejected, and m4 comes again.
+    assert (rows["keys"], rows["counts"], rows["write"]) == (5, 4, None)
+    assert rows["plan"] in range(1, 5)
+    assert all(one["seconds"] >= 0 for one in told if "stage" in one)

@@ -1,0 +1,169 @@
+"""The example DAG for Airflow and the CronJob for Kubernetes: what they run exists, and exit codes mean the same.
+
+`make test-airflow` has Airflow itself import the DAG; here stand-ins take its place.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from routing import cli
+from routing.errors import EXIT_CONTRACT, EXIT_DONE, EXIT_FAILED, EXIT_FOUND
+from routing.storage.recorded import LONGEST_ID, check_run_id
+
+ROOT = Path(__file__).parents[2]
+RUN = "scheduled__2026-11-23T00:00:00+00:00"
+
+
+class _Failed(Exception):
+    """A task of Airflow that may be tried again."""
+
+
+class _FailedForGood(Exception):
+    """One that may not."""
+
+
+class _Hook:
+    """Stands for the process: it ends with the code that it is told."""
+
+    code = 0
+
+    def run_command(self, command: list[str]) -> Any:
+        return SimpleNamespace(exit_code=self.code, output=f"sbroute: of {command[1]}")
+
+
+class _Operator:
+    def __init__(self, *, task_id: str, **options: Any) -> None:
+        self.task_id, self.options = task_id, options
+
+    def __rshift__(self, other: _Operator) -> None:
+        self.options["downstream"] = other.task_id
+
+
+class _Dag:
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+
+    def __enter__(self) -> _Dag:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def dag(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The DAG's file, imported with stand-ins for the parts of Airflow that it uses."""
+    parts: dict[str, dict[str, Any]] = {
+        "airflow.sdk": {"DAG": _Dag, "BaseOperator": _Operator},
+        "airflow.sdk.exceptions": {"AirflowException": _Failed, "AirflowFailException": _FailedForGood},
+        "airflow.providers.standard.hooks.subprocess": {"SubprocessHook": _Hook},
+    }
+    for name, content in parts.items():
+        module = ModuleType(name)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delenv("SBROUTE_CONFIG", raising=False)
+    spec = importlib.util.spec_from_file_location("sbroute_dag", ROOT / "deploy" / "airflow" / "sbroute_dag.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [
+        (EXIT_DONE, None),
+        (EXIT_FOUND, _FailedForGood),
+        (EXIT_CONTRACT, _FailedForGood),
+        (EXIT_FAILED, _Failed),
+        (143, _Failed),
+        (-9, _Failed),
+    ],
+)
+def test_which_exit_codes_airflow_tries_again(dag: Any, code: int, raised: type[Exception] | None) -> None:
+    dag.resolve.hook.code = code
+    if raised is None:
+        dag.resolve.execute({})
+        return
+    with pytest.raises(raised, match=f"^exit code {code}.*: sbroute: of resolve$"):
+        dag.resolve.execute({})
+
+
+def test_the_commands_of_the_dag(dag: Any) -> None:
+    """They parse; the run has Airflow's own id, which is one that a run may have."""
+    assert dag.SbrouteOperator.template_fields == ("arguments",)
+    assert "{{ run_id }}" in dag.resolve.arguments
+    line = [argument.replace("{{ run_id }}", RUN) for argument in dag.resolve.arguments]
+    options = cli._parser().parse_all(line)
+    assert (options.command, options.run_id) == ("resolve", check_run_id(RUN))
+    assert cli._parser().parse_all(dag.lint.arguments).fail_on == "error"
+    assert dag.lint.options["downstream"] == "resolve"
+
+
+def test_one_run_of_the_dag_at_a_time(dag: Any) -> None:
+    options = dag.dag.options
+    assert (options["max_active_runs"], options["catchup"]) == (1, False)
+    assert options["default_args"]["retries"] > 0
+
+
+@pytest.fixture
+def cron_job() -> Any:
+    return yaml.safe_load((ROOT / "deploy" / "kubernetes" / "job.yaml").read_text(encoding="utf-8"))
+
+
+def container_of(cron_job: Any) -> Any:
+    [container] = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+def test_the_cron_job(cron_job: Any) -> None:
+    assert (cron_job["apiVersion"], cron_job["kind"]) == ("batch/v1", "CronJob")
+    assert set(cron_job) == {"apiVersion", "kind", "metadata", "spec"}
+    assert set(cron_job["spec"]) == {"schedule", "timeZone", "concurrencyPolicy", "jobTemplate"}
+    assert cron_job["spec"]["concurrencyPolicy"] == "Forbid"
+    # With eleven characters of Kubernetes' own at the end of a Job's name, of which 63 are allowed.
+    assert len(cron_job["metadata"]["name"]) <= 52 < 63 <= LONGEST_ID
+
+
+def test_what_kubernetes_does_with_each_exit_code(cron_job: Any) -> None:
+    job = cron_job["spec"]["jobTemplate"]["spec"]
+    assert set(job) == {"backoffLimit", "activeDeadlineSeconds", "podFailurePolicy", "template"}
+    assert job["backoffLimit"] > 0
+    # Kubernetes takes a policy only where pods are not started again in their place.
+    assert job["template"]["spec"]["restartPolicy"] == "Never"
+    rules = job["podFailurePolicy"]["rules"]
+    name = container_of(cron_job)["name"]
+    by_code = {rule["action"]: rule["onExitCodes"] for rule in rules if "onExitCodes" in rule}
+    assert by_code == {
+        "FailJob": {"containerName": name, "operator": "In", "values": [EXIT_FOUND, EXIT_CONTRACT]},
+        "Count": {"containerName": name, "operator": "In", "values": [EXIT_FAILED]},
+    }
+    assert rules[-1] == {
+        "action": "Ignore",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+    }
+
+
+def test_the_command_of_the_cron_job(cron_job: Any) -> None:
+    """It parses; its id is the name of the Job, which all its pods share."""
+    container = container_of(cron_job)
+    assert container["command"] == ["sbroute"]
+    [variable] = container["env"]
+    assert variable["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.labels['batch.kubernetes.io/job-name']"
+    name = "sbroute-resolve-29400150"
+    options = cli._parser().parse_all([text.replace("$(RUN_ID)", name) for text in container["args"]])
+    assert (variable["name"], options.command, options.run_id) == ("RUN_ID", "resolve", name)
+    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert options.config == f"{mounted['configuration']}/job.yaml"
+    volumes = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["volumes"]
+    assert [volume["name"] for volume in volumes] == list(mounted)
