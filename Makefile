@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo demo-import test test-long test-rules test-matrix test-connect test-cluster test-s3 test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java demo demo-import test test-long test-rules test-matrix test-pythons test-connect test-cluster test-s3 test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -32,6 +32,9 @@ test-rules: setup  ## compare a million random messages with the tests' own reso
 
 test-matrix: setup  ## run the core of the tests on Spark 3.5, 4.0 and 4.2 as well (ARGS=3.5.9; a long run)
 	@$(WITH_JAVA) scripts/matrix.sh $(ARGS)
+
+test-pythons: setup  ## run the tests without Spark on other Pythons (ARGS='python3.10 python3.12 python3.13'; a long run)
+	@$(WITH_JAVA) scripts/pythons.sh $(ARGS)
 
 test-connect: setup  ## run the core of the tests on Spark Connect
 	@$(WITH_JAVA) SBROUTE_TEST_REMOTE='local[1]' SBROUTE_RANDOM_ESTATES=50 $(BIN)/python -m pytest -m core --durations=5 $(ARGS)

@@ -443,6 +443,14 @@ class EnvironmentFault(ContractError):
             f"pip install 'service-broker-routing[{extra}]'",
         )
 
+    @classmethod
+    def udf_lacks(cls, package: str) -> EnvironmentFault:
+        """The dialog-ID hash in Python was asked for, without what Spark runs it with."""
+        return cls(
+            f"resolve.dialog_hash: udf needs the Python package {package}, which is missing",
+            "pip install 'service-broker-routing[udf]', or use dialog_hash: builtin",
+        )
+
     def because(self, what: str, why: str, done: str = "read") -> EnvironmentFault:
         """The same, with what Spark is needed for."""
         return EnvironmentFault(f"{what} is {done} by Spark ({why}), and {self.message}", self.hint)

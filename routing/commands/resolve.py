@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener, plain
-from routing.errors import EXIT_DONE, ConfigError
+from routing.errors import EXIT_DONE, ConfigError, quote
 
 if TYPE_CHECKING:
+    from openlineage.client.event_v2 import RunEvent
+
     from routing.config import Config
     from routing.runs.done import Run
     from routing.storage.opening import Opener
@@ -47,8 +51,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options, *as_of)
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
+    from routing.runs.lineage import check_client
     from routing.storage.sizes import are_small
 
+    check_client(settings)
     begun = time.monotonic()
     little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
     opening = opener(settings, options, console, little_data=little_data)
@@ -71,18 +77,47 @@ def _run(
     settings: Config, opening: Opener, console: Console, run_id: str, now: datetime | None, begun: float
 ) -> Run:
     """The run, in a session that is started first; ``begun`` is when that began, by the monotonic clock."""
+    started = datetime.now(timezone.utc)
     spark = opening.spark
-    from routing.runs import pipeline
+    from routing.runs import lineage, pipeline
 
     seconds = time.monotonic() - begun
     console.standing.text = "the run does not count (start it again)"
-    return pipeline.run(
-        spark,
-        settings,
-        run_id=run_id,
-        now=now,
-        progress=console.progress,
-        tell=opening.tell,
-        session_seconds=seconds,
-        recording=console.standing.recording,
-    )
+    with _telling_failures(settings, run_id, started, console):
+        done = pipeline.run(
+            spark,
+            settings,
+            run_id=run_id,
+            now=now,
+            progress=console.progress,
+            tell=opening.tell,
+            session_seconds=seconds,
+            recording=console.standing.recording,
+        )
+    if not done.was_recorded:
+        _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
+    return done
+
+
+@contextmanager
+def _telling_failures(settings: Config, run_id: str, started: datetime, console: Console) -> Iterator[None]:
+    """Send the event of a run that ends in an error."""
+    try:
+        yield
+    except Exception as error:
+        from routing.runs import lineage
+
+        ended, why = datetime.now(timezone.utc), error
+        _tell_lineage(settings, console, lambda: lineage.failed(settings, run_id, started, ended, why))
+        raise
+
+
+def _tell_lineage(settings: Config, console: Console, make: Callable[[], RunEvent]) -> None:
+    """Send a run's event to where the configuration says; that it could not be sent is a note, and no fault."""
+    if settings.lineage.is_wanted:
+        from routing.runs.sending import send
+
+        why = send(make, settings.lineage)
+        if why is not None:
+            there = quote(settings.lineage.url or settings.lineage.file)
+            console.note(f"note: the run's lineage event was not sent to {there}: {why}", "warning")

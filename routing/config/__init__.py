@@ -5,7 +5,7 @@ Nothing here imports Spark, so that a wrong option or key is answered at once.
 
 from routing.config.file import load, load_section
 from routing.config.keys import INPUTS, KEPT, OUTPUTS, PATHS, SECTIONS
-from routing.config.model import Config, ResolveSettings
+from routing.config.model import Config, LineageSettings, ResolveSettings
 from routing.config.values import Location, is_uri, parse_time, size_in_bytes
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "PATHS",
     "SECTIONS",
     "Config",
+    "LineageSettings",
     "Location",
     "ResolveSettings",
     "is_uri",

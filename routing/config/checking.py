@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from routing.config.keys import INPUTS, KEPT, OUTPUTS, PATHS, SECTIONS
-from routing.config.model import MODES, Config, ResolveSettings
-from routing.config.values import Location, parse_time, size_in_bytes
+from routing.config.model import MODES, Config, LineageSettings, ResolveSettings
+from routing.config.values import Location, is_server, parse_time, path_in, size_in_bytes
 from routing.errors import quote, unknown_key
 from routing.terms import MISSING_ROUTE_NAMESPACE
 
@@ -39,6 +39,7 @@ class Checker:
             kept={key: where for key, where in tables.items() if key in KEPT},
             paths=outputs.get(PATHS),
             lint=self._values.get("lint"),
+            lineage=self._lineage(self._section("lineage", tuple(LineageSettings.__dataclass_fields__))),
         )
 
     def _known(self, values: Mapping[Any, Any], known: Sequence[str], prefix: str) -> None:
@@ -113,6 +114,28 @@ class Checker:
             self._faults.append("resolve.as_of cannot be used with resolve.mode: incremental")
         if "pending_messages" not in outputs:
             self._faults.append("output.pending_messages is missing, which resolve.mode: incremental needs")
+
+    def _lineage(self, section: Mapping[str, Any]) -> LineageSettings:
+        """Where the event of a run goes: to one place, which is a server or a file of this machine."""
+        keys = LineageSettings.__dataclass_fields__
+        given = {key: text for key in keys if (text := self._words(section, f"lineage.{key}"))}
+        if "url" in given and "file" in given:
+            self._faults.append("lineage.url and lineage.file cannot both be given")
+        if "url" in given and not is_server(given["url"]):
+            self._faults.append(f"lineage.url must be the http(s) address of a server, not {quote(given['url'])}")
+        if "file" in given:
+            path = path_in(self._folder, given["file"])
+            if path is None:
+                self._faults.append(f"lineage.file must be a path of this machine, not {quote(given['file'])}")
+            given["file"] = path or given["file"]
+        return LineageSettings(**given)
+
+    def _words(self, section: Mapping[str, Any], key: str) -> str:
+        """Text of which something can be seen; empty where the key is not given."""
+        value = self._text(section, key, "")
+        if section.get(key.rpartition(".")[2]) == value and not value.strip():
+            self._faults.append(f"{key} must not be empty")
+        return value
 
     def _choice(self, section: Mapping[str, Any], key: str, choices: Sequence[str]) -> str:
         """One of a few words; the first is the default."""

@@ -29,4 +29,4 @@ OUTPUTS = {
 PATHS = "message_paths"
 """The one of them that ``trace`` writes, and ``resolve`` does not know."""
 
-SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "spark")
+SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "lineage", "spark")

@@ -27,6 +27,25 @@ class ResolveSettings:
 
 
 @dataclass(frozen=True)
+class LineageSettings:
+    """Section ``lineage``: where the event of a run is sent, to a server or a file, and by which names.
+
+    ``catalog`` is the namespace of the tables that a catalog names; ``namespace``, that of the job, if not given.
+    """
+
+    url: str | None = None
+    file: str | None = None
+    namespace: str = "sbroute"
+    job: str = "resolve"
+    catalog: str | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything is to be sent."""
+        return self.url is not None or self.file is not None
+
+
+@dataclass(frozen=True)
 class Config:
     """A whole configuration, checked.
 
@@ -44,6 +63,7 @@ class Config:
     paths: Location | None = None
     # Checked by the command that reads it: routing.analysis.lint.options.
     lint: Any = None
+    lineage: LineageSettings = field(default_factory=LineageSettings)
 
     def placed(self, place: Callable[[str, Location], Location]) -> Config:
         """The same configuration, with each location as ``place`` tells it by its key and itself."""
@@ -69,6 +89,7 @@ class Config:
             "resolve": {**vars(self.resolve), "as_of": as_of and as_of.isoformat()},
             "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},
             **({} if self.lint is None else {"lint": self.lint}),
+            **({"lineage": vars(self.lineage)} if self.lineage.is_wanted else {}),
             "spark": dict(self.spark),
         }
         return json.dumps(plain, sort_keys=True, default=str)

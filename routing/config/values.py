@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from routing.errors import quote
 
@@ -94,3 +95,26 @@ def is_uri(text: str) -> bool:
 def folder_of(file: str) -> str:
     """The folder of a configuration file, to which its relative paths belong."""
     return posixpath.dirname(file) if is_uri(file) else str(Path(file).absolute().parent)
+
+
+def path_in(folder: str, text: str) -> str | None:
+    """A path of this machine as a configuration in ``folder`` writes it; None where it is none."""
+    if is_uri(text) or "\0" in text or (is_uri(folder) and not Path(text).is_absolute()):
+        return None
+    return os.path.normpath(Path(folder, text).absolute())
+
+
+def is_server(text: str) -> bool:
+    """Whether a text is the http(s) address of a server: no user, no query, and nothing that cannot be seen."""
+    try:
+        parts = urlsplit(text)
+        is_whole = parts.hostname is not None and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+    return (
+        is_whole
+        and parts.scheme in ("http", "https")
+        and "@" not in parts.netloc
+        and re.search(r"[?#\s]", text) is None
+        and text.isprintable()
+    )

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from routing.config import size_in_bytes
 from routing.messages import results
-from routing.messages.dialog_hash import IMPLEMENTATIONS
+from routing.messages.dialog_hash import IMPLEMENTATIONS, check_packages
 from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
 from routing.messages.keying import OF_INSTANCE, Keying
 from routing.messages.lookups import Lookups
@@ -37,6 +37,7 @@ def count_keys(
     ``notes`` grows until the frames of the job have been read.
     """
     if options.dialog_hash == "udf":
+        check_packages()
         session.check_udf(messages.sparkSession)
     broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
     source = Source(messages, lookups, _size_dialogs(lookups, broadcasts), options.as_of, keying)

@@ -7,11 +7,13 @@ those who replace the hash by another. This is the only room with a Python UDF.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from routing.errors import EnvironmentFault
 from routing.messages import ids
 
 DialogHash = Callable[[Column], Column]
@@ -29,8 +31,16 @@ def udf(conversation_id: Column) -> Column:
     return hashed
 
 
+def check_packages() -> None:
+    """Raise EnvironmentFault where a package that the UDF is made with is missing: no other way needs pandas."""
+    for package in ("pandas", "pyarrow"):
+        if find_spec(package) is None:
+            raise EnvironmentFault.udf_lacks(package)
+
+
 def _arrow_udf() -> Any:
-    """The UDF itself, made when it is asked for: pandas is needed only by those who use it."""
+    """The UDF itself, made when it is asked for. Raises EnvironmentFault."""
+    check_packages()
     import pandas
 
     from routing.rules.hashing import dialog_id_hash as reference

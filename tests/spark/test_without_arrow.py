@@ -1,4 +1,4 @@
-"""The main job needs neither pyarrow nor pandas: rows are collected and handed over as rows."""
+"""The main job needs no pandas, nor pyarrow: without that rows are collected and handed over as rows."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ same_rows = functools.partial(assert_df_equality, ignore_row_order=True, ignore_
 
 
 @pytest.mark.long
-def test_the_job_runs_without_pyarrow_and_pandas(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("missing", ["pyarrow,pandas,numpy", "pandas,numpy"])
+def test_the_job_runs_without_pyarrow_and_pandas(missing: str, spark: SparkSession, tmp_path: Path) -> None:
     inputs, file = store_estate(spark, small_estate(), tmp_path / "in"), tmp_path / "job.yaml"
     file.write_text(config_text(inputs, tmp_path / "out"), encoding="utf-8")
     line = [
         sys.executable,
         "-m",
         "tests.spark.without_arrow",
+        missing,
         "resolve",
         "--config",
         str(file),

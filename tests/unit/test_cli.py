@@ -17,7 +17,7 @@ import pytest
 from routing import cli
 from routing.errors import InputError, StorageError
 from routing.runs.stages import Progress, Stages
-from tests.golden_texts import assert_golden
+from tests.golden_texts import assert_golden, assert_golden_help
 
 COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "trace", "lint", "diff")
 WIDTH = "100"
@@ -56,7 +56,7 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(*command.split(), "--help") == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert_golden(f"help_{command or 'sbroute'}.txt", out)
+    assert_golden_help(f"help_{command or 'sbroute'}.txt", out)
 
 
 def test_every_command_has_its_help_here(capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,7 +93,7 @@ def test_every_fault_is_told_at_once() -> None:
 
 def test_an_unknown_key_far_from_all_lists_the_known_ones() -> None:
     text = faults({**WHOLE, "zzz": 1})
-    assert "unknown key 'zzz', known are dynamic_routing, lint, output, resolve, spark, tables" in text
+    assert "unknown key 'zzz', known are dynamic_routing, lineage, lint, output, resolve, spark, tables" in text
 
 
 def test_the_text_of_many_faults_is_bounded() -> None:

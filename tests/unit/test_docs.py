@@ -115,7 +115,8 @@ def test_every_key_of_the_configuration_is_documented() -> None:
     keys = [f"tables.{key}" for key in config.INPUTS] + [f"output.{key}" for key in config.OUTPUTS]
     keys += [f"resolve.{key}" for key in config.ResolveSettings.__dataclass_fields__]
     keys += ["dynamic_routing.missing_route_namespace"]
-    keys += [f"lint.{key}" for key in LintSettings.__dataclass_fields__] + ["spark"]
+    keys += [f"lint.{key}" for key in LintSettings.__dataclass_fields__]
+    keys += [f"lineage.{key}" for key in config.LineageSettings.__dataclass_fields__] + ["spark"]
     assert {key.partition(".")[0] for key in keys} == set(config.SECTIONS)
     documented = re.findall(r"^\| `([a-z_.]+)` \|", page.partition("## Configuration")[2], re.MULTILINE)
     assert documented == keys
@@ -135,6 +136,7 @@ def test_the_example_configuration_shows_every_key_and_its_default() -> None:
     assert list(shown["output"]) == list(config.OUTPUTS)
     assert shown["resolve"] == vars(config.ResolveSettings())
     assert lint_settings(shown["lint"], "local.yaml") == LintSettings()
+    assert shown["lineage"] == vars(config.LineageSettings())
     assert shown["dynamic_routing"] == {"missing_route_namespace": MISSING_ROUTE_NAMESPACE}
 
 

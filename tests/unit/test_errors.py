@@ -69,6 +69,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "HistoryGap.cleaned": ("/out/resolved_routes", 4),
     "EnvironmentFault.no_java": ("no Java was found",),
     "EnvironmentFault.no_package": ("pyspark", "local"),
+    "EnvironmentFault.udf_lacks": ("pandas",),
     "StorageError.failed": ("writing output.runs to /out/runs", "No space left on device"),
     "StorageError.locked": ("/out/runs.lock", "4711", "nightly-17"),
     "StorageError.no_lock_file": ("/out/runs.lock",),

@@ -13,7 +13,7 @@ from routing import cli
 from routing.analysis.explain.asked import Described, QuestionError, Stored
 from routing.analysis.explain.posing import question
 from routing.commands import explain
-from tests.golden_texts import assert_golden
+from tests.golden_texts import assert_golden, assert_golden_help
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 GUID = "c0000001-5555-4000-8000-000000000001"
@@ -53,7 +53,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         cli.main(["explain", "--help"])
     assert end.value.code == 0
-    assert_golden("help_explain.txt", capsys.readouterr().out)
+    assert_golden_help("help_explain.txt", capsys.readouterr().out)
 
 
 WRONG = {

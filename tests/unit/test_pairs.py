@@ -3,19 +3,50 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
-from routing.errors import ConfigError
+from routing.errors import ConfigError, EnvironmentFault
+from routing.messages.dialog_hash import check_packages
 from routing.sessions import session
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
+# The releases of pyspark from 3.5 on, and those of delta-spark with what their own metadata says of pyspark.
+SPARK = [
+    *(f"3.5.{patch}" for patch in range(10)),
+    *(f"4.0.{patch}" for patch in range(6)),
+    *(f"4.1.{patch}" for patch in range(5)),
+    *("4.2.0", "4.2.1", "4.3.0"),
+]
+DELTA = {
+    "3.2.1": ">=3.5.3,<3.6.0",
+    "3.3.0": ">=3.5.3,<3.6.0",
+    "3.3.1": ">=3.5.3,<3.6.0",
+    "3.3.2": ">=3.5.3,<3.6.0",
+    "3.3.3": ">=3.5.3,<3.6.0",
+    "4.0.0": ">=4.0.0",
+    "4.0.1": ">=4.0.0",
+    "4.1.0": ">=4.0.1",
+    "4.2.0": ">=4.0.1,<=4.1.1",
+    "4.3.0": ">=4.0.1,<=4.1.1",
+    "4.3.1": ">=4.0.1,<=4.1.1",
+    "4.4.0": ">=4.0.1,<=4.2.0",
+    "4.4.1": ">=4.0.1,<=4.2.0",
+}
 SETTING = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 
 
@@ -38,6 +69,62 @@ def test_the_readme_names_every_pair_that_is_tested() -> None:
         assert f"{spark} with {delta}" in readme
     spark, delta = _pinned(ROOT / "requirements.lock")
     assert f"pyspark {spark} with delta-spark {delta}: the locked pair" in readme
+
+
+def _project() -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return project
+
+
+def _range(extra: str, package: str) -> SpecifierSet:
+    wanted = map(Requirement, _project()["optional-dependencies"][extra])
+    return next(one.specifier for one in wanted if one.name == package)
+
+
+def test_pip_finds_no_pair_but_those_that_work() -> None:
+    """Each pair that the extra ``local`` and delta-spark's own metadata let pip bring together."""
+    spark, delta = _range("local", "pyspark"), _range("local", "delta-spark")
+    pairs = [
+        (one, other)
+        for one in SPARK
+        for other, needs in DELTA.items()
+        if one in spark and other in delta and one in SpecifierSet(needs)
+    ]
+    assert pairs == [("3.5.9", "3.3.3"), *((f"4.1.{patch}", "4.4.0") for patch in range(5))]
+    assert pairs[-1] == _pinned(ROOT / "requirements.lock")
+
+
+def test_a_version_of_python_that_is_claimed_is_one_that_was_tested() -> None:
+    claimed = [name.rpartition(" ")[2] for name in _project()["classifiers"] if "Python :: 3." in name]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    tested = re.search(r"^\| Python \| 3\.10 or later; the tests have run on ([^(]+) ", readme, re.MULTILINE)
+    assert tested is not None
+    assert re.findall(r"3\.\d+", tested[1]) == claimed
+
+
+def test_no_page_installs_by_a_name_that_is_not_published() -> None:
+    by_name = re.compile(r"install [^`\n]*service-broker-routing(?!(\[[a-z,]+\])? @ git\+)")
+    assert by_name.search("pip install 'service-broker-routing[light]'") is not None
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "conf").rglob("*.md")]
+    assert [page.name for page in pages if by_name.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_pandas_comes_where_it_is_used_and_nowhere_else() -> None:
+    extras = _project()["optional-dependencies"]
+    with_pandas = {name for name, wanted in extras.items() if any(Requirement(w).name == "pandas" for w in wanted)}
+    assert with_pandas == {"notebook", "udf"}
+
+
+@pytest.mark.parametrize("package", ["pandas", "pyarrow"])
+def test_a_udf_without_its_packages_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(EnvironmentFault) as caught:
+        check_packages()
+    assert caught.value.exit_code == 2
+    assert str(caught.value) == (
+        f"resolve.dialog_hash: udf needs the Python package {package}, which is missing"
+        " (pip install 'service-broker-routing[udf]', or use dialog_hash: builtin)"
+    )
 
 
 def test_the_readme_submits_with_the_package_that_the_cluster_test_takes() -> None:

@@ -1,0 +1,139 @@
+"""A run as one event of OpenLineage: the job, what was read and written in which versions, and how it ended.
+
+Only for those whose configuration asks for it: OpenLineage's client is imported when an event is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, cast
+
+from routing.config import Config
+from routing.config.secrets import without_secrets
+from routing.errors import EnvironmentFault, first_sentence
+from routing.runs.naming import dataset_of, uuid_of
+from routing.storage.releases import release
+
+if TYPE_CHECKING:
+    from openlineage.client.event_v2 import InputDataset, OutputDataset, RunEvent, RunState
+    from openlineage.client.generated.base import DatasetFacet, OutputDatasetFacet, RunFacet
+
+_COUNTED = {"resolved_routes": "rows_resolved", "rejected_messages": "rows_rejected"}
+# What of a run's row OpenLineage has no place of its own for.
+_BESIDES = ("mode", "as_of", "now", "rows_read", "rows_resolved", "rows_rejected", "outcome_counts", "release")
+
+
+def check_client(config: Config) -> None:
+    """Raise EnvironmentFault where an event is wanted and OpenLineage's client is missing."""
+    if config.lineage.is_wanted:
+        try:
+            import openlineage.client.event_v2  # noqa: F401
+        except ImportError as error:
+            raise EnvironmentFault.no_package("openlineage-python", "lineage") from error
+
+
+def completed(config: Config, row: Mapping[str, Any]) -> RunEvent:
+    """The event of a run that counts, from its row of ``runs``, whose own version it cannot know."""
+    from openlineage.client.event_v2 import RunState
+
+    versions = row["output_versions"]
+    counts = {**{key: row[name] for key, name in _COUNTED.items()}, "runs": 1}
+    event = _event(config, RunState.COMPLETE, row, {name: row[name] for name in _BESIDES}, {})
+    event.inputs = _inputs(config, row["input_versions"])
+    event.outputs = _outputs(config, [*versions, "runs"], versions, counts)
+    return event
+
+
+def failed(config: Config, run_id: str, started: datetime, ended: datetime, error: BaseException) -> RunEvent:
+    """The event of a run that ended in an error: without versions, since nothing of it counts."""
+    from openlineage.client.event_v2 import RunState
+    from openlineage.client.generated.error_message_run import ErrorMessageRunFacet
+
+    mode = config.resolve.mode
+    why = ErrorMessageRunFacet(without_secrets(first_sentence(error)), "PYTHON", producer=_producer())
+    row = {"run_id": run_id, "started_at": started, "finished_at": ended}
+    event = _event(config, RunState.FAIL, row, {"mode": mode}, {"errorMessage": why})
+    event.inputs = _inputs(config, {})
+    # A full run leaves what is pending alone.
+    written = [key for key in config.output if mode != "full" or key != "pending_messages"]
+    event.outputs = _outputs(config, written, {}, {})
+    return event
+
+
+def _event(
+    config: Config,
+    state: RunState,
+    row: Mapping[str, Any],
+    besides: Mapping[str, Any],
+    facets: Mapping[str, RunFacet],
+) -> RunEvent:
+    """An event without datasets, of a ``row`` with run_id, started_at and finished_at.
+
+    Its facet ``sbroute_run`` has these, and what there is ``besides``.
+    """
+    from openlineage.client.event_v2 import Job, Run, RunEvent
+    from openlineage.client.generated.base import RunFacet
+    from openlineage.client.generated.job_type_job import JobTypeJobFacet
+
+    told = {name: _plain(row[name]) for name in ("run_id", "started_at", "finished_at")}
+    own = RunFacet(producer=_producer()).with_additional_properties(
+        **told, **{name: _plain(value) for name, value in besides.items()}
+    )
+    kind = JobTypeJobFacet("BATCH", "SBROUTE", "JOB", producer=_producer())
+    return RunEvent(
+        eventTime=told["finished_at"],
+        eventType=state,
+        producer=_producer(),
+        run=Run(uuid_of(row["run_id"], config.output["runs"]), {"sbroute_run": cast("RunFacet", own), **facets}),
+        job=Job(config.lineage.namespace, config.lineage.job, {"jobType": kind}),
+    )
+
+
+def _inputs(config: Config, versions: Mapping[str, int | None]) -> list[InputDataset]:
+    from openlineage.client.event_v2 import InputDataset
+
+    return [
+        InputDataset(*dataset_of(where, config.lineage), facets=_version(versions.get(key)))
+        for key, where in config.tables.items()
+    ]
+
+
+def _outputs(
+    config: Config, keys: Iterable[str], versions: Mapping[str, int], counts: Mapping[str, int]
+) -> list[OutputDataset]:
+    from openlineage.client.event_v2 import OutputDataset
+    from openlineage.client.generated.output_statistics_output_dataset import OutputStatisticsOutputDatasetFacet
+
+    def counted(key: str) -> dict[str, OutputDatasetFacet]:
+        if key not in counts:
+            return {}
+        return {"outputStatistics": OutputStatisticsOutputDatasetFacet(counts[key], producer=_producer())}
+
+    return [
+        OutputDataset(
+            *dataset_of(config.output[key], config.lineage),
+            facets=_version(versions.get(key)),
+            outputFacets=counted(key),
+        )
+        for key in keys
+    ]
+
+
+def _version(version: int | None) -> dict[str, DatasetFacet]:
+    """The version of a table; none of what was read as it is, at no version."""
+    from openlineage.client.generated.dataset_version_dataset import DatasetVersionDatasetFacet
+
+    return {} if version is None else {"version": DatasetVersionDatasetFacet(str(version), producer=_producer())}
+
+
+def _producer() -> str:
+    """This package and its release, as a URI."""
+    return f"pkg:generic/service-broker-routing@{release()}"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: a time in UTC, as ISO 8601."""
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    return dict(value) if isinstance(value, Mapping) else value

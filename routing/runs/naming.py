@@ -1,0 +1,43 @@
+"""What OpenLineage calls a table and a run: names by which other tools know the same things."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+
+from routing.config import LineageSettings, Location
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
+# The schemes that stand for one store, and the one by which OpenLineage knows it; names there begin with no slash.
+_STORES = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
+    **dict.fromkeys(("abfs", "abfss"), "abfss"),
+    **dict.fromkeys(("wasb", "wasbs"), "wasbs"),
+    "gs": "gs",
+}
+
+
+def dataset_of(location: Location, settings: LineageSettings) -> tuple[str, str]:
+    """Namespace and name of a table: ``file`` and its path, ``s3://bucket`` and its key, a catalog and a name."""
+    if location.is_name:
+        return settings.catalog or settings.namespace, location.text
+    found = _URI.fullmatch(location.text)
+    if found is None:
+        return "file", location.text
+    scheme, authority, path = found[1].lower(), found[2] or "", found[3].strip("/")
+    if scheme in _STORES:
+        return f"{_STORES[scheme]}://{authority}", path or "/"
+    return f"{scheme}://{authority}" if authority else scheme, f"/{path}"
+
+
+def uuid_of(run_id: str, runs: Location) -> str:
+    """A run's id where it is a UUID, else one made of it and of its job's table ``runs``, ever the same."""
+    try:
+        if str(uuid.UUID(run_id)) == run_id.lower():
+            return run_id.lower()
+    except ValueError:
+        # An id of a scheduler's own.
+        pass
+    # As JSON, which writes every character in ASCII.
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([runs.text, run_id])))
