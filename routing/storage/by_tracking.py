@@ -51,7 +51,7 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
 def _count(rows: DataFrame, table: Messages, counts: Sequence[int | None]) -> int:
     """How many rows there are. Raises InputError where the history, as far as it has numbers, has another.
 
-    So it may be in a clone: its rows may have the numbers of the table that it was made from.
+    Where the two disagree rows would be lost, or taken twice, without a word.
     """
     found = rows.count()
     told = sum(count or 0 for count in counts)
