@@ -27,7 +27,7 @@ def open_inputs(opener: Opener, inputs: Mapping[str, tables.Input], keeper: Keep
     """The inputs but for the messages, each at its version: dialogs as a frame, others as they are opened.
 
     What has no version is read as it is. Several passes read the dialogs: those are kept then, so that all see the
-    same rows; the others are read once.
+    same rows as long as the session keeps them; the others are read once.
     """
     found = dict[str, Table]()
     for key, given in inputs.items():

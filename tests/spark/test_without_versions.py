@@ -14,12 +14,12 @@ import pytest
 
 import routing
 from routing.cli import main
-from routing.errors import InputError, OutputError, RoutingError, StorageError
+from routing.errors import InputError, InternalError, OutputError, RoutingError, StorageError
 from routing.messages.results import UNSEEN
 from routing.runs.tracing import write_paths
 from tests.frames import frame_of, rows_of
 from tests.hooks import Hook, hooked
-from tests.stored import conversation, message, small_estate, store_estate
+from tests.stored import conversation, message, save_estate, small_estate, store_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,7 +147,7 @@ def test_incremental_runs_need_versions_of_messages_alone(spark: SparkSession, v
         routing.run(spark, views.config("resolve.mode=incremental", out="full"))
 
 
-def _before_writing(work: Callable[[], None]) -> Hook:
+def _before_writing(work: Callable[[], object]) -> Hook:
     """A hook that does something once the keys are counted: outputs are written at once, and all wait for it."""
     lock, left = Lock(), [work]
 
@@ -197,14 +197,25 @@ def test_a_run_ends_where_messages_change_between_its_passes(spark: SparkSession
     assert routing.run(spark, config, run_id="sound again").row["rows_read"] == 7
 
 
-def test_all_passes_see_the_same_dialogs(spark: SparkSession, views: Views) -> None:
-    """A dialog that comes a second time would double its message."""
+@pytest.mark.classic
+def test_dialogs_that_change_are_kept_or_end_the_run(spark: SparkSession, views: Views) -> None:
+    """A dialog that comes a second time would double its message.
+
+    What another process writes leaves the kept rows alone; a write by the same session has Spark read them anew.
+    """
     twice = {**small_estate()["dialogs"][0], "far_broker_instance": None, "lifetime": "2027-01-01T00:00:00Z"}
     config = views.config(by_path=("messages",))
-    with hooked(_before_writing(partial(views.add, "dialogs", twice))):
+    elsewhere = partial(save_estate, {"dialogs": [twice]}, views.folder / "in", files=1)
+    with hooked(_before_writing(elsewhere)):
         row = routing.run(spark, config).row
     assert (row["rows_resolved"], row["rows_rejected"]) == (5, 2)
     assert _resolved(spark, config) == EXPECTED
+    store_estate(spark, {"dialogs": small_estate()["dialogs"]}, views.folder / "in")
+    with hooked(_before_writing(partial(views.add, "dialogs", twice))), pytest.raises(InternalError) as told:
+        routing.run(spark, views.config(by_path=("messages",), out="other"))
+    assert "6 resolved and 2 rejected; the run is not recorded (read at no version" in str(told.value)
+    assert "tables.dialogs at 'behind.dialogs'" in str(told.value)
+    assert not (views.folder / "other" / "runs").exists()
 
 
 def test_paths_of_all_messages(spark: SparkSession, views: Views) -> None:
