@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import PathFinder
+from typing import Any
+
+MISSING = sys.argv[1].split(",")
+
+
+class Without(PathFinder):
+    """Finds all packages but these, as where they are not installed."""
+
+    @classmethod
+    def find_spec(cls, fullname: str, path: Any = None, target: Any = None) -> Any:
+        return None if fullname.partition(".")[0] in MISSING else super().find_spec(fullname, path, target)
+
 
 if __name__ == "__main__":
-    # None in place of a module makes its import fail, as where it is not installed.
-    for name in sys.argv[1].split(","):
-        sys.modules[name] = None  # type: ignore[assignment]
+    sys.meta_path[:] = [Without if finder is PathFinder else finder for finder in sys.meta_path]
     from routing import cli
 
     sys.exit(cli.main(sys.argv[2:]))
