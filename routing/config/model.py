@@ -30,14 +30,14 @@ class ResolveSettings:
 class LineageSettings:
     """Section ``lineage``: where the event of a run is sent, to a server or a file, and by which names.
 
-    ``catalog`` is the namespace of the tables that a catalog names; ``namespace``, that of the job, if not given.
+    ``catalog_namespace`` is that of the tables that a catalog names; ``namespace``, that of the job, if not given.
     """
 
     url: str | None = None
     file: str | None = None
     namespace: str = "sbroute"
     job: str = "resolve"
-    catalog: str | None = None
+    catalog_namespace: str | None = None
 
     @property
     def is_wanted(self) -> bool:

@@ -21,7 +21,7 @@ _STORES = {
 def dataset_of(location: Location, settings: LineageSettings) -> tuple[str, str]:
     """Namespace and name of a table: ``file`` and its path, ``s3://bucket`` and its key, a catalog and a name."""
     if location.is_name:
-        return settings.catalog or settings.namespace, location.text
+        return settings.catalog_namespace or settings.namespace, location.text
     found = _URI.fullmatch(location.text)
     if found is None:
         return "file", location.text

@@ -233,7 +233,7 @@ def test_an_event_has_what_the_specification_requires() -> None:
     ],
 )
 def test_tables_have_the_names_of_openlineage(location: Location, namespace: str, name: str) -> None:
-    named = LineageSettings(namespace="night", catalog="metastore")
+    named = LineageSettings(namespace="night", catalog_namespace="metastore")
     assert naming.dataset_of(location, named) == (namespace, name)
 
 
@@ -252,7 +252,7 @@ def test_a_run_id_that_is_no_uuid_becomes_one_for_each_job() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_is_one_line_of_the_file(name: str, tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
-    config = settings(file=str(file), namespace=name, job=name, catalog=name)
+    config = settings(file=str(file), namespace=name, job=name, catalog_namespace=name)
     row = {**ROW, "run_id": name}
     for _ in range(2):
         assert sending.send(lambda: lineage.completed(config, row), config.lineage) is None
@@ -471,7 +471,7 @@ def test_the_section_as_it_is_read() -> None:
         "file": "/log/events.jsonl",
         "namespace": "sbroute",
         "job": "nightly",
-        "catalog": None,
+        "catalog_namespace": None,
     }
     assert json.loads(config.as_json())["lineage"] == recorded
     assert "lineage" not in json.loads(loaded(WHOLE).as_json())
