@@ -103,7 +103,7 @@ def apply_all(
         done.rejected += [phrase(problem) for problem in problems if not problem.counted]
         done.notes += [phrase(problem) for problem in problems if problem.counted]
         if not script.statements and not problems:
-            done.notes.append(f"{script.file}: none of its {script.found} statements is about routing")
+            done.notes.append(say_nothing(script))
         unread = sum(not problem.counted for problem in script.problems)
         done.rows_read[Path(script.file).name] = (
             len(script.statements) + unread,
@@ -115,6 +115,11 @@ def apply_all(
 
 def _is_no_route(problem: Problem) -> bool:
     return problem.number == _NONE_TO_DROP and problem.why.startswith(f"{DropRoute.words} ")
+
+
+def say_nothing(script: Script) -> str:
+    """The note on a script that says nothing of routing."""
+    return f"{script.file}: none of its {script.found} statements is about routing"
 
 
 def phrase(problem: Problem) -> str:

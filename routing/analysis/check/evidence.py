@@ -21,7 +21,7 @@ from routing.importing.catalog import Export, cover
 from routing.importing.covered import Covered, Doubt, Row, Unit
 from routing.importing.reach import on_this_disk
 from routing.importing.result import Imported
-from routing.importing.scripted import apply_all, rows_of, state_of
+from routing.importing.scripted import apply_all, rows_of, say_nothing, state_of
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import Problem, Script, Statement
 from routing.importing.tsql.statements import AlterRoute, CreateRoute
@@ -180,6 +180,8 @@ def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence
         view, unit = subject_of(one, instance, spelling)
         scripted.setdefault(view, set()).add(unit)
     [(statements, rejected, _)] = done.rows_read.values()
+    # One of which all is left out does say something.
+    notes = [note for note in done.notes if not left_out or note != say_nothing(script)]
     told = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
     return replace(
         evidence,
@@ -189,7 +191,7 @@ def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence
         scripts=(*evidence.scripts, told),
         left_out=(*evidence.left_out, *map(_phrase, left_out)),
         rejected=(*evidence.rejected, *done.rejected),
-        notes=(*evidence.notes, *done.notes),
+        notes=(*evidence.notes, *notes),
         spots={**evidence.spots, **spots_of_statements(counting, instance, spelling)},
         problems=(*evidence.problems, *((instance, problem) for problem in done.problems)),
     )
