@@ -21,6 +21,7 @@ from routing.errors import InputError, condition
 from routing.storage import by_feed, by_log, by_tracking
 from routing.storage.commits import identity
 from routing.storage.details import detail
+from routing.storage.files import as_pattern
 from routing.storage.tables import Snapshot
 from routing.storage.ways import Appended, Closed, Messages
 
@@ -132,7 +133,7 @@ def check_files(spark: SparkSession, messages: Snapshot) -> None:
     if messages.location.is_name:
         return
     with files_of(messages):
-        files = [by_log.escape(unquote(file)) for file in messages.read(spark).inputFiles()]
+        files = [as_pattern(unquote(file)) for file in messages.read(spark).inputFiles()]
         if files:
             # The paths are looked up, the files are not read.
             _ = spark.read.format("binaryFile").load(files).columns

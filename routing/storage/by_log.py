@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import NullType, StructType
 
 from routing.errors import InputError, StorageError, condition, first_sentence
+from routing.storage.files import as_pattern
 from routing.storage.ways import Appended, Closed, Messages, brings_files_back, columns_of_messages
 
 _LOG = """
@@ -70,7 +71,7 @@ def _log(spark: SparkSession, table: Messages, versions: Sequence[int]) -> list[
     One commit each, none left out. Closed where a catalog does not let them be read by path, or keeps them
     elsewhere. Raises InputError, StorageError.
     """
-    files = [escape(f"{table.detail.root}/_delta_log/{version:020d}.json") for version in versions]
+    files = [as_pattern(f"{table.detail.root}/_delta_log/{version:020d}.json") for version in versions]
     try:
         found = _actions(spark, files)
     except Exception as error:
@@ -122,7 +123,7 @@ def _read(spark: SparkSession, table: Messages, paths: Iterable[str], replaced: 
     wanted = columns_of_messages(table.snapshot.read(spark)).schema
     kept = StructType([field for field in wanted if not isinstance(field.dataType, NullType)])
     root = table.detail.root
-    files = [escape(_absolute(root, path)) for path in paths]
+    files = [as_pattern(_absolute(root, path)) for path in paths]
     try:
         rows = spark.read.schema(kept).option("basePath", root).parquet(*files)
         # On Spark Connect nothing is looked up before the schema is asked for.
@@ -141,8 +142,3 @@ def _absolute(root: str, path: str) -> str:
     if re.match(r"\A([A-Za-z][A-Za-z0-9+.-]*:|/)", path):
         return unquote(path)
     return f"{root}/{unquote(path)}"
-
-
-def escape(path: str) -> str:
-    """A path that Spark takes as it is: its readers expand patterns in paths."""
-    return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)

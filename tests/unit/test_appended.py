@@ -9,7 +9,8 @@ import pytest
 
 from routing.errors import InputError
 from routing.storage import by_tracking
-from routing.storage.by_log import _absolute, check_appends, escape
+from routing.storage.by_log import _absolute, check_appends
+from routing.storage.files import as_pattern
 
 
 def _commit(version: int, operation: str) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def test_paths_of_the_log(path: str, file: str) -> None:
 
 
 def test_a_path_is_no_pattern() -> None:
-    assert escape("/a[1]/{b}*?.parquet") == r"/a\[1\]/\{b\}\*\?.parquet"
+    assert as_pattern("/a[1]/{b}*?.parquet") == r"/a\[1\]/\{b\}\*\?.parquet"
 
 
 def _told(operation: str | None, parameters: Any = None, **metrics: str) -> dict[str, Any]:
