@@ -80,7 +80,9 @@ def _decide_side(messages: DataFrame, side: Compiled, names: tuple[str, ...]) ->
     judged = add_reasons(timed, scopes) if rejects else timed
     scoped = keying.add_scope(judged, job.source.lookups) if job.source.has_transport else judged
     keyed = job.source.key(keying.read_dialog(scoped))
-    chosen = results.choose(keyed, job.plan, IMPLEMENTATIONS[job.options.dialog_hash], fits=job.fits)
+    is_rejected = F.size("reasons") > 0 if rejects else None
+    dialog_hash = IMPLEMENTATIONS[job.options.dialog_hash]
+    chosen = results.choose(keyed, job.plan, dialog_hash, fits=job.fits, is_rejected=is_rejected)
     decided, values = results.decide(job, chosen, side.openers)
     compared = {name: values[name] for name in DECIDED}
     if rejects:

@@ -37,8 +37,12 @@ UNSEEN = (
 )
 
 
-def choose(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool) -> DataFrame:
+def choose(
+    keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool, is_rejected: Column | None = None
+) -> DataFrame:
     """Keyed messages with their choice (column ``choice``, such as `plan.CHOICE`).
+
+    Those that are rejected, where any still is among them, have none.
 
     A key has one timeline, and that one row for a time, so the joins keep the number of messages. The dialog-ID
     hash takes one of the choices (sections 2.3 and 6). ``fits``: the plan is broadcast.
@@ -52,7 +56,7 @@ def choose(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool)
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
     in_time = starts & ends if plan.uses.has_times else None
-    joined = _refuse_unseen(look_up(keyed, side.with_hint(), on, in_time, shuffled=not fits))
+    joined = _refuse_unseen(look_up(keyed, side.with_hint(), on, in_time, shuffled=not fits), is_rejected)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
         F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
@@ -60,13 +64,14 @@ def choose(keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool)
     return joined.withColumn("choice", F.get("choices", bucket)).drop("choices")
 
 
-def _refuse_unseen(joined: DataFrame) -> DataFrame:
+def _refuse_unseen(joined: DataFrame, is_rejected: Column | None) -> DataFrame:
     """The same messages; a pass that meets one whose key is not in the plan fails, and commits nothing.
 
     The pass that counted the keys did not see it, since what has no versions may change between two passes.
     """
     is_known = F.col("choices").isNotNull()
-    return joined.withColumn("choices", F.when(is_known, F.col("choices")).otherwise(F.raise_error(F.lit(UNSEEN))))
+    may_pass = is_known if is_rejected is None else is_known | is_rejected
+    return joined.withColumn("choices", F.when(may_pass, F.col("choices")).otherwise(F.raise_error(F.lit(UNSEEN))))
 
 
 def add_openers(messages: DataFrame, opened: Side, *, in_msdb: bool) -> DataFrame:

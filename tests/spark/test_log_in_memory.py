@@ -129,7 +129,7 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As serverless compute refuses it: a property of the table says so before, and goes with what is restored."""
-    from pyspark.errors import AnalysisException
+    from tests.refusing import not_available
 
     inputs = store_estate(spark, {"messages": small_estate()["messages"][:1]}, tmp_path / "in")
     paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
@@ -141,7 +141,7 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
 
     def refuse(self: Any, key: str, value: Any) -> None:
         if key.startswith("spark.databricks."):
-            raise AnalysisException("[CONFIG_NOT_AVAILABLE] Configuration is not available.")
+            raise not_available(key)
         was_set(self, key, value)
 
     monkeypatch.setattr(conf, "set", refuse)

@@ -237,6 +237,7 @@ def _append(spark: SparkSession, name: str, *rows: dict[str, Any]) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("offered", "mode"), [(FEED, "incremental"), (TRACKING, "full")])
 def test_runs_over_such_a_catalog(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, offered: str, mode: str

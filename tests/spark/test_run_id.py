@@ -20,6 +20,8 @@ from tests.stored import written
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# The protocol's every state is gone through without Spark in tests/unit/exactly_once.
+pytestmark = pytest.mark.long
 NIGHT = "scheduled__2026-01-05T14:00:00+00:00"
 # A full run leaves the fourth table alone.
 OVERRIDES: dict[str, tuple[str, ...]] = {"incremental": (), "full": ("resolve.mode=full",)}

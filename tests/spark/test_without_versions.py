@@ -126,6 +126,7 @@ def test_a_full_run_reads_them_as_they_are(spark: SparkSession, views: Views) ->
     assert mixed["input_versions"] == {**dict.fromkeys(INPUTS), "messages": 1}
 
 
+@pytest.mark.long
 def test_incremental_runs_need_versions_of_messages_alone(spark: SparkSession, views: Views) -> None:
     by_path = views.config("resolve.mode=incremental", by_path=("messages",))
     first = routing.run(spark, by_path).row
@@ -181,6 +182,7 @@ CHANGES: dict[str, tuple[Callable[[Views], None], str]] = {
 }
 
 
+@pytest.mark.long
 def test_a_run_ends_where_messages_change_between_its_passes(spark: SparkSession, views: Views) -> None:
     config = views.config()
     routing.run(spark, config, run_id="sound")
@@ -197,6 +199,7 @@ def test_a_run_ends_where_messages_change_between_its_passes(spark: SparkSession
     assert routing.run(spark, config, run_id="sound again").row["rows_read"] == 7
 
 
+@pytest.mark.long
 @pytest.mark.classic
 def test_dialogs_that_change_are_kept_or_end_the_run(spark: SparkSession, views: Views) -> None:
     """A dialog that comes a second time would double its message.
