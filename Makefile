@@ -33,7 +33,7 @@ test-rules: setup  ## compare a million random messages with the tests' own reso
 test-matrix: setup  ## run the core of the tests on Spark 3.5, 4.0 and 4.2 as well (ARGS=3.5.9; a long run)
 	@$(WITH_JAVA) scripts/matrix.sh $(ARGS)
 
-test-pythons: setup  ## run the tests without Spark on other Pythons (ARGS='python3.10 python3.12 python3.13'; a long run)
+test-pythons: setup  ## run the tests without Spark on other Pythons (ARGS='python3.12 python3.13'; a long run)
 	@$(WITH_JAVA) scripts/pythons.sh $(ARGS)
 
 test-connect: setup  ## run the core of the tests on Spark Connect

@@ -143,7 +143,7 @@ IMPORTS = [
     }
     for instance, view, time in (
         ("hub", "databases", "12:00:00"),
-        ("hub", "services", "12:00:00.5"),
+        ("hub", "services", "12:00:00.500"),
         ("hub", "routes", "15:00:00"),
         ("hub", "transmission_queue", "15:00:00"),
         ("spoke", "databases", "15:00:00"),
