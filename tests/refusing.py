@@ -10,8 +10,11 @@ from pyspark.sql import SparkSession
 
 def refused(condition: str, text: str, kind: type[PySparkException] = AnalysisException) -> PySparkException:
     """An error of a session, with its condition."""
-    # By position: Spark 3.5 names these otherwise.
-    return kind(text, condition, {})
+    error: Any = kind(text)
+    # Spark 3.5 takes a text or a condition, not both, and has a name of its own for the latter.
+    error.getCondition = error.getErrorClass = lambda: condition
+    found: PySparkException = error
+    return found
 
 
 def not_available(key: str) -> PySparkException:

@@ -36,7 +36,7 @@ class Unsupported(PySparkException):
         (refused("CONFIG_NOT_AVAILABLE.SERVERLESS_DELTA_SCHEMA_AUTO_MERGE_ENABLED", "x"), True),
         (refused("NOT_SUPPORTED_WITH_SERVERLESS", "PERSIST TABLE is not supported"), True),
         (refused("CANNOT_MODIFY_STATIC_CONFIG", "x"), True),
-        (Unsupported("x", "SOMETHING_ELSE", {}), True),
+        (refused("SOMETHING_ELSE", "x", Unsupported), True),
         (refused("CONFIG_NOT_AVAILABLE_NOW", "x"), False),
         (refused("TABLE_OR_VIEW_NOT_FOUND", "NOT_SUPPORTED_WITH_SERVERLESS"), False),
         (AnalysisException("[NOT_SUPPORTED_WITH_SERVERLESS] a text alone decides nothing"), False),
