@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,23 +44,14 @@ class Console(Protocol):
 def session(
     settings: Mapping[str, str],
     options: argparse.Namespace,
-    console: Console | None = None,
+    tell: Callable[[str], None] = warnings.warn,
     *,
     little_data: bool = False,
 ) -> SparkSession:
-    """The Spark session of a command; ``console`` notes settings that it refuses. Raises EnvironmentFault."""
+    """The Spark session of a command; ``tell`` hears which settings it refuses. Raises EnvironmentFault."""
     from routing.sessions.session import start
 
-    verbose = options.verbose
-    if console is None:
-        return start(dict(settings), verbose=verbose, little_data=little_data)
-    note = console.note
-    return start(
-        dict(settings),
-        verbose=verbose,
-        little_data=little_data,
-        tell=lambda text: note(f"note: {text}", "warning"),
-    )
+    return start(dict(settings), verbose=options.verbose, little_data=little_data, tell=tell)
 
 
 def opener(
@@ -68,9 +60,12 @@ def opener(
     """What opens the tables of a command; Spark is started when the first of them needs it."""
     from routing.storage.opening import Opener
 
+    def tell(refused: str) -> None:
+        console.note(f"note: {refused}", "warning")
+
     def start() -> SparkSession:
         console.progress("starting Spark")
-        return session(settings.spark, options, console, little_data=little_data)
+        return session(settings.spark, options, tell, little_data=little_data)
 
     return Opener(start, settings.spark, console.note if options.verbose else lambda text: None)
 

@@ -27,20 +27,18 @@ def at_least(severity: str) -> tuple[str, ...]:
     return SEVERITIES[: SEVERITIES.index(severity) + 1]
 
 
-def report(
-    form: str, found: Found, rules: Sequence[Rule], *, failing: Sequence[str], config: str | None = None
-) -> str:
-    """SARIF, or JUnit's XML in which findings of a severity in ``failing`` fail.
+def report(options: argparse.Namespace, found: Found, rules: Sequence[Rule], *, config: str | None = None) -> str:
+    """SARIF, or JUnit's XML in which findings fail as ``--fail-on`` says, errors and warnings if it is not given.
 
     ``config`` is the file that names the tables, which stands for them where a file is asked for.
     """
     from routing.analysis.lint.reporting import kinds_with
 
     kinds = kinds_with(rules)
-    if form == "junit":
+    if options.format == "junit":
         from routing.analysis.lint.junit import as_junit
 
-        return as_junit(found, kinds, failing)
+        return as_junit(found, kinds, at_least(options.fail_on or "warning"))
     from routing.analysis.lint.pages import page
     from routing.analysis.lint.sarif import as_sarif
     from routing.storage.releases import release

@@ -16,7 +16,7 @@ from routing.commands.common import (
     load,
     opener,
 )
-from routing.commands.findings import SEVERITIES, at_least, now_of, print_findings, report, status_of
+from routing.commands.findings import SEVERITIES, now_of, print_findings, report, status_of
 from routing.commands.linted_files import run_on_files
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, quote
 from routing.storage.arrow import leave_pandas_out
@@ -189,8 +189,7 @@ def tell_tables(done: Lint, options: argparse.Namespace, console: Console, rules
             console.result(f"messages used {used:,} of {routes:,} routes ({_share(used, routes):.1f} %)")
     else:
         file = None if config.is_uri(options.config) else options.config
-        failing = at_least(options.fail_on or "warning")
-        console.result(report(options.format, found, rules, failing=failing, config=file))
+        console.result(report(options, found, rules, config=file))
     status = status_of(found, options)
     if options.fail_under is not None and _share(used, routes) < options.fail_under:
         return EXIT_FOUND

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from routing import config
 from routing.commands import exports
 from routing.commands.common import Console, tell_sentences, variables
-from routing.commands.findings import at_least, count_codes, now_of, print_findings, report, status_of
+from routing.commands.findings import count_codes, now_of, print_findings, report, status_of
 from routing.errors import ConfigError, EnvironmentFault, quote
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def tell_files(
             for sentence in bounded(map(gap_sentence, done.not_known), len(done.not_known)):
                 console.result(f"  {sentence}")
     else:
-        failing = at_least(options.fail_on or "warning")
-        console.result(report(options.format, found, rules, failing=failing))
+        console.result(report(options, found, rules))
     not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
     left_out = [f"left out, {sentence}" for sentence in done.left_out]
     tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])

@@ -26,9 +26,7 @@ def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> C
     read it (a URI). Raises ConfigError with every fault of the file.
     """
     values = _parse(file, _read(file) if text is None else text)
-    refuse_secrets(file, values, overrides)
-    faults = [fault for override in overrides if (fault := _override(values, override))]
-    refuse_secrets(file, values)
+    faults = _override_all(file, values, overrides)
     checked = Checker(values, folder_of(file), faults).config(file)
     if faults:
         raise ConfigError.faults(file, faults)
@@ -42,13 +40,19 @@ def load_section(file: str | None, name: str, overrides: Sequence[str] = ()) -> 
     """
     values = {} if file is None else _parse(file, _read(file))
     named = file or "--set"
-    refuse_secrets(named, values, overrides)
-    faults = [fault for override in overrides if (fault := _override(values, override))]
-    refuse_secrets(named, values)
+    faults = _override_all(named, values, overrides)
     faults += [unknown_key(str(key), SECTIONS) for key in values if key not in SECTIONS]
     if faults:
         raise ConfigError.faults(named, faults)
     return values.get(name)
+
+
+def _override_all(file: str, values: dict[str, Any], overrides: Sequence[str]) -> list[str]:
+    """Put ``--set`` into parsed values; returns its faults. Raises ConfigError where either holds a secret."""
+    refuse_secrets(file, values, overrides)
+    faults = [fault for override in overrides if (fault := _override(values, override))]
+    refuse_secrets(file, values)
+    return faults
 
 
 def _read(file: str) -> str:

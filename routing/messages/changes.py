@@ -74,7 +74,7 @@ def decide_sides(messages: DataFrame, before: Compiled, after: Compiled) -> Data
 def _decide_side(messages: DataFrame, side: Compiled, names: tuple[str, ...]) -> DataFrame:
     """Messages of `keying.find_dialog` with what is compared of a side's decision, under these names."""
     job = side.job
-    rejects = job.counted.rows_rejected > 0
+    rejects = job.counted.may_reject
     scopes = job.source.lookups.scopes
     timed = messages.withColumn("decided_at", keying.time_of(job.options.as_of))
     judged = add_reasons(timed, scopes) if rejects else timed

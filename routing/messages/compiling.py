@@ -43,7 +43,7 @@ def count_keys(
     source = Source(messages, lookups, _size_dialogs(lookups, broadcasts), options.as_of, keying)
     found = collect(source.keys())
     read, valid = sum(found.values["rows"]), sum(found.values["valid"])
-    return KeyPass(source, broadcasts, found.where("valid"), read, read - valid)
+    return KeyPass(source, broadcasts, found.where("valid"), read, read - valid, options.may_change)
 
 
 def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
@@ -70,7 +70,7 @@ def _choose(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Keep
             f"the routing plan takes {plan.size} bytes, over broadcast_limit:"
             " messages are shuffled to join it (shuffled hash join)"
         )
-    messages = counted.source.resolvable(may_reject=counted.rows_rejected > 0 or options.may_change)
+    messages = counted.source.resolvable(may_reject=counted.may_reject)
     choices = results.choose(messages, plan, IMPLEMENTATIONS[options.dialog_hash], fits=fits)
     return Job(counted, plan, choices, options, keeper)
 

@@ -80,13 +80,22 @@ class Source:
 
 @dataclass(frozen=True)
 class KeyPass:
-    """The distinct keys of all messages that can be resolved, and how many messages there are."""
+    """The distinct keys of all messages that can be resolved, and how many messages there are.
+
+    ``may_change`` as `Options` has it.
+    """
 
     source: Source
     broadcasts: Broadcasts
     keys: Columns
     rows_read: int
     rows_rejected: int
+    may_change: bool
+
+    @property
+    def may_reject(self) -> bool:
+        """Whether any message may have to be set aside, now or in a later pass."""
+        return self.rows_rejected > 0 or self.may_change
 
 
 @dataclass(frozen=True)
@@ -123,11 +132,6 @@ class Job:
     def notes(self) -> list[str]:
         """What the run has to say, which grows until its last table is written."""
         return self.broadcasts.notes
-
-    @property
-    def may_reject(self) -> bool:
-        """Whether any message may have to be set aside."""
-        return self.counted.rows_rejected > 0 or self.options.may_change
 
     @property
     def may_ask(self) -> bool:

@@ -161,7 +161,7 @@ def rejected_messages(job: Job) -> DataFrame:
     Where there can be none, the messages are not read again.
     """
     messages = job.source.messages
-    if not job.may_reject:
+    if not job.counted.may_reject:
         return no_rows(messages.sparkSession, REJECTED_MESSAGES)
     faulty = add_reasons(messages, job.source.lookups.scopes).where(F.size("reasons") > 0)
     return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(job.options.run_id)})

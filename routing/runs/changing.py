@@ -20,17 +20,16 @@ def telling_what_may_change(inputs: Mapping[str, Input]) -> Iterator[None]:
     do not add up. Raises StorageError where it was no error of this package.
     """
     loose = {key: inputs[key].location for key in _READ_AGAIN if isinstance(inputs.get(key), AsItIs)}
+    if not loose:
+        yield
+        return
     try:
         yield
     except ContractError:
         raise
     except RoutingError as error:
-        if not loose:
-            raise
         raise error.with_hint(_hint(loose)) from error
     except Exception as error:
-        if not loose:
-            raise
         doing = " and ".join(f"reading tables.{key}" for key in loose)
         raise StorageError.failed(doing, first_sentence(error)).with_hint(_hint(loose)) from error
 

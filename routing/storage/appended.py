@@ -64,7 +64,7 @@ def check_ways(spark: SparkSession, messages: Snapshot) -> None:
 
     Raises InputError with the property to set.
     """
-    table = Messages(messages, messages.version, detail(spark, messages.location))
+    table = Messages(messages, detail(spark, messages.location))
     closed = list[Closed]()
     for way in _ways(table.location):
         found = way.look(spark, table)
@@ -82,7 +82,7 @@ def read_appended(spark: SparkSession, messages: Snapshot, known: Known) -> Appe
     open; StorageError where the log is damaged.
     """
     location, since = messages.location, known.version
-    table = Messages(messages, messages.version, detail(spark, location))
+    table = Messages(messages, detail(spark, location))
     if table.version < since or known.table_id not in (None, table.detail.table_id):
         raise InputError.full_run_needed(f"{str(location)!r} was made anew or put back since the last run")
     if known.identity is not None and identity(spark, location, since) != known.identity:

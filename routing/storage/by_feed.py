@@ -47,8 +47,9 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
 
     Raises InputError where anything else than an append happened since, or files of the feed are gone.
     """
-    if not table.detail.is_on(PROPERTY):
-        return Closed("its change data feed is off")
+    off = look(spark, table)
+    if off is not None:
+        return off
     history = history_after(spark, table, since)
     done = {version: operation_of(history.get(version)) for version in table.versions_after(since)}
     for version, operation in done.items():

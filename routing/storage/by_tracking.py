@@ -33,8 +33,9 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
     Raises InputError where anything else than an append, or maintenance that leaves the rows as they are,
     happened since, or the history does not tell, or tells of another number of rows.
     """
-    if not table.detail.is_on(PROPERTY):
-        return Closed("its row tracking is off")
+    off = look(spark, table)
+    if off is not None:
+        return off
     history = history_after(spark, table, since)
     counts = [
         count_appended(table.place, version, history.get(version, {})) for version in table.versions_after(since)

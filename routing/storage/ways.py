@@ -46,8 +46,12 @@ class Messages:
     """The table ``messages`` at the version that a run reads, and what it says of itself."""
 
     snapshot: Snapshot
-    version: int
     detail: Detail
+
+    @property
+    def version(self) -> int:
+        """The version that is read."""
+        return self.snapshot.version
 
     @property
     def location(self) -> Location:

@@ -111,7 +111,7 @@ def _ids(found: Appended | Closed) -> list[str]:
 def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, Messages]]:
     """Each way, with a table of the story on which it is open, at a version."""
     details = {name: detail(spark, _named(name, 0).location) for name in KINDS}
-    return ((way, Messages(_named(name, version), version, details[name])) for name, way in WAYS)
+    return ((way, Messages(_named(name, version), details[name])) for name, way in WAYS)
 
 
 @pytest.mark.usefixtures("story")

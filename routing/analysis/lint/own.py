@@ -99,10 +99,10 @@ def _run(rule: Rule, configuration: Configuration) -> Iterator[Found]:
     try:
         for yielded in rule(configuration):
             yield _found(rule, yielded)
+    except RuleError:
+        raise
     # SystemExit too: a rule that ends Python would make a report of nothing.
     except (Exception, SystemExit) as error:
-        if isinstance(error, RuleError):
-            raise
         file, line = rule.place
         raise RuleError.failed(rule.code, file, line_in(file, error) or line, error) from error
 
