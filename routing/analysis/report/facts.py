@@ -1,0 +1,167 @@
+"""What a report tells, in plain values: the page and the pictures are made of these and of nothing else.
+
+Times are microseconds since 1970, UTC. What was not asked for or cannot be known is None, never an empty list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from routing.storage.rows import Rows
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Messages of one sender to one service with one fate.
+
+    ``database`` is None where they came over the network. ``outcome`` is a word of `terms.Outcome`, or NOT_KNOWN
+    with ``reason`` None. ``route``, ``address`` and ``destination_database`` as in ``resolved_routes``. ``oldest``
+    is when the first of them was enqueued.
+    """
+
+    instance: str
+    database: str | None
+    service: str
+    outcome: str
+    reason: str | None
+    route: str | None
+    address: str | None
+    destination_database: str | None
+    messages: int
+    oldest: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """Messages decided from ``at`` on, for as long as a step of their `Series`."""
+
+    at: int
+    instance: str
+    service: str
+    outcome: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """Messages over time: steps of so many seconds, one that nothing happened in left out."""
+
+    seconds: int
+    points: Sequence[Point]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A broker id that dialogs were balanced to: how many, and how many chance lets expect.
+
+    ``owner`` is the database that has the id (``instance.database``), None where none is known. From ``low`` to
+    ``high`` is where 95 of 100 fair choices end.
+    """
+
+    broker_instance: str
+    owner: str | None
+    dialogs: int
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class NeverPicked:
+    """A broker id that a route names and that no dialog of the service can be balanced to, and why.
+
+    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `balancing`.
+    """
+
+    broker_instance: str
+    route: str
+    why: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How evenly the dialogs of a scope to a service were shared out.
+
+    ``since`` and ``until`` bound the time in which the set of ids was the same, None where it always was.
+    ``p_value`` is corrected for the number of services tested, None where ``no_p_value`` says why there is none.
+    """
+
+    instance: str
+    database: str
+    service: str
+    since: int | None
+    until: int | None
+    picks: Sequence[Pick]
+    never: Sequence[NeverPicked]
+    p_value: float | None
+    no_p_value: str | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """An instance of the estate: its own addresses and its databases."""
+
+    instance: str
+    addresses: Sequence[str]
+    databases: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many messages had an outcome and reason, in the run before and now."""
+
+    outcome: str
+    reason: str
+    before: int
+    now: int
+
+
+@dataclass(frozen=True)
+class RouteChange:
+    """A route that differs between two runs: ADDED, REMOVED or CHANGED, and what changed in words."""
+
+    instance: str
+    database: str
+    route: str
+    change: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What changed since the run before: its id and end, counts, routes (None where these cannot be read)."""
+
+    run_id: str
+    finished_at: int
+    counts: Sequence[Count]
+    routes: Sequence[RouteChange] | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the page shows.
+
+    ``headline`` says in one line what was looked at, ``not_known`` what cannot be told, one sentence each.
+    ``made_at`` is the time as of which ages are told. ``findings`` and ``coverage`` are rows of lint.
+    """
+
+    headline: str
+    not_known: Sequence[str]
+    made_at: int
+    flows: Sequence[Flow]
+    places: Sequence[Place]
+    series: Series | None = None
+    balances: Sequence[Balance] | None = None
+    findings: Rows | None = None
+    coverage: Rows | None = None
+    changes: Changes | None = None
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """How many messages have each outcome, most first."""
+        found: dict[str, int] = {}
+        for flow in self.flows:
+            found[flow.outcome] = found.get(flow.outcome, 0) + flow.messages
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,1 @@
+"""Pictures of a report, for the page and for notebooks."""
