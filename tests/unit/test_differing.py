@@ -52,7 +52,7 @@ def test_how_names_differ(asked: str, named: str, found: list[str]) -> None:
 
 @pytest.mark.parametrize("part", [" ", "/", " /", "a "])
 def test_a_hostile_name_takes_time_by_its_length(part: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for name in (part * 500_000, part * 500_000 + "b", "b" + part * 500_000):
         differences("Stock", name)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5

@@ -151,7 +151,7 @@ def test_a_question_looks_at_what_is_near_alone() -> None:
     routes = [("Orders", route(f"r{number}", f"S{number}")) for number in range(20_000)]
     near = NearMisses(estate(routes, [(HUB, "Stock", f"S{number}") for number in range(20_000)]))
     near.of(HUB, "Orders", "s", None, NOW)
-    started = time.monotonic()
+    started = time.process_time()
     for number in range(1_000):
         assert len(near.of(HUB, "Orders", f"s{number}", None, NOW)) == 2
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2

@@ -240,9 +240,9 @@ _NUMBER = "a number or time of more than 1000 characters"
     ],
 )
 def test_what_is_larger_than_it_looks(text: str, why: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     found = told(text)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert found.startswith("the configuration '/conf/job.yaml', line ")
     assert found.endswith(why)
 
@@ -262,10 +262,10 @@ def test_an_alias_of_a_few_values_is_read() -> None:
     ["x://" + ":" * 60_000, "eyJ-" * 25_000, "/" * 100_000, "http://" * 15_000, "a=" * 50_000, "a " * 50_000],
 )
 def test_a_long_value_is_judged_at_once(value: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert not holds_secret(value)
     assert holds_secret(f"{value} password=x")
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_other_json_in_a_folder_is_not_read(tmp_path: Path) -> None:
     ids=["brackets", "nested", "objects", "arrays", "headers", "quotes"],
 )
 def test_hostile_texts_end_in_time(tmp_path: Path, text: str) -> None:
-    begin = time.monotonic()
+    begin = time.process_time()
     with suppress(ContractError):
         read(tmp_path, "services.json", text)
-    assert time.monotonic() - begin < 20
+    assert time.process_time() - begin < 20

@@ -359,8 +359,8 @@ def test_many_files_that_are_none_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("piece", ["- ", "---- ----\n", "name name\n---- ----\n", "日 ", "-\n"])
 def test_long_texts_end_in_time(tmp_path: Path, piece: str) -> None:
-    begin = time.monotonic()
+    begin = time.process_time()
     text = "name address\n---- -------\n" + piece * 100_000
     with suppress(ContractError):
         read(tmp_path, "routes.txt", text)
-    assert time.monotonic() - begin < 20
+    assert time.process_time() - begin < 20

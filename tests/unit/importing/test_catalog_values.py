@@ -126,6 +126,6 @@ def test_no_character_is_lost_or_read_twice(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ['"', '",', '"a""', ',"', '"\n', "a,", " ", ' "', '""', "-,", "\x00", "NULL,"])
 def test_long_runs_end_in_time(piece: str) -> None:
-    begin = time.monotonic()
+    begin = time.process_time()
     list(lines(piece * 50_000, ","))
-    assert time.monotonic() - begin < 10
+    assert time.process_time() - begin < 10

@@ -200,17 +200,17 @@ def test_go_is_what_this_expression_says(line: str) -> None:
     ],
 )
 def test_a_long_line_takes_no_time(line: str, batches_made: int) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert len(_texts(f"a\n{line}\nb")) == batches_made
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 def test_a_variable_that_doubles_ends_the_script(read: ReadText) -> None:
     doubling = ":setvar a 0123456789\n" + ":setvar a $(a)$(a)\n" * 100
     tracemalloc.start()
-    started = time.monotonic()
+    started = time.process_time()
     script = read(f"DROP ROUTE early\nGO\n{doubling}DROP ROUTE late\nPRINT '$(a)'\n")
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
     assert tracemalloc.get_traced_memory()[1] < 50_000_000
     tracemalloc.stop()
     assert [statement.name for statement in script.statements] == ["early"]
