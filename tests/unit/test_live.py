@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -74,7 +77,7 @@ def test_what_is_printed_meanwhile_is_not_torn() -> None:
     program = """
 with clock.stage("read"):
     time.sleep(0.3)
-    console.note("a note that is longer than the terminal is wide")
+    console.note("a note " + "of many words " * 10 + "that is longer than the terminal is wide")
     time.sleep(0.2)
     warnings.warn("of a library")
     time.sleep(0.2)
@@ -83,8 +86,9 @@ with clock.stage("read"):
 """
     code, written = run(program, "--verbose", PYTHONWARNINGS="always")
     assert code == 0
-    lines = [line for line in seen(written) if "warnings.warn" not in line]
-    assert lines[0] == "a note that is longer than the terminal is wide"
+    lines = [line for line in seen(written, 200) if "warnings.warn" not in line]
+    # Nor broken into lines, which somebody may want to copy.
+    assert lines[0] == "a note " + "of many words " * 10 + "that is longer than the terminal is wide"
     assert re.search("UserWarning: of a library$", lines[1])
     assert lines[2:] == ["a result", "read: 0.0 s", "|"]
     # It came back below each of them.
@@ -114,12 +118,22 @@ def _take_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_of_a_stage_that_fails_the_error_alone_is_left() -> None:
-    code, written = run("with clock.stage('write'): time.sleep(0.3); raise OSError('no space')", columns=200)
+@pytest.mark.parametrize(
+    ("within", "why"),
+    [
+        ("clock.stage('write')", "in stage write: no space"),
+        ("console.during('write')", "writing: no space"),
+    ],
+)
+def test_of_what_fails_the_error_alone_is_left(within: str, why: str) -> None:
+    error = "OSError('no space')" if "stage" in within else "StorageError.failed('writing', 'no space')"
+    # Nor does the line come back while Python, and Java, end.
+    program = f"import atexit\natexit.register(time.sleep, 0.3)\nwith {within}: time.sleep(0.3); raise {error}"
+    code, written = run(program, columns=200)
     assert code == 3
     assert "write\x1b[2m" in written
-    why = "sbroute: the run failed while in stage write: no space (run again once the cause is gone)"
-    assert see(written, 200) == [why, "|"]
+    told = f"sbroute: the run failed while {why} (run again once the cause is gone)"
+    assert see(written, 200) == [told, "|"]
 
 
 def test_steps_within_and_after_each_other() -> None:
@@ -238,7 +252,7 @@ def test_without_standard_error_the_work_is_done() -> None:
 def test_a_terminal_that_is_closed_is_no_reason_to_fail(tmp_path: Path) -> None:
     screen, end = open_terminal()
     done = tmp_path / "done"
-    program = f"with clock.stage('read'): time.sleep(0.6)\nopen({str(done)!r}, 'w').close()"
+    program = f"with clock.stage('read'): time.sleep(0.6)\n{STAGES}\nopen({str(done)!r}, 'w').close()"
     process = start_on(end, ["-c", _COMMAND], environment={"PROGRAM": program})
     os.close(end)
     assert os.read(screen, 1)
@@ -263,7 +277,8 @@ class OnScreen:
         written, until = "", time.monotonic() + 10
         while text not in written:
             assert time.monotonic() < until, written
-            written += os.read(self.screen, 65536).decode()
+            if select.select([self.screen], [], [], 0.1)[0]:
+                written += os.read(self.screen, 65536).decode()
         return written
 
     def finish(self) -> str:
@@ -346,6 +361,8 @@ def test_a_terminal_that_takes_nothing_does_not_hold_up_the_last_line(on_screen:
             is_printing.set()
             may_go_on.wait(30)
 
+    on_screen.line.begin("write")
+    on_screen.wait_for("0 s")
     printing = threading.Thread(target=print_long)
     printing.start()
     assert is_printing.wait(10)
@@ -354,7 +371,37 @@ def test_a_terminal_that_takes_nothing_does_not_hold_up_the_last_line(on_screen:
     assert time.monotonic() - begun < 5
     may_go_on.set()
     printing.join()
-    on_screen.finish()
+    on_screen.line.begin("read")
+    written = on_screen.finish()
+    assert "read" not in written
+    assert see(written) == ["|"]
+
+
+class _Broken(io.StringIO):
+    """A terminal that takes nothing any more."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_whatever_fails_in_it_ends_the_line_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(live, "_PAUSE", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    ours, line = sys.stderr, live.LiveLine(_Broken())
+    line.begin("read")
+    drawer = next(thread for thread in threading.enumerate() if thread.name == "live line")
+    drawer.join(10)
+    assert not drawer.is_alive()
+    line.begin("write")
+    line.end("write", "write: 1.0 s")
+    line.close()
+    assert sys.stderr is ours
+    assert capsys.readouterr().err == "write: 1.0 s\n"
 
 
 def test_who_prints_to_standard_error_gets_it_back(
