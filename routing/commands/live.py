@@ -164,7 +164,7 @@ class LiveLine:
         from rich.live import Live
 
         class Terminal(Console):
-            def show_cursor(self, show: bool = True) -> bool:
+            def show_cursor(self, is_shown: bool = True) -> bool:
                 """The cursor is never hidden: nobody would bring it back after a process that is killed."""
                 return False
 
