@@ -9,13 +9,15 @@ import argparse
 import json
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timezone
 from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from routing.commands import check, demo, diff, explain, import_, lint, messages, resolve, runs, trace
+from routing.commands.live import open_line
 from routing.commands.parser import Parser
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
@@ -29,6 +31,7 @@ from routing.errors import (
 from routing.process.standing import Standing
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.console import RenderableType
 
     from routing.runs.stages import Progress
@@ -51,19 +54,34 @@ _ROOMS: dict[str, ModuleType] = {
 
 
 class Console:
-    """Where a command writes: results to standard output, everything else to standard error."""
+    """Where a command writes: results to standard output, everything else to standard error.
+
+    On a terminal a live line says what it is busy with, which is away while anything else is printed.
+    """
 
     def __init__(self, options: argparse.Namespace, standing: Standing | None = None) -> None:
         self.standing = standing or Standing()
         self.standing.as_line = lambda text: self._line(text, "error")
         self._quiet = options.quiet
         self._json = options.log_format == "json"
+        self._line_below = None if self._quiet or self._json else open_line()
+        if self._line_below is not None:
+            self.standing.clear = self._line_below.close
+
+    def close(self) -> None:
+        """Nothing more is printed: take the live line away."""
+        if self._line_below is not None:
+            self._line_below.close()
+
+    def _aside(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._line_below is None else self._line_below.aside()
 
     def result(self, what: RenderableType) -> None:
         """A result of the command: text, or a table of rich."""
-        if isinstance(what, str):
-            tell_result(f"{what}\n")
-            return
+        with self._aside():
+            tell_result(f"{what}\n" if isinstance(what, str) else self._drawn(what))
+
+    def _drawn(self, what: RenderableType) -> str:
         from rich.console import Console as Terminal
 
         # A pipe has no width of its own: lines are then as long as they need to be.
@@ -71,7 +89,7 @@ class Console:
         terminal = Terminal(width=None if is_terminal else _PIPE_WIDTH, highlight=False)
         with terminal.capture() as captured:
             terminal.print(what)
-        tell_result(captured.get())
+        return captured.get()
 
     def note(self, text: str, level: str = "info", fields: Mapping[str, Any] | None = None) -> None:
         """Something that the command has to say besides; ``--quiet`` leaves out what is only information.
@@ -83,7 +101,8 @@ class Console:
         from routing.show import printable
 
         # One line, whatever names of tables or files, or Java's own words, bring along.
-        tell_besides(f"{self._line(printable(text), level, fields)}\n")
+        with self._aside():
+            tell_besides(f"{self._line(printable(text), level, fields)}\n")
 
     def _line(self, text: str, level: str, fields: Mapping[str, Any] | None = None) -> str:
         if not self._json:
@@ -93,10 +112,31 @@ class Console:
         run = {} if self.standing.run_id is None else {"run_id": self.standing.run_id}
         return json.dumps({**told, **run, **(fields or {})})
 
-    def progress(self, what: str | Progress) -> None:
-        """What the command is busy with: for someone who watches a terminal, or a scheduler's log (JSON)."""
-        if self._json or (sys.stderr is not None and sys.stderr.isatty()):
-            self.note(str(what), fields=None if isinstance(what, str) else what.fields())
+    def progress(self, what: Progress) -> None:
+        """A stage that begins or has ended: for someone who watches a terminal, or a scheduler's log (JSON)."""
+        has_ended = what.seconds is not None
+        if self._json and has_ended:
+            self.note(str(what), fields=what.fields())
+        if self._line_below is not None:
+            if has_ended:
+                self._line_below.end(what.stage, str(what))
+            else:
+                self._line_below.begin(what.stage)
+
+    @contextmanager
+    def during(self, text: str, left: str | None = None) -> Iterator[None]:
+        """What the command is busy with meanwhile; on a terminal ``left``, or the text, stays with its seconds."""
+        if self._json:
+            self.note(text)
+        with nullcontext() if self._line_below is None else self._line_below.during(text, left or text):
+            yield
+
+    def watch(self, spark: SparkSession) -> None:
+        """Show from now on how far Spark has come with its tasks."""
+        if self._line_below is not None:
+            from routing.sessions.tasks import count_tasks
+
+            self._line_below.watch(count_tasks(spark))
 
 
 def _common(formats: Sequence[str]) -> Parser:
@@ -174,6 +214,7 @@ def main(arguments: Sequence[str] | None = None, standing: Standing | None = Non
     try:
         status = _run_to_end(options, console)
     finally:
+        console.close()
         from routing.sessions.session import settle_java_logs
 
         if not console.standing.is_interrupted:

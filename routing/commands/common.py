@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,8 +38,26 @@ class Console(Protocol):
     def note(self, text: str, level: str = "info") -> None:
         """Something that the command has to say besides: level info, warning or error."""
 
-    def progress(self, what: str | Progress) -> None:
-        """What the command is busy with, or a stage that has ended."""
+    def progress(self, what: Progress) -> None:
+        """A stage that begins or has ended."""
+
+    def during(self, text: str, left: str | None = None) -> AbstractContextManager[None]:
+        """What the command is busy with meanwhile; ``left`` is another name for it once it is done."""
+
+    def watch(self, spark: SparkSession) -> None:
+        """Show from now on how far Spark has come with its tasks."""
+
+
+@contextmanager
+def steps(console: Console) -> Iterator[Callable[[str], None]]:
+    """What tells the console of steps by their names: each lasts until the next begins, the last till the end."""
+    with ExitStack() as step:
+
+        def begin(name: str) -> None:
+            step.close()
+            step.enter_context(console.during(name))
+
+        yield begin
 
 
 def session(
@@ -64,8 +83,11 @@ def opener(
         console.note(f"note: {refused}", "warning")
 
     def start() -> SparkSession:
-        console.progress("starting Spark")
-        return session(settings.spark, options, tell, little_data=little_data)
+        # Left under the name that the stage has in a run.
+        with console.during("starting Spark", "session"):
+            spark = session(settings.spark, options, tell, little_data=little_data)
+        console.watch(spark)
+        return spark
 
     return Opener(start, settings.spark, console.note if options.verbose else lambda text: None)
 

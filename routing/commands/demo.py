@@ -40,8 +40,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     # Not before everything that can be refused has been looked at.
     console.standing.text = "the demo is not complete (start it again)"
     build.claim(folder)
-    console.progress(f"writing the input tables to {folder / 'data'}")
-    build.write_tables(settings, None if without_spark else spark)
+    with console.during(f"writing the input tables to {folder / 'data'}"):
+        build.write_tables(settings, None if without_spark else spark)
     console.standing.run_id = new_run_id()
     done = pipeline.run(
         spark,

@@ -14,6 +14,7 @@ from routing.commands.common import (
     load,
     moment_or_none,
     opener,
+    steps,
     tell_sentences,
     variables,
 )
@@ -86,7 +87,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         place = storing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])
         storing.check(opening, place)
         console.standing.text = "the table of changed messages is as it was, or as it is to be (start it again)"
-    done = diff(settings, against, at=at, out=place, opener=opening, progress=console.progress)
+    with steps(console) as progress:
+        done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)
     if options.format == "json":
         console.result(printing.as_json(done))
     else:

@@ -40,9 +40,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.analysis.explain.explaining import explain
     from routing.analysis.explain.given import open_tables
 
-    console.progress("reading")
-    tables = open_tables(settings, opener(settings, options, console))
-    done = explain(tables, asked, as_of=settings.resolve.as_of)
+    with console.during("reading"):
+        tables = open_tables(settings, opener(settings, options, console))
+        done = explain(tables, asked, as_of=settings.resolve.as_of)
     tell_others(done.others, console)
     [verdict], steps = done.verdict, done.steps.rows
     console.result(printing.as_json(verdict, steps) if options.format == "json" else printing.as_text(steps))

@@ -17,6 +17,7 @@ from routing.commands.common import (
     load,
     moment_or_none,
     opener,
+    steps,
     tell_sentences,
     variables,
 )
@@ -120,18 +121,20 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
 
     opening = opener(settings, options, console)
     # Before a table is opened: a file that cannot be read is told at once.
-    export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
+    with console.during("reading the exports"):
+        export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
 
     _say_how_far(options, console)
-    return import_export(
-        opening,
-        settings,
-        export,
-        now=datetime.now(timezone.utc),
-        addresses=own,
-        dry_run=options.dry_run,
-        progress=console.progress,
-    )
+    with steps(console) as progress:
+        return import_export(
+            opening,
+            settings,
+            export,
+            now=datetime.now(timezone.utc),
+            addresses=own,
+            dry_run=options.dry_run,
+            progress=progress,
+        )
 
 
 def _tsql(options: argparse.Namespace, console: Console) -> Imported:
@@ -142,30 +145,32 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
     from routing.importing.scripts import read_scripts
 
     opening = opener(settings, options, console)
-    scripts = read_scripts(
-        options.sources,
-        instance=options.instance,
-        database=options.database,
-        scripted_at=at,
-        variables=values,
-        reach=reach_by(opening),
-    )
+    with console.during("reading the scripts"):
+        scripts = read_scripts(
+            options.sources,
+            instance=options.instance,
+            database=options.database,
+            scripted_at=at,
+            variables=values,
+            reach=reach_by(opening),
+        )
     for script in scripts if at is None else ():
         when = script.scripted_at.isoformat(timespec="seconds")
         console.note(f"{script.file}: its time is taken to be {when}, the file's own (--scripted-at)")
     from routing.importing.from_tsql import import_scripts
 
     _say_how_far(options, console)
-    return import_scripts(
-        opening,
-        settings,
-        scripts,
-        instance=options.instance,
-        now=datetime.now(timezone.utc),
-        snapshot=options.snapshot,
-        dry_run=options.dry_run,
-        progress=console.progress,
-    )
+    with steps(console) as progress:
+        return import_scripts(
+            opening,
+            settings,
+            scripts,
+            instance=options.instance,
+            now=datetime.now(timezone.utc),
+            snapshot=options.snapshot,
+            dry_run=options.dry_run,
+            progress=progress,
+        )
 
 
 def _say_how_far(options: argparse.Namespace, console: Console) -> None:

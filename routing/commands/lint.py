@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from routing import config
@@ -129,9 +130,12 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with_messages = options.messages or options.fail_under is not None
-    resolution = _resolution(opening.spark, settings, tables) if with_messages else None
-    console.progress("linting")
-    try:
+    spark = opening.spark if with_messages else None
+    with console.during("linting"), ExitStack() as kept:
+        resolution = None
+        if spark is not None:
+            resolution = _resolution(spark, settings, tables)
+            kept.callback(resolution.unpersist)
         done = lint(
             tables,
             now=now,
@@ -140,9 +144,6 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
             resolved=None if resolution is None else resolution.resolved_routes,
             rules=asked.rules,
         )
-    finally:
-        if resolution is not None:
-            resolution.unpersist()
     return tell_tables(done, options, console, asked.rules)
 
 

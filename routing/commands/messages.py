@@ -66,9 +66,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.analysis.messages import printing
     from routing.analysis.messages.listing import list_messages, open_tables
 
-    console.progress("reading")
-    tables = open_tables(settings, opener(settings, options, console), asked)
-    done = list_messages(tables, asked, now=now)
+    with console.during("reading"):
+        tables = open_tables(settings, opener(settings, options, console), asked)
+        done = list_messages(tables, asked, now=now)
     if options.format == "json":
         console.result(printing.as_json(done, now))
     else:

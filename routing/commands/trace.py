@@ -55,8 +55,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.analysis.trace import printing
     from routing.analysis.trace.tracing import trace
 
-    console.progress("reading")
-    done = trace(open_tables(settings, opening), asked, as_of=settings.resolve.as_of)
+    with console.during("reading"):
+        done = trace(open_tables(settings, opening), asked, as_of=settings.resolve.as_of)
     tell_others(done.others, console)
     console.result(printing.as_json(done) if options.format == "json" else "\n".join(printing.as_text(done)))
     return EXIT_DONE

@@ -104,6 +104,8 @@ class Guard:
     def _tell(self, number: int) -> None:
         if self._is_told:
             return
+        # Before it is told: a second signal, which would not wait, tells it then.
+        self.standing.clear()
         self._is_told = True
         line = self.standing.as_line(f"sbroute: {_SIGNALS[signal.Signals(number)]}: {self.standing.text}")
         # What fails from now on does so because of this end.

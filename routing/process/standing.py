@@ -12,15 +12,16 @@ NOTHING_WRITTEN = "nothing was written"
 class Standing:
     """What an interruption has to say at this moment.
 
-    ``text`` says what counts; ``as_line`` makes the line of it that is printed. ``run_id`` is that of the run,
-    once there is one. Whoever ends the process takes ``deciding`` and keeps it, so that nothing comes to count
-    after the text was said.
+    ``text`` says what counts; ``as_line`` makes the line of it that is printed, and ``clear`` takes away before it
+    what moves on the terminal. ``run_id`` is that of the run, once there is one. Whoever ends the process takes
+    ``deciding`` and keeps it, so that nothing comes to count after the text was said.
     """
 
     def __init__(self) -> None:
         self.text = NOTHING_WRITTEN
         self.run_id: str | None = None
         self.as_line: Callable[[str], str] = str
+        self.clear: Callable[[], None] = lambda: None
         self.is_interrupted = False
         self.deciding = threading.Lock()
 

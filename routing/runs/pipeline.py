@@ -106,14 +106,14 @@ def run(
 ) -> Run:
     """The main job, from tables to tables (commands.md).
 
-    ``progress`` is told of each stage, ``tell`` by what each table is read. Every pass reads each input at the one
-    version that the run records, or as it is where it has none; outputs that do not depend on each other are
-    committed side by side, pending once its rows are stored, runs last. ``now`` (UTC where it has no zone; the
-    clock if not given) is the time at which incremental mode tries delayed messages again. The run begins
-    ``session_seconds`` ago, with the start of its session as the first stage. It comes to count within
-    ``recording``, which is given its id. Where a run of this id counts already, that one is returned and nothing
-    is written: to try again is harmless. Raises ContractError before anything is written, StorageError after, and
-    where another run is at work.
+    ``progress`` is told of each stage when it begins and when it has ended, ``tell`` by what each table is read.
+    Every pass reads each input at the one version that the run records, or as it is where it has none; outputs
+    that do not depend on each other are committed side by side, pending once its rows are stored, runs last.
+    ``now`` (UTC where it has no zone; the clock if not given) is the time at which incremental mode tries delayed
+    messages again. The run begins ``session_seconds`` ago, with the start of its session as the first stage. It
+    comes to count within ``recording``, which is given its id. Where a run of this id counts already, that one is
+    returned and nothing is written: to try again is harmless. Raises ContractError before anything is written,
+    StorageError after, and where another run is at work.
     """
     started = datetime.now(timezone.utc) - timedelta(seconds=session_seconds or 0)
     config = disks.place_all(config, spark)

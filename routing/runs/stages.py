@@ -14,18 +14,19 @@ from routing.errors import RoutingError, StorageError, first_sentence
 
 @dataclass(frozen=True)
 class Progress:
-    """A stage that has ended: its name, its seconds, and how many rows it was about, where that is known."""
+    """A stage that begins; once it has ended, with its seconds, and how many rows it was about, where known."""
 
     stage: str
-    seconds: float
+    seconds: float | None = None
     rows: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.stage}: {self.seconds:.1f} s"
+        return self.stage if self.seconds is None else f"{self.stage}: {self.seconds:.1f} s"
 
     def fields(self) -> dict[str, Any]:
         """The same for programs, seconds in whole milliseconds; without what is not known."""
-        told = {"stage": self.stage, "seconds": round(self.seconds, 3), "rows": self.rows}
+        seconds = None if self.seconds is None else round(self.seconds, 3)
+        told = {"stage": self.stage, "seconds": seconds, "rows": self.rows}
         return {name: value for name, value in told.items() if value is not None}
 
 
@@ -37,7 +38,10 @@ class Tally:
 
 
 class Stages:
-    """Seconds per stage; an error of Spark inside a stage becomes a StorageError that names it."""
+    """Seconds per stage; an error of Spark inside a stage becomes a StorageError that names it.
+
+    ``progress`` is told of each stage twice, when it begins and when it has ended; of one that fails no end.
+    """
 
     def __init__(self, progress: Callable[[Progress], None]) -> None:
         self.seconds: dict[str, float] = {}
@@ -46,6 +50,7 @@ class Stages:
     @contextmanager
     def stage(self, name: str) -> Iterator[Tally]:
         """Time what is done inside."""
+        self._progress(Progress(name))
         begun, tally = time.monotonic(), Tally()
         try:
             yield tally

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ import pytest
 
 import routing
 from routing.schemas import OUTPUTS
+from routing.sessions.tasks import count_tasks
 from tests.spark.conftest import DemoRun
 
 if TYPE_CHECKING:
@@ -52,3 +55,26 @@ def test_a_run_in_a_warm_session(
         *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts")
     }
     assert 0.85 * whole < sum(done.row["stage_seconds"].values()) <= whole
+
+
+def test_how_far_a_slow_stage_has_come(spark: SparkSession) -> None:
+    """Four tasks of which two run at a time, looked at by a thread that has not started them.
+
+    None ends with another: of what happens within a tenth of a second Spark's status tells the first alone.
+    """
+    slow = spark.range(0, 4, 1, 4).selectExpr("java_method('java.lang.Thread', 'sleep', 400L + id * 250L)")
+    ask, told = count_tasks(spark), []
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(slow.collect)
+        while not working.done():
+            told.append(ask())
+            time.sleep(0.05)
+        assert len(working.result()) == 4
+    seen = [tasks for tasks in told if tasks is not None]
+    assert seen == sorted(seen)
+    assert {known for _, known in seen} == {4}
+    assert {done for done, _ in seen} & {1, 2, 3}
+    until = time.monotonic() + 10
+    # Spark hears of the end a moment after whoever asked for the rows.
+    while ask() is not None:
+        assert time.monotonic() < until

@@ -43,7 +43,7 @@ def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Pa
     first = tracing.write_paths(spark, config, progress=stages.append)
     assert (first.version, first.read, first.rejected, first.traced) == (0, 7, 2, 5)
     assert first.outcomes == {"DELAYED": 2, "DELIVERED": 2, "LEFT_ESTATE": 1}
-    assert [told.stage for told in stages] == [
+    assert [told.stage for told in stages if told.seconds is not None] == [
         *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts")
     ]
     rows = _paths(spark, folder / "paths")

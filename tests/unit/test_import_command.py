@@ -14,8 +14,8 @@ import pytest
 from routing import cli
 from routing.commands import common, exports, import_
 from routing.errors import ConfigError, ContractError
-from routing.process.standing import Standing
 from tests.golden_texts import assert_golden
+from tests.screens import Busy
 
 ROOT = Path(__file__).parents[2]
 COMMON = {"-h", "--set", "--format", "--log-format", "--quiet", "--verbose"}
@@ -24,23 +24,19 @@ AUTUMN = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 
 KINDS = ("", "catalog", "tsql", "queries")
 
 
-class Screen:
+class Screen(Busy):
     """Keeps what a command writes."""
 
     def __init__(self) -> None:
-        self.standing = Standing()
+        super().__init__()
         self.results: list[Any] = []
         self.notes: list[str] = []
-        self.standing = Standing()
 
     def result(self, what: Any) -> None:
         self.results.append(what)
 
     def note(self, text: str, level: str = "info") -> None:
         self.notes.append(text)
-
-    def progress(self, what: object) -> None:
-        pass
 
 
 @pytest.fixture(autouse=True)

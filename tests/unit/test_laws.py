@@ -112,7 +112,8 @@ def _breaches(law: Law, source: str) -> list[str]:
 _READERS = ("appended", "by_log", "commits", "files", "tables")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
-    "the JVM and RDDs": (_is_jvm, ()),
+    # How far it has come with its tasks Spark tells there alone.
+    "the JVM and RDDs": (_is_jvm, ("sessions/tasks.py",)),
     "cache": (_is_cache, ()),
     "print": (_is_print, ("commands/streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),

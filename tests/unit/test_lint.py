@@ -17,11 +17,11 @@ from routing.analysis.lint.pages import page
 from routing.commands import lint as command
 from routing.commands.findings import SEVERITIES
 from routing.errors import ConfigError, ContractError
-from routing.process.standing import Standing
 from routing.schemas import FINDINGS as FOUND
 from routing.schemas import ROUTE_COVERAGE
 from routing.storage.rows import Rows
 from tests.golden_texts import assert_golden
+from tests.screens import Busy
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "lint"
@@ -122,22 +122,18 @@ def _row(number: int, severity: str) -> Row:
     }
 
 
-class Console:
+class Console(Busy):
     """Keeps what it is given."""
 
     def __init__(self) -> None:
-        self.standing = Standing()
+        super().__init__()
         self.printed: list[Any] = []
-        self.standing = Standing()
 
     def result(self, what: Any) -> None:
         self.printed.append(what)
 
     def note(self, text: str, level: str = "info") -> None:
         raise AssertionError(text)
-
-    def progress(self, what: object) -> None:
-        raise AssertionError(what)
 
 
 def options(*arguments: str) -> argparse.Namespace:

@@ -16,6 +16,7 @@ from routing.storage import ledger, statements
 from routing.storage.joining import _partitions
 from routing.storage.protocol import RUN, Mark
 from tests.refusing import Settings, not_available, refused, session_of
+from tests.screens import Busy
 
 ADAPTIVE, PARTS, MEMORY = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions", "spark.driver.memory"
 STATIC = refused("CANNOT_MODIFY_CONFIG", f'Cannot modify the value of the Spark config: "{MEMORY}".')
@@ -124,15 +125,13 @@ def _have(found: Any, active: Any, monkeypatch: pytest.MonkeyPatch) -> _Builder:
     return made
 
 
-class _Notes:
+class _Notes(Busy):
     def __init__(self) -> None:
+        super().__init__()
         self.told: list[tuple[str, str]] = []
 
     def note(self, text: str, level: str = "info") -> None:
         self.told.append((text, level))
-
-    def progress(self, text: str) -> None:
-        pass
 
 
 def test_every_command_notes_once_what_the_session_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,30 @@
+"""A console of commands that are run by tests, for what a test does not look at."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from routing.process.standing import Standing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing.runs.stages import Progress
+
+
+class Busy:
+    """Is told what a command is busy with, and in which session, and keeps nothing of it."""
+
+    def __init__(self) -> None:
+        self.standing = Standing()
+
+    def progress(self, what: Progress) -> None:
+        """A stage."""
+
+    def during(self, text: str, left: str | None = None) -> AbstractContextManager[None]:
+        """A step."""
+        return nullcontext()
+
+    def watch(self, spark: SparkSession) -> None:
+        """A session."""

@@ -1,0 +1,469 @@
+"""The live line: what is seen on a terminal while a command works, and what is left there."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from routing.commands import live
+from routing.sessions.tasks import count_tasks
+from tests.signalled import ROOT, TOLD
+from tests.terminals import open_terminal, read_all, see, start_on
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+# `sbroute demo`, with something else in its place; the live line is looked after twenty times a second.
+_COMMAND = """
+import os, sys, time, warnings
+from routing import __main__, cli
+from routing.commands import live
+from routing.errors import StorageError
+from routing.runs.stages import Stages
+from routing.sessions import session
+live._PAUSE = 0.05
+
+def command(options, console):
+    exec(os.environ["PROGRAM"], {**globals(), "console": console, "clock": Stages(console.progress)})
+    return 0
+
+cli._COMMANDS["demo"] = command
+sys.argv = ["sbroute", "demo", *sys.argv[1:]]
+__main__.script()
+"""
+STAGES = """
+with clock.stage("read"): time.sleep(0.4)
+with clock.stage("write"): time.sleep(0.4)
+"""
+
+
+def run(program: str, *options: str, columns: int = 80, **environment: str) -> tuple[int, str]:
+    """The exit code of a command whose streams are a terminal, and all that it has written there."""
+    screen, end = open_terminal(columns)
+    process = start_on(end, ["-c", _COMMAND, *options], environment={"PROGRAM": program, **environment})
+    os.close(end)
+    written = read_all(screen)
+    return process.wait(30), written
+
+
+def seen(written: str, columns: int = 80) -> list[str]:
+    """What is left on the screen, every second told as 0.0."""
+    return [re.sub(r"\d+\.\d s$", "0.0 s", line) for line in see(written, columns)]
+
+
+def test_a_line_lives_while_a_stage_does_and_one_is_left_of_each() -> None:
+    code, written = run(STAGES)
+    assert code == 0
+    assert seen(written) == ["read: 0.0 s", "write: 0.0 s", "|"]
+    # While it worked, with its seconds.
+    assert "\x1b[2Kwrite\x1b[2m  0 s" in written
+    assert re.search(r"\x1b\[2Kwrite: 0\.[4-9] s\r\n$", written)
+
+
+def test_what_is_printed_meanwhile_is_not_torn() -> None:
+    program = """
+with clock.stage("read"):
+    time.sleep(0.3)
+    console.note("a note " + "of many words " * 10 + "that is longer than the terminal is wide")
+    time.sleep(0.2)
+    warnings.warn("of a library")
+    time.sleep(0.2)
+    console.result("a result")
+    time.sleep(0.2)
+"""
+    code, written = run(program, "--verbose", PYTHONWARNINGS="always")
+    assert code == 0
+    lines = [line for line in seen(written, 200) if "warnings.warn" not in line]
+    # Nor broken into lines, which somebody may want to copy.
+    assert lines[0] == "a note " + "of many words " * 10 + "that is longer than the terminal is wide"
+    assert re.search("UserWarning: of a library$", lines[1])
+    assert lines[2:] == ["a result", "read: 0.0 s", "|"]
+    # It came back below each of them.
+    for text in ("wide", "of a library", "a result"):
+        assert "read\x1b[2m" in written.partition(text)[2]
+
+
+@pytest.mark.parametrize("number", list(TOLD))
+def test_an_interruption_takes_it_away_first(number: signal.Signals) -> None:
+    screen, end = open_terminal()
+    program = "with clock.stage('write'): time.sleep(0.4); print('ready', flush=True); time.sleep(60)"
+    process = start_on(
+        end, ["-c", _COMMAND], environment={"PROGRAM": program}, stdout=subprocess.PIPE, preexec_fn=_take_ctrl_c
+    )
+    os.close(end)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(number)
+    written = read_all(screen)
+    assert (process.wait(30), process.stdout.read()) == (128 + number, b"")
+    process.stdout.close()
+    assert "write\x1b[2m" in written
+    assert see(written) == [f"sbroute: {TOLD[number]}: nothing was written", "|"]
+
+
+def _take_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize(
+    ("within", "why"),
+    [
+        ("clock.stage('write')", "in stage write: no space"),
+        ("console.during('write')", "writing: no space"),
+    ],
+)
+def test_of_what_fails_the_error_alone_is_left(within: str, why: str) -> None:
+    error = "OSError('no space')" if "stage" in within else "StorageError.failed('writing', 'no space')"
+    # Nor does the line come back while Python, and Java, end.
+    program = f"import atexit\natexit.register(time.sleep, 0.3)\nwith {within}: time.sleep(0.3); raise {error}"
+    code, written = run(program, columns=200)
+    assert code == 3
+    assert "write\x1b[2m" in written
+    told = f"sbroute: the run failed while {why} (run again once the cause is gone)"
+    assert see(written, 200) == [told, "|"]
+
+
+def test_steps_within_and_after_each_other() -> None:
+    program = """
+from routing.commands.common import steps
+with steps(console) as step:
+    step("reading the tables")
+    time.sleep(0.3)
+    with console.during("starting Spark", "session"): time.sleep(0.3)
+    time.sleep(0.3)
+    step("writing the tables")
+    time.sleep(0.3)
+clock.add("session", 1.0)
+"""
+    code, written = run(program)
+    assert code == 0
+    shown = re.findall(r"\x1b\[2K([a-zA-Z ]+)\x1b\[2m", written)
+    named = [name for name, before in zip(shown, ["", *shown], strict=False) if name != before]
+    assert named == ["reading the tables", "starting Spark", "reading the tables", "writing the tables"]
+    # The stage of a run that was shown as the start of Spark is not told twice.
+    assert seen(written) == ["session: 0.0 s", "reading the tables: 0.0 s", "writing the tables: 0.0 s", "|"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "shown"),
+    [
+        (20, "write", "write{}  3/12  0 s"),
+        (20, "pending_messages", "pending_messa\u2026{}  0 s"),
+        (20, "writing to /very/long", "writing to /v\u2026{}  0 s"),
+        (40, "writing the input tables to /very/long", "writing the input tab\u2026{}  3/12 tasks  0 s"),
+        (3, "write", "\u2026{}"),
+    ],
+)
+def test_a_narrow_terminal_has_one_line_of_it_too(columns: int, name: str, shown: str) -> None:
+    """A line that is too long would be more than one, and not be taken away as a whole."""
+    program = f"console._line_below.watch(lambda: (3, 12))\nwith console.during({name!r}, 'x'): time.sleep(0.4)"
+    code, written = run(program, columns=columns)
+    assert code == 0
+    assert f"\x1b[2K{shown.format(chr(27) + '[2m')}" in written
+    if columns > 8:
+        assert seen(written, columns) == ["x: 0.0 s", "|"]
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_a_dumb_terminal_has_the_lines_that_stay(term: str) -> None:
+    code, written = run(STAGES, TERM=term)
+    assert (code, seen(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
+    assert "\x1b" not in written
+
+
+def test_without_colours_it_has_none() -> None:
+    code, written = run(STAGES, NO_COLOR="1")
+    assert (code, seen(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
+    assert set(re.findall(r"\x1b\[\d*[A-Za-z]", written)) - {"\x1b[2m", "\x1b[0m"} == {"\x1b[2K", "\x1b[1A"}
+
+
+def test_quiet_is_quiet_on_a_terminal_too() -> None:
+    assert run(STAGES + "console.result('a result')", "--quiet") == (0, "a result\r\n")
+
+
+def test_json_on_a_terminal_is_json_alone() -> None:
+    code, written = run(STAGES, "--log-format", "json")
+    told = [json.loads(line) for line in written.splitlines()]
+    assert (code, [line["stage"] for line in told]) == (0, ["read", "write"])
+
+
+@pytest.mark.parametrize("options", [[], ["--log-format", "json"], ["--quiet"]])
+def test_in_a_pipe_nothing_is_told_of_it(options: list[str]) -> None:
+    """And neither rich nor what draws a line is loaded."""
+    program = STAGES + (
+        "with console.during('starting Spark', 'session'): pass\n"
+        "assert not [m for m in sys.modules if m.partition('.')[0] in ('rich', 'pyspark')]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", _COMMAND, *options],
+        env={**os.environ, "PROGRAM": program, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    told = [json.loads(line)["message"] for line in done.stderr.splitlines()]
+    named = [re.sub(r"\d\.\d s", "0.0 s", text) for text in told]
+    assert named == (["read: 0.0 s", "write: 0.0 s", "starting Spark"] if "json" in options else [])
+
+
+def test_a_command_that_answers_at_once_has_none() -> None:
+    program = "live._PAUSE = 60\nwith console.during('reading'): pass\nassert 'rich' not in sys.modules"
+    code, written = run(program)
+    assert (code, seen(written)) == (0, ["reading: 0.0 s", "|"])
+
+
+def test_while_java_starts_the_line_stays_on_the_terminal(tmp_path: Path) -> None:
+    log = tmp_path / "java.log"
+    program = f"""
+from pathlib import Path
+with console.during("starting Spark"), session._java_messages_in(Path({str(log)!r})): time.sleep(0.4)
+"""
+    code, written = run(program)
+    assert (code, seen(written)) == (0, ["starting Spark: 0.0 s", "|"])
+    assert "starting Spark\x1b[2m" in written
+    assert log.read_bytes() == b""
+
+
+def test_without_standard_error_the_work_is_done() -> None:
+    screen, end = open_terminal()
+    closes = "import os, sys; os.close(2); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    process = start_on(
+        end, ["-c", closes, "-c", _COMMAND], environment={"PROGRAM": STAGES + "console.result('a result')"}
+    )
+    os.close(end)
+    assert (read_all(screen), process.wait(30)) == ("a result\r\n", 0)
+
+
+def test_a_terminal_that_is_closed_is_no_reason_to_fail(tmp_path: Path) -> None:
+    screen, end = open_terminal()
+    done = tmp_path / "done"
+    program = f"with clock.stage('read'): time.sleep(0.6)\n{STAGES}\nopen({str(done)!r}, 'w').close()"
+    process = start_on(end, ["-c", _COMMAND], environment={"PROGRAM": program})
+    os.close(end)
+    assert os.read(screen, 1)
+    os.close(screen)
+    assert process.wait(30) == 0
+    assert done.exists()
+
+
+class OnScreen:
+    """A live line on a terminal of this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.screen, end = open_terminal()
+        monkeypatch.setattr(live, "_PAUSE", 0.01)
+        monkeypatch.setenv("TERM", "xterm")
+        for name in ("COLUMNS", "NO_COLOR"):
+            monkeypatch.delenv(name, raising=False)
+        self.line = live.LiveLine(os.fdopen(end, "w", encoding="utf-8"))
+
+    def wait_for(self, text: str) -> str:
+        """What is written until it holds a text."""
+        written, until = "", time.monotonic() + 10
+        while text not in written:
+            assert time.monotonic() < until, written
+            if select.select([self.screen], [], [], 0.1)[0]:
+                written += os.read(self.screen, 65536).decode()
+        return written
+
+    def finish(self) -> str:
+        """What is written from now on."""
+        self.line.close()
+        return read_all(self.screen)
+
+
+@pytest.fixture
+def on_screen(monkeypatch: pytest.MonkeyPatch) -> OnScreen:
+    return OnScreen(monkeypatch)
+
+
+def test_tasks_done_of_all(on_screen: OnScreen) -> None:
+    told: Iterator[live.Tasks | None] = iter([(0, 4), (1200, 1204), None])
+    on_screen.line.watch(lambda: next(told, None))
+    on_screen.line.begin("write")
+    on_screen.wait_for("write\x1b[2m  0/4 tasks  0 s")
+    on_screen.wait_for("write\x1b[2m  1,200/1,204 tasks  0 s")
+    on_screen.wait_for("write\x1b[2m  0 s")
+    on_screen.finish()
+
+
+def test_whatever_a_session_raises_stages_go_on_without_tasks(on_screen: OnScreen) -> None:
+    asked: list[int] = []
+
+    def ask() -> live.Tasks | None:
+        asked.append(1)
+        raise ConnectionError("Java has ended")
+
+    on_screen.line.watch(ask)
+    on_screen.line.begin("write")
+    on_screen.wait_for("write\x1b[2m  0 s")
+    on_screen.wait_for("write\x1b[2m  0 s")
+    assert asked == [1]
+    assert see(on_screen.finish())[-1] == "|"
+
+
+def test_a_session_that_does_not_answer_holds_nobody_up(on_screen: OnScreen) -> None:
+    is_asked, answer = threading.Event(), threading.Event()
+
+    def ask() -> live.Tasks | None:
+        is_asked.set()
+        answer.wait(30)
+        return 1, 2
+
+    on_screen.line.watch(ask)
+    on_screen.line.begin("write")
+    assert is_asked.wait(10)
+    begun = time.monotonic()
+    on_screen.line.end("write")
+    assert on_screen.finish() == ""
+    assert time.monotonic() - begun < 5
+    answer.set()
+
+
+def test_what_a_name_brings_along_does_not_reach_the_terminal(on_screen: OnScreen) -> None:
+    on_screen.line.begin("writing to /a\x1b[2J[red]b\nc")
+    written = on_screen.wait_for("0 s")
+    assert "writing to /a\ufffd[2J[red]b\ufffdc\x1b[2m" in written
+    on_screen.finish()
+
+
+def test_once_closed_it_is_not_drawn_again(on_screen: OnScreen) -> None:
+    on_screen.line.begin("write")
+    on_screen.wait_for("0 s")
+    assert see(on_screen.finish()) == ["|"]
+    on_screen.line.begin("read")
+    with on_screen.line.aside():
+        pass
+    on_screen.line.end("read")
+
+
+def test_a_terminal_that_takes_nothing_does_not_hold_up_the_last_line(on_screen: OnScreen) -> None:
+    """Somebody has stopped its output (Ctrl-S) while something was printed."""
+    is_printing, may_go_on = threading.Event(), threading.Event()
+
+    def print_long() -> None:
+        with on_screen.line.aside():
+            is_printing.set()
+            may_go_on.wait(30)
+
+    on_screen.line.begin("write")
+    on_screen.wait_for("0 s")
+    printing = threading.Thread(target=print_long)
+    printing.start()
+    assert is_printing.wait(10)
+    begun = time.monotonic()
+    on_screen.line.close()
+    assert time.monotonic() - begun < 5
+    may_go_on.set()
+    printing.join()
+    on_screen.line.begin("read")
+    written = on_screen.finish()
+    assert "read" not in written
+    assert see(written) == ["|"]
+
+
+class _Broken(io.StringIO):
+    """A terminal that takes nothing any more."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_whatever_fails_in_it_ends_the_line_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(live, "_PAUSE", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    ours, line = sys.stderr, live.LiveLine(_Broken())
+    line.begin("read")
+    drawer = next(thread for thread in threading.enumerate() if thread.name == "live line")
+    drawer.join(10)
+    assert not drawer.is_alive()
+    line.begin("write")
+    line.end("write", "write: 1.0 s")
+    line.close()
+    assert sys.stderr is ours
+    assert capsys.readouterr().err == "write: 1.0 s\n"
+
+
+def test_who_prints_to_standard_error_gets_it_back(
+    on_screen: OnScreen, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = sys.stderr
+    on_screen.line.begin("write")
+    on_screen.wait_for("0 s")
+    sys.stderr.write("of a library\n")
+    assert "\r\x1b[2Kof a library" in on_screen.wait_for("of a library")
+    on_screen.finish()
+    assert sys.stderr is ours
+    assert capsys.readouterr().err == ""
+
+
+class _Connect:
+    """A session of Spark Connect, which has no sparkContext and raises where one is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"[JVM_ATTRIBUTE_NOT_SUPPORTED] {name}")
+
+
+_Connect.__module__ = "pyspark.sql.connect.session"
+
+
+def test_on_connect_stages_have_no_tasks() -> None:
+    session: Any = _Connect()
+    assert count_tasks(session)() is None
+
+
+class _Tracker:
+    """Spark's own status, fed by hand: tasks done and all, by stage; None of one that is forgotten."""
+
+    def __init__(self, stages: dict[int, tuple[int, int] | None]) -> None:
+        self.stages = stages
+
+    def getActiveStageIds(self) -> list[int]:  # noqa: N802 - Spark's name.
+        return list(self.stages)
+
+    def getStageInfo(self, stage: int) -> Any:  # noqa: N802 - Spark's name.
+        from pyspark import SparkStageInfo
+
+        found = self.stages[stage]
+        return None if found is None else SparkStageInfo(stage, 0, "save", found[1], 1, found[0], 0)
+
+
+@pytest.mark.parametrize(
+    ("stages", "told"),
+    [
+        ({}, None),
+        ({7: None}, None),
+        ({7: (0, 1)}, (0, 1)),
+        ({7: (3, 8), 8: None, 9: (1, 200)}, (4, 208)),
+    ],
+)
+def test_the_tasks_of_all_active_stages(
+    stages: dict[int, tuple[int, int] | None], told: tuple[int, int] | None
+) -> None:
+    class Context:
+        def statusTracker(self) -> _Tracker:  # noqa: N802 - Spark's name.
+            return _Tracker(stages)
+
+    session: Any = SimpleNamespace(sparkContext=Context())
+    ask: Callable[[], live.Tasks | None] = count_tasks(session)
+    assert ask() == told
