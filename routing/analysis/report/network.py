@@ -1,4 +1,4 @@
-"""The estate as nodes and messages as edges between them; what is delayed or dropped stops at the node where it is.
+"""The estate as nodes, and its messages as edges between them; what is delayed or dropped stops where it is.
 
 Every message of the flows is in one edge or in one stop.
 """
