@@ -69,9 +69,10 @@ class Pick:
 
 @dataclass(frozen=True)
 class NeverPicked:
-    """A broker id that a route names and that no dialog of the service can be balanced to, and why.
+    """A broker id that a route names in vain: no dialog can be balanced to it by this route, and why.
 
-    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `balancing`.
+    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `choices`; with COMES_BACK alone there may be
+    dialogs, and nothing tells which.
     """
 
     broker_instance: str
