@@ -109,6 +109,8 @@ def _changes(changes: Changes) -> Section:
         names = [(name, "") for name in ("Change", "Instance", "Database", "Route", "What changed")]
         routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
         tables.append(table("routes", "Routes that differ", names, routes))
+    if changes.run_id is None or changes.finished_at is None:
+        return Section("since", "What the scripts change", "Before is without the scripts.", (), tables)
     told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."]
     if changes.is_incremental:
         told.append("Each run counts what it decided itself, new messages and those tried again.")
