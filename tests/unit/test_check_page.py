@@ -8,7 +8,7 @@ import pytest
 
 from routing.analysis.check.checking import check
 from routing.analysis.check.page_form import as_report
-from routing.analysis.report.facts import Count, Flow, Place, Report
+from routing.analysis.report.facts import Count, Flow, Place, Report, RouteChange
 from tests.exported import endpoint, export, waiting, whole_shop
 
 # 2026-01-05T12:00:00Z and 18:00:00Z.
@@ -113,3 +113,5 @@ def test_what_a_script_changes_is_told_beside_what_was(tried: Report) -> None:
         "NETWORK_ADDRESS": (1, 3),
         "SERVICE_NOT_FOUND": (2, 0),
     }
+    said = "service //mine, address TCP://mine:4022"
+    assert changes.routes == (RouteChange("SHOP", "Orders", "Mine", "ADDED", said),)

@@ -13,7 +13,10 @@ from routing.analysis.check.phrases import count, cut, gap_sentence
 from routing.analysis.check.printing import summary
 from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.reporting import rows_of
+from routing.analysis.report.altered import list_altered
 from routing.analysis.report.facts import Changes, Count, Flow, Place, Report
+from routing.schemas import ROUTES
+from routing.storage.columns import Columns
 from routing.storage.times import micros_of
 
 _Key = tuple[str, "str | None", str, str, "str | None", "str | None", "str | None", "str | None"]
@@ -93,18 +96,20 @@ def _places(done: Check) -> tuple[Place, ...]:
 
 
 def _changes(before: Check, after: Check) -> Changes:
-    reasons = (
-        Counter(str(fate.verdict.reason) for fate in check.fates if fate.verdict is not None)
-        for check in (before, after)
-    )
+    at = max(after.estate.times.values())
+    was, now = (Columns.of_rows(check.evidence.rows["routes"], ROUTES) for check in (before, after))
     return Changes(
         run_id=None,
         finished_at=None,
         is_incremental=False,
         outcomes=_counts(before.outcomes, after.outcomes),
-        reasons=_counts(*reasons),
-        routes=None,
+        reasons=_counts(_reasons(before), _reasons(after)),
+        routes=list_altered(was, now, at, at),
     )
+
+
+def _reasons(done: Check) -> Counter[str]:
+    return Counter(str(fate.verdict.reason) for fate in done.fates if fate.verdict is not None)
 
 
 def _counts(before: Counter[str], after: Counter[str]) -> tuple[Count, ...]:
