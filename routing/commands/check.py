@@ -45,6 +45,11 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--all", action="store_true", help="list messages that are on their way as well")
     command.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write one HTML page as well: what becomes of the messages, in pictures and tables",
+    )
+    command.add_argument(
         "--fail-on",
         metavar="WHAT",
         action="append",
