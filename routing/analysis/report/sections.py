@@ -110,13 +110,15 @@ def _changes(changes: Changes) -> Section:
         routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
         tables.append(table("routes", "Routes that differ", names, routes))
     if changes.run_id is None or changes.finished_at is None:
-        return Section("since", "What the scripts change", "Before is without the scripts.", (), tables)
-    told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."]
+        title, told = "What the scripts change", ["Before is without the scripts that are tried, now is with them."]
+    else:
+        title = "Since the run before"
+        told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."]
     if changes.is_incremental:
         told.append("Each run counts what it decided itself, new messages and those tried again.")
     if changes.routes is None:
         told.append("The routes that it read cannot be read any more.")
-    return Section("since", "Since the run before", " ".join(told), (), tables)
+    return Section("since", title, " ".join(told), (), tables)
 
 
 def _counts(word: str, counts: Sequence[Count], kind: str) -> Table:
@@ -157,7 +159,7 @@ def _shared(one: Balance, name: str) -> Section:
     if one.never:
         names = [(head, "") for head in ("Broker id", "Route", "Why", "In words")]
         never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
-        tables.append(table(f"{name}-never", "Broker ids that can never be picked", names, never))
+        tables.append(table(f"{name}-never", "Routes that name a broker id in vain", names, never))
     title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
     return Section(name, title, _judged(one), [f"{name}-picture"] if one.picks else (), tables)
 
