@@ -17,7 +17,7 @@ LANE = 32
 """The left of a box, where messages that stay in the instance are drawn."""
 NAME, DATABASE, MARKS = 30, 26, 20
 """The heights of an instance's name, of a database, and of marks that need a line of their own."""
-_MARK, _LETTER, _EDGE = 28, 6.7, 8
+_MARK, _LETTER, _EDGE = 29, 7.0, 8
 _SCHEME = "tcp://"
 
 
@@ -91,7 +91,13 @@ def lay_out(network: Network) -> Layout:
                 marks += found
                 y += spots[node.id].height
     width = len(arranged) * (BOX + GUTTER) - GUTTER + 2 * MARGIN + _overhang(network, spots, len(arranged))
-    return Layout(spots, marks, heights, width, max(spot.y + spot.height for spot in spots.values()) + MARGIN)
+    return Layout(
+        spots,
+        marks,
+        heights,
+        width,
+        max((spot.y + spot.height for spot in spots.values()), default=LEGEND) + MARGIN,
+    )
 
 
 def _ended(network: Network) -> dict[str, list[tuple[str, int]]]:
