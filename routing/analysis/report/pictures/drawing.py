@@ -56,7 +56,8 @@ def _mark(data: str, kind: str, name: str, **channels: Any) -> Mark:
 
 
 def _field(name: str, offset: float = 0) -> Mark:
-    return {"field": name, "offset": offset}
+    # To a text, an offset of 0 is a letter more.
+    return {"field": name, "offset": offset} if offset else {"field": name}
 
 
 def _boxes(palette: theme.Palette) -> Mark:

@@ -90,7 +90,7 @@ def lay_out(network: Network) -> Layout:
                 spots[node.id], found = _place(node, box, number, y, ended[node.id])
                 marks += found
                 y += spots[node.id].height
-    width = len(arranged) * (BOX + GUTTER) - GUTTER + 2 * MARGIN + _overhang(network, spots, len(arranged))
+    width = max(len(arranged), 1) * (BOX + GUTTER) - GUTTER + 2 * MARGIN + _overhang(network, spots, len(arranged))
     return Layout(
         spots,
         marks,
