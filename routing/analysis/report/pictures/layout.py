@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from routing.analysis.report.network import Kind, Network, Node
-from routing.analysis.report.pictures import columns
+from routing.analysis.report.pictures import columns, theme
 from routing.show import printable
 from routing.terms import Outcome
 
@@ -108,7 +108,8 @@ def _ended(network: Network) -> dict[str, list[tuple[str, int]]]:
             found[edge.target][edge.outcome] += edge.messages
     for stop in network.stops:
         found[stop.node][stop.outcome] += stop.messages
-    return {node: list(counts.items()) for node, counts in found.items()}
+    order = list(reversed(theme.OUTCOMES))
+    return {node: sorted(counts.items(), key=lambda item: order.index(item[0])) for node, counts in found.items()}
 
 
 def _between(network: Network) -> dict[tuple[str, str], int]:
@@ -128,7 +129,7 @@ def _mark_width(messages: int) -> float:
 def _needs_line(node: Node, ended: Sequence[tuple[str, int]]) -> bool:
     """Whether the marks of a node do not fit beside its name."""
     marked = sum(_mark_width(messages) for _, messages in ended)
-    return bool(ended) and marked + _LETTER * min(len(node.name), 22) > BOX - LANE - _EDGE
+    return bool(ended) and marked + _LETTER * min(len(node.name) + 1, 22) > BOX - LANE - _EDGE
 
 
 def _height(node: Node, ended: Sequence[tuple[str, int]]) -> float:
