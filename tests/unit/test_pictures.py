@@ -121,10 +121,10 @@ def test_rows_of_what_is_stuck_tell_since_when() -> None:
 
 
 def test_others_are_counted_together() -> None:
-    flows = [_flow(f"//{n:02d}", "DELAYED", "NO_ROUTE", 100 - n, hour=8 if n == 13 else 9) for n in range(14)]
+    flows = [_flow(f"//{n:02d}", "DELAYED", "NO_ROUTE", 87 + n, hour=8 if n == 0 else 9) for n in range(14)]
     rows = by_lane.stuck_rows(flows)
     assert len(rows) == 13
-    assert rows[11] == {"place": 11, "service": "//11", "others": False, "messages": 89, "oldest": NINE}
+    assert rows[11] == {"place": 11, "service": "//02", "others": False, "messages": 89, "oldest": NINE}
     assert rows[12] == {
         "place": 12,
         "service": "2 other services",
