@@ -124,15 +124,18 @@
     const labels = kept.map((one) => named(column, one.key[0]));
     const isFolded = groups.some((one) => one.key[0] === folded?.name);
     const left = own.length - kept.length + (isFolded ? folded.count : 0);
-    if (what && left) labels.push(`${number(left)} ${what}`);
-    return { labels, of: (row) => place.get(row[column]) ?? kept.length };
+    const together = what && left ? labels.push(`${number(left)} ${what}`) - 1 : undefined;
+    return { labels, together, of: (row) => place.get(row[column]) ?? kept.length };
   }
 
   function laid(rows, found, column, more) {
     const placed = rows.map((row) => ({ ...row, place: found.of(row) }));
     return group(placed.filter((row) => row.place < found.labels.length), ["place", more ?? "place"])
       .sort(byKey)
-      .map((one) => ({ place: one.key[0], [column]: found.labels[one.key[0]], messages: one.messages, one }));
+      .map((one) => {
+        const place = one.key[0];
+        return { place, [column]: found.labels[place], others: place === found.together, messages: one.messages, one };
+      });
   }
 
   const step = (at) => ({ at: at * 1000, until: (at + series) * 1000 });
