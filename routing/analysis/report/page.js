@@ -114,6 +114,15 @@
     document.getElementById("filtered").textContent = `${number(whole)} of ${number(sum(all.cells))} messages`;
   }
 
+  // Services with few messages are not told apart over time.
+  function admit({ cells, moments }) {
+    const place = document.getElementById("not-over-time");
+    if (!place) return;
+    const missing = sum(cells) - sum(moments);
+    place.hidden = missing === 0;
+    place.textContent = `${number(missing)} of these messages are of services that are not told apart over time.`;
+  }
+
   // The rows of pictures, as pictures/ describes them: the largest in lanes of their own, the others in one.
   function lanes(rows, column, most, what) {
     const groups = group(rows, [column]).sort(mostFirst);
@@ -182,6 +191,7 @@
     const left = { cells: all.cells.filter(isLeft), moments: all.moments.filter(isLeft) };
     for (const grid of grids) fill(grid, left[grid.source]);
     count(left.cells);
+    admit(left);
     for (const [id, view] of views) {
       for (const [data, rows] of Object.entries(pictures[id](left))) view.data(data, rows);
       view.resize().runAsync();
