@@ -125,14 +125,16 @@
     const isFolded = groups.some((one) => one.key[0] === folded?.name);
     const left = own.length - kept.length + (isFolded ? folded.count : 0);
     if (what && left) labels.push(`${number(left)} ${what}`);
-    return { labels, of: (row) => place.get(row[column]) ?? kept.length };
+    return { labels, own: kept.length, of: (row) => place.get(row[column]) ?? kept.length };
   }
 
   function laid(rows, found, column, more) {
     const placed = rows.map((row) => ({ ...row, place: found.of(row) }));
-    return group(placed.filter((row) => row.place < found.labels.length), ["place", more ?? "place"])
-      .sort(byKey)
-      .map((one) => ({ place: one.key[0], [column]: found.labels[one.key[0]], messages: one.messages, one }));
+    const groups = group(placed.filter((row) => row.place < found.labels.length), ["place", more ?? "place"]);
+    return groups.sort(byKey).map((one) => {
+      const place = one.key[0];
+      return { place, [column]: found.labels[place], others: place >= found.own, messages: one.messages, one };
+    });
   }
 
   const step = (at) => ({ at: at * 1000, until: (at + series) * 1000 });
@@ -154,7 +156,8 @@
     },
     "reasons-picture": ({ cells }) => {
       const groups = group(cells.filter((cell) => page.stuck.includes(cell.outcome)), ["outcome", "reason"]);
-      const row = ({ key, messages }, place) => ({ place, reason: named("reason", key[1]), outcome: key[0], messages });
+      const row = ({ key: [outcome, reason], messages }, place) =>
+        ({ place, reason: named("reason", reason), others: false, outcome, messages });
       return { rows: groups.sort(mostFirst).map(row) };
     },
     "stuck-picture": ({ cells }) => {

@@ -8,7 +8,7 @@ from typing import Any
 
 from routing.analysis.report.facts import Balance, Changes, Count, Pick, Report
 from routing.analysis.report.filling import minute
-from routing.analysis.report.tables import NUMBER, OUTCOME, SHOWN, Table, rest, table, words
+from routing.analysis.report.tables import NAME, NUMBER, OUTCOME, SHOWN, TEXT, WORD, Table, rest, table, words
 
 _SECOND = 1_000_000
 _SEVERITIES = ("error", "warning", "info")
@@ -19,7 +19,10 @@ _ROWS = 600
 
 @dataclass(frozen=True)
 class Section:
-    """``words`` say what is shown; ``pictures`` are ids; ``is_folded`` tables are the numbers of the pictures."""
+    """``words`` say what is shown; ``pictures`` are ids; ``is_folded``: tables have the numbers of the pictures.
+
+    ``is_filtered`` sections are made of cells and moments.
+    """
 
     id: str
     title: str
@@ -29,6 +32,7 @@ class Section:
     parts: Sequence[Section] = field(default_factory=tuple)
     more: str = ""
     is_folded: bool = False
+    is_filtered: bool = False
 
 
 def sections_of(report: Report, grids: Mapping[str, Table]) -> list[Section]:
@@ -54,10 +58,18 @@ def _of_messages(report: Report, grids: Mapping[str, Table]) -> Iterator[Section
             ["times-picture"],
             [grids["times"]],
             is_folded=True,
+            is_filtered=True,
         )
-    yield Section("by-service", "By instance and service", "", ["instances-picture"], [grids["services"]])
     yield Section(
-        "reasons-of-trouble", "Why messages are delayed or dropped", "", ["reasons-picture"], [grids["reasons"]]
+        "by-service", "By instance and service", "", ["instances-picture"], [grids["services"]], is_filtered=True
+    )
+    yield Section(
+        "reasons-of-trouble",
+        "Why messages are delayed or dropped",
+        "",
+        ["reasons-picture"],
+        [grids["reasons"]],
+        is_filtered=True,
     )
     delays = ["delays-picture"] if report.series is not None else []
     yield Section(
@@ -66,6 +78,7 @@ def _of_messages(report: Report, grids: Mapping[str, Table]) -> Iterator[Section
         "Messages that are delayed, and since when the first of them has been waiting.",
         ["stuck-picture", *delays],
         [grids["stuck"]],
+        is_filtered=True,
     )
     yield Section(
         "estate-map",
@@ -74,6 +87,7 @@ def _of_messages(report: Report, grids: Mapping[str, Table]) -> Iterator[Section
         ["estate-picture"],
         [grids["estate"]],
         is_folded=True,
+        is_filtered=True,
     )
 
 
@@ -81,7 +95,10 @@ def _findings(report: Report) -> Section:
     order = {word: place for place, word in enumerate(_SEVERITIES)}
     rows = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
     names = ("severity", "code", "instance_name", "database_name", "object", "message", "advice")
-    heads = [(name, "") for name in ("Severity", "Code", "Instance", "Database", "Object", "What", "What to do")]
+    heads = (
+        *(("Severity", WORD), ("Code", WORD), ("Instance", ""), ("Database", ""), ("Object", NAME)),
+        *(("What", TEXT), ("What to do", TEXT)),
+    )
     counts = [(word, sum(row["severity"] == word for row in rows)) for word in _SEVERITIES]
     told = ", ".join(
         f"{count:,} {word}{'' if count == 1 or word == 'info' else 's'}" for word, count in counts if count
@@ -103,10 +120,10 @@ def _coverage(report: Report) -> Section:
 def _changes(changes: Changes) -> Section:
     tables = [
         _counts("outcome", changes.outcomes, OUTCOME),
-        _counts("reason", changes.reasons, ""),
+        _counts("reason", changes.reasons, WORD),
     ]
     if changes.routes is not None:
-        names = [(name, "") for name in ("Change", "Instance", "Database", "Route", "What changed")]
+        names = (("Change", WORD), ("Instance", ""), ("Database", ""), ("Route", NAME), ("What changed", TEXT))
         routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
         tables.append(table("routes", "Routes that differ", names, routes))
     if changes.run_id is None or changes.finished_at is None:
@@ -150,7 +167,7 @@ def _balance(balances: Sequence[Balance]) -> Section:
 
 def _shared(one: Balance, name: str) -> Section:
     heads = (
-        ("Broker id", ""),
+        ("Broker id", WORD),
         ("Database", ""),
         ("Dialogs", NUMBER),
         ("Expected", NUMBER),
@@ -160,7 +177,7 @@ def _shared(one: Balance, name: str) -> Section:
     picks = [_pick(pick) for pick in one.picks]
     tables = [table(name, "Dialogs of each broker id", heads, picks, "no dialog was shared out")]
     if one.never:
-        names = [(head, "") for head in ("Broker id", "Route", "Why", "In words")]
+        names = (("Broker id", WORD), ("Route", NAME), ("Why", WORD), ("In words", TEXT))
         never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
         tables.append(table(f"{name}-never", "Routes that name a broker id in vain", names, never))
     title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
