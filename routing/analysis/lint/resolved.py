@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.rules.following import OPEN_STEPS
-from routing.storage.columns import Table, is_frame, select_arrow
+from routing.storage.columns import Table, as_dataset, is_frame, select_arrow
+from routing.storage.encoded import Numbering, Sums, encoded
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 RouteName = tuple[Any, Any, Any]
 """Instance, database and name."""
-_ROUTES = ("instance_name", "database_name", "route_name", "rerouted_from", "alternative_routes")
+_FROM = ("instance_name", "database_name", "rerouted_from")
 _SENDER = ("instance_name", "database_name", "to_service_name")
 _DIALOG = ("instance_name", "database_name", "to_service_name", "conversation_id", "is_initiator")
 
@@ -53,27 +54,44 @@ def used_routes(resolved: Table) -> set[RouteName]:
     transport may take any of these.
     """
     used: set[RouteName] = set()
-    for instance, database, name, rerouted_from, others in _groups(resolved):
+    for instance, database, rerouted_from, name in _groups(resolved):
         here = MSDB if database is None else database
         there = here if rerouted_from is None else MSDB
-        used.add((instance, here, rerouted_from))
-        used |= {(instance, there, one) for one in (name, *(others or ()))}
+        used |= {(instance, here, rerouted_from), (instance, there, name)}
     return {route for route in used if route[2] is not None}
 
 
-def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
-    """The distinct values of what tells the routes; alternatives by their names."""
+def _groups(resolved: Table) -> Iterable[tuple[Any, ...]]:
+    """The distinct values of what tells the routes: `_FROM`, and a route's name."""
     if is_frame(resolved):
         from pyspark.sql import functions as F
 
         from routing.storage.frames import collect
 
-        names = F.transform("alternative_routes", lambda route: route["route_name"])
-        distinct = resolved.withColumn("alternative_routes", names).select(*_ROUTES).distinct()
-        return collect(distinct).rows(*_ROUTES)
-    *given, others = (values.to_pylist() for values in select_arrow(resolved, _ROUTES).columns)
-    named = (routes and tuple(route["route_name"] for route in routes) for routes in others)
-    return set(zip(*given, named, strict=True))
+        others = F.transform("alternative_routes", lambda route: route["route_name"])
+        every = F.explode(F.concat(F.array("route_name"), F.coalesce(others, F.array()))).alias("name")
+        return collect(resolved.select(*_FROM, every).distinct()).rows(*_FROM, "name")
+    return _groups_in_arrow(resolved)
+
+
+def _groups_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
+    import pyarrow
+    import pyarrow.compute as pc
+
+    names = (*_FROM, "route_name")
+    numbers = {name: Numbering() for name in names}
+    groups = Sums(names, {})
+    groups.add(pyarrow.table([pyarrow.array([], pyarrow.int32())] * len(names), names=names))
+    for part in encoded(as_dataset(resolved), names).to_batches(columns=[*names, "alternative_routes"]):
+        rows = pyarrow.table({name: numbers[name].number(part[name]) for name in names})
+        groups.add(rows)
+        others = part["alternative_routes"]
+        of_others = rows.take(pc.list_parent_indices(others))
+        routes = numbers["route_name"].number(pc.struct_field(pc.list_flatten(others), "route_name"))
+        groups.add(of_others.set_column(len(_FROM), "route_name", routes))
+    found = groups.all()
+    texts = (numbers[name].texts.take(found[name].combine_chunks()).to_pylist() for name in names)
+    return zip(*texts, strict=True)
 
 
 def changed_picks(resolved: Table) -> list[Changed]:
