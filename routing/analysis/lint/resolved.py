@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.rules.following import OPEN_STEPS
 from routing.storage.columns import Table, as_dataset, is_frame, select_arrow
-from routing.storage.encoded import Numbering, Sums, encoded
+from routing.storage.encoded import Numbering, encoded
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RouteName = tuple[Any, Any, Any]
 """Instance, database and name."""
-_FROM = ("instance_name", "database_name", "rerouted_from")
+_WHERE = ("instance_name", "database_name", "rerouted_from")
 _SENDER = ("instance_name", "database_name", "to_service_name")
 _DIALOG = ("instance_name", "database_name", "to_service_name", "conversation_id", "is_initiator")
 
@@ -61,37 +61,47 @@ def used_routes(resolved: Table) -> set[RouteName]:
     return {route for route in used if route[2] is not None}
 
 
-def _groups(resolved: Table) -> Iterable[tuple[Any, ...]]:
-    """The distinct values of what tells the routes: `_FROM`, and a route's name."""
-    if is_frame(resolved):
-        from pyspark.sql import functions as F
+def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
+    """The distinct values of what tells the routes: instance, database, rerouted_from, and a name.
 
-        from routing.storage.frames import collect
+    That is the one a message reports, or one of alternative_routes.
+    """
+    if not is_frame(resolved):
+        return _groups_in_arrow(resolved)
+    from pyspark.sql import functions as F
 
-        others = F.transform("alternative_routes", lambda route: route["route_name"])
-        every = F.explode(F.concat(F.array("route_name"), F.coalesce(others, F.array()))).alias("name")
-        return collect(resolved.select(*_FROM, every).distinct()).rows(*_FROM, "name")
-    return _groups_in_arrow(resolved)
+    from routing.storage.frames import collect
+
+    others = F.coalesce(F.transform("alternative_routes", lambda route: route["route_name"]), F.array())
+    names = F.explode(F.concat(F.array("route_name"), others)).alias("route_name")
+    return collect(resolved.select(*_WHERE, names).distinct()).rows(*_WHERE, "route_name")
 
 
 def _groups_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
-    import pyarrow
+    """The same part by part, by numbers of texts: of many rows few are different."""
     import pyarrow.compute as pc
 
-    names = (*_FROM, "route_name")
-    numbers = {name: Numbering() for name in names}
-    groups = Sums(names, {})
-    groups.add(pyarrow.table([pyarrow.array([], pyarrow.int32())] * len(names), names=names))
-    for part in encoded(as_dataset(resolved), names).to_batches(columns=[*names, "alternative_routes"]):
-        rows = pyarrow.table({name: numbers[name].number(part[name]) for name in names})
-        groups.add(rows)
+    rows = encoded(as_dataset(resolved), (*_WHERE, "route_name"))
+    where, names = [Numbering() for _ in _WHERE], Numbering()
+    found: set[tuple[Any, ...]] = set()
+    for part in rows.to_batches(columns=[*_WHERE, "route_name", "alternative_routes"]):
+        places = [numbering.number(part[name]) for numbering, name in zip(where, _WHERE, strict=True)]
+        found |= _distinct([*places, names.number(part["route_name"])])
         others = part["alternative_routes"]
-        of_others = rows.take(pc.list_parent_indices(others))
-        routes = numbers["route_name"].number(pc.struct_field(pc.list_flatten(others), "route_name"))
-        groups.add(of_others.set_column(len(_FROM), "route_name", routes))
-    found = groups.all()
-    texts = (numbers[name].texts.take(found[name].combine_chunks()).to_pylist() for name in names)
-    return zip(*texts, strict=True)
+        if others.null_count < len(others):
+            of_row = pc.list_parent_indices(others)
+            named = pc.struct_field(pc.list_flatten(others), "route_name")
+            found |= _distinct([*(place.take(of_row) for place in places), names.number(named)])
+    texts = [numbering.texts.to_pylist() for numbering in (*where, names)]
+    return (tuple(None if n is None else text[n] for n, text in zip(row, texts, strict=True)) for row in found)
+
+
+def _distinct(columns: list[Any]) -> set[tuple[Any, ...]]:
+    import pyarrow
+
+    keys = [str(place) for place in range(len(columns))]
+    rows = pyarrow.table(dict(zip(keys, columns, strict=True))).group_by(keys).aggregate([])
+    return set(zip(*(rows[key].to_pylist() for key in keys), strict=True))
 
 
 def changed_picks(resolved: Table) -> list[Changed]:
