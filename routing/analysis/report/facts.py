@@ -59,8 +59,8 @@ class Series:
 class Pick:
     """A broker id that dialogs were balanced to: how many, and how many chance lets expect.
 
-    ``owner`` is the database that has the id (``instance.database``), None where none is known. From ``low`` to
-    ``high`` is where 95 of 100 fair choices end.
+    ``owner`` is the database that has the id (``instance.database``; a list where several have it), None where
+    none is known. From ``low`` to ``high`` is where 95 of 100 fair choices end.
     """
 
     broker_instance: str
