@@ -50,6 +50,8 @@ SERIES = Series(
         Point(_at(11), "HQ", "//b", "DELAYED", 1_500),
         Point(_at(11), HOSTILE, "//b", "DELAYED", 500),
         Point(_at(11), "HQ", HOSTILE, "DELAYED", 3),
+        # Of services that are not told apart.
+        Point(_at(9), None, None, "DELAYED", 900),
     ),
 )
 SHARED = Balance(
@@ -173,7 +175,7 @@ def test_the_largest(
 def test_rows_over_time() -> None:
     nine = {"at": NINE, "until": NINE + 3_600_000}
     assert over_time.time_rows(SERIES) == [
-        {**nine, "outcome": "DELAYED", "messages": 2},
+        {**nine, "outcome": "DELAYED", "messages": 902},
         {**nine, "outcome": "DELIVERED", "messages": 11},
         {"at": ELEVEN, "until": NOON, "outcome": "DELAYED", "messages": 2_003},
     ]
