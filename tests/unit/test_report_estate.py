@@ -163,12 +163,18 @@ def test_nothing_covers_another(network: Network) -> None:
         assert spot.x <= mark.x
         assert mark.x + mark.width <= spot.x + BOX
         assert spot.y < mark.y < spot.y + spot.height
-    numbers = [way.number for way in ways(network.edges, layout) if way.number is not None]
+    numbers = [
+        (*way.number, 3.5 * len(f"{way.edge.messages:,}"))
+        for way in ways(network.edges, layout)
+        if way.number is not None
+    ]
     assert numbers
-    for x, y in numbers:
-        assert 0 < x < layout.width
-        assert 0 < y < layout.height
-        assert not any(s.x < x < s.x + BOX and s.y < y < s.y + height for s, height in boxes)
+    for x, y, half in numbers:
+        assert 0 < x - half < x + half < layout.width
+        assert 7 < y < layout.height - 7
+        assert not any(s.x - half < x < s.x + BOX + half and s.y < y < s.y + height for s, height in boxes)
+    for (one_x, one_y, half), (two_x, two_y, other) in combinations(numbers, 2):
+        assert abs(one_y - two_y) >= 14 or abs(one_x - two_x) >= half + other
 
 
 def test_the_order_of_what_is_given_does_not_matter() -> None:

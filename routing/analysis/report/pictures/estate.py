@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from routing.analysis.report.network import Edge, Kind, Network, Node, Stop
-from routing.analysis.report.pictures import drawing, theme
+from routing.analysis.report.pictures import marks, theme
 from routing.analysis.report.pictures.layout import MARGIN, Layout, lay_out, shown_name
 from routing.analysis.report.pictures.ways import MOST, Way, ways
 from routing.show import printable
@@ -42,8 +42,8 @@ def estate(network: Network, palette: theme.Palette = theme.LIGHT) -> Row:
         "autosize": "none",
         "config": {"text": {"font": theme.FONT, "fill": palette.ink}},
         "data": [*_places(network, layout), *_messages(network)],
-        "scales": drawing.scales(palette),
-        "marks": drawing.marks(palette),
+        "scales": marks.scales(palette),
+        "marks": marks.drawn(palette),
     }
 
 
