@@ -215,7 +215,7 @@ def test_colours_are_those_of_the_palette() -> None:
 def test_a_screen_reader_is_told_what_the_picture_is() -> None:
     picture = estate(network_of(FLOWS, (HUB, SPOKE)))
     assert picture["description"] == (
-        "The estate: 2 instances, 3 databases, 1 addresses outside. Curves are messages between them by outcome;"
+        "The estate: 2 instances, 3 databases, 1 address outside. Curves are messages between them by outcome;"
         " marks say how many were delivered, delayed or dropped where. The table has the same numbers."
     )
     assert all(mark["aria"] is False for mark in picture["marks"])

@@ -50,8 +50,13 @@ def estate(network: Network, palette: theme.Palette = theme.LIGHT) -> Row:
 def description(network: Network) -> str:
     """What a screen reader says of the picture."""
     kinds = [node.kind for node in network.nodes]
-    words = {Kind.INSTANCE: "instances", Kind.DATABASE: "databases", Kind.ADDRESS: "addresses outside"}
-    counted = ", ".join(f"{kinds.count(kind):,} {word}" for kind, word in words.items())
+    words = {
+        Kind.INSTANCE: ("instance", "instances"),
+        Kind.DATABASE: ("database", "databases"),
+        Kind.ADDRESS: ("address outside", "addresses outside"),
+    }
+    counts = ((kinds.count(kind), *names) for kind, names in words.items())
+    counted = ", ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in counts)
     return (
         f"The estate: {counted}. Curves are messages between them by outcome; marks say how many were delivered,"
         " delayed or dropped where. The table has the same numbers."
