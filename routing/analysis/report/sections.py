@@ -224,7 +224,7 @@ def _shared(one: Balance, name: str) -> Section:
         ("Dialogs", NUMBER),
         ("Expected", NUMBER),
         ("Band", NUMBER),
-        ("", ""),
+        ("Where", WORD),
     )
     picks = [_pick(pick) for pick in one.picks]
     tables = [table(name, "Dialogs of each broker id", heads, picks, "no dialog was shared out")]
