@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from routing.storage.rows import Rows
 
@@ -189,7 +190,7 @@ class Report:
     changes: Changes | None = None
     advice: Sequence[Advice] | None = None
 
-    @property
+    @cached_property
     def outcomes(self) -> Mapping[str, int]:
         """How many messages have each outcome, most first."""
         found: dict[str, int] = {}
