@@ -16,9 +16,10 @@ from routing.terms import Outcome
 STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
 """Outcomes that somebody has to look at."""
 MOST_NAMES = 1_000
-MOST_CELLS = 6_000
-MOST_MOMENTS = 30_000
-MOST_CHARACTERS = 200_000
+MOST_CELLS = 15_000
+MOST_MOMENTS = 40_000
+MOST_BYTES = 200_000
+"""Of all names together."""
 _SECOND = 1_000_000
 # Not a database's name: that of all databases of what is told as one.
 _ANY = ""
@@ -82,7 +83,7 @@ class Cube:
 
 
 def cube_of(report: Report, ends_of: EndsOf) -> Cube:
-    """The cells of a report: with as many names, halved again and again, as make no more of them than may be."""
+    """The cells of a report: with as many names as make no more of them than may be."""
     instances, services = (_ranked(report.flows, name) for name in ("instance", "service"))
     cells = _cells(report.flows, ends_of)
     moments = _moments(report.series.points if report.series else ())
@@ -96,7 +97,7 @@ def cube_of(report: Report, ends_of: EndsOf) -> Cube:
                 [Moment._make((*key, messages)) for key, messages in moments.items()],
                 *told,
             )
-        limit //= 2
+        limit = limit * 2 // 3
 
 
 # What cells and moments are told apart by, and their numbers: many of them are sooner folded so than by name.
@@ -105,8 +106,13 @@ _Moments = dict[tuple[Any, ...], int]
 
 
 def _is_small(cells: _Cells, moments: _Moments, instances: Names, services: Names) -> bool:
-    names = sum(map(len, instances.told | services.told))
-    return len(cells) <= MOST_CELLS and len(moments) <= MOST_MOMENTS and names <= MOST_CHARACTERS
+    names = sum(map(size_of, instances.told | services.told))
+    return len(cells) <= MOST_CELLS and len(moments) <= MOST_MOMENTS and names <= MOST_BYTES
+
+
+def size_of(text: str) -> int:
+    """How many bytes a text takes on the page at most, where signs of markup and quotes are written out."""
+    return len(text.encode()) + 5 * sum(map(text.count, "<>&\"'\\"))
 
 
 def _ranked(flows: Iterable[Flow], name: str) -> list[str]:
