@@ -84,7 +84,8 @@ class Cube:
 
 def cube_of(report: Report, ends_of: EndsOf) -> Cube:
     """The cells of a report: with as many names as make no more of them than may be."""
-    instances, services = (_ranked(report.flows, name) for name in ("instance", "service"))
+    instances = _ranked(report.flows, lambda flow: flow.instance)
+    services = _ranked(report.flows, lambda flow: flow.service)
     cells = _cells(report.flows, ends_of)
     moments = _moments(report.series.points if report.series else ())
     limit = MOST_NAMES
@@ -115,12 +116,12 @@ def size_of(text: str) -> int:
     return len(text.encode()) + 5 * sum(map(text.count, "<>&\"'\\"))
 
 
-def _ranked(flows: Iterable[Flow], name: str) -> list[str]:
+def _ranked(flows: Iterable[Flow], name_of: Callable[[Flow], str]) -> list[str]:
     """Instances or services, first those that are first by messages or by stuck ones."""
     of_all: dict[str, int] = {}
     of_stuck: dict[str, int] = {}
     for flow in flows:
-        key = getattr(flow, name)
+        key = name_of(flow)
         of_all[key] = of_all.get(key, 0) + flow.messages
         of_stuck[key] = of_stuck.get(key, 0) + (flow.messages if flow.outcome in STUCK else 0)
     best: dict[str, int] = {}
