@@ -21,6 +21,8 @@ THINNEST, THICKEST = 1.25, 9
 _FEW = 50
 """So many messages are no thick line, even where none is thicker."""
 _CURVED = ["path", "is_inside", "tip_x", "tip_y", "tip_angle", "number_x", "number_y"]
+# Vega's word, and no text of it is from outside.
+_EXPRESSION = "expr"
 Row = dict[str, Any]
 
 
@@ -209,12 +211,12 @@ def _derived(name: str, source: str, *steps: Row) -> Row:
     return {"name": name, "source": source, "transform": list(steps)}
 
 
-def _formula(name: str, expression: str) -> Row:
-    return {"type": "formula", "as": name, "expr": expression}
+def _formula(name: str, formula: str) -> Row:
+    return {"type": "formula", "as": name, _EXPRESSION: formula}
 
 
-def _only(expression: str) -> Row:
-    return {"type": "filter", "expr": expression}
+def _only(condition: str) -> Row:
+    return {"type": "filter", _EXPRESSION: condition}
 
 
 def _lookup(source: str, key: str, field: str, values: Sequence[str], names: Sequence[str]) -> Row:
