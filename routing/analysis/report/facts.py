@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from routing.storage.rows import Rows
 
@@ -34,11 +35,15 @@ class Flow:
 
 @dataclass(frozen=True)
 class Point:
-    """Messages decided from ``at`` on, for as long as a step of their `Series`."""
+    """Messages decided from ``at`` on, for as long as a step of their `Series`.
+
+    Only the services of which there is most to tell are told apart, and of very many instances only these: the
+    messages of all others have ``service`` None, or both.
+    """
 
     at: int
-    instance: str
-    service: str
+    instance: str | None
+    service: str | None
     outcome: str
     messages: int
 
@@ -55,8 +60,8 @@ class Series:
 class Pick:
     """A broker id that dialogs were balanced to: how many, and how many chance lets expect.
 
-    ``owner`` is the database that has the id (``instance.database``), None where none is known. From ``low`` to
-    ``high`` is where 95 of 100 fair choices end.
+    ``owner`` is the database that has the id (``instance.database``; a list where several have it), None where
+    none is known. From ``low`` to ``high`` is where 95 of 100 fair choices end.
     """
 
     broker_instance: str
@@ -69,9 +74,10 @@ class Pick:
 
 @dataclass(frozen=True)
 class NeverPicked:
-    """A broker id that a route names and that no dialog of the service can be balanced to, and why.
+    """A broker id that a route names in vain: no dialog can be balanced to it by this route, and why.
 
-    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `balancing`.
+    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `choices`; with COMES_BACK alone there may be
+    dialogs, and nothing tells which.
     """
 
     broker_instance: str
@@ -100,6 +106,23 @@ class Balance:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """What to do about messages of one sender to one service with one fate: words, and T-SQL where that helps.
+
+    Of a ``statement`` into which a value must be put first every line is a comment.
+    """
+
+    instance: str
+    database: str | None
+    service: str
+    outcome: str
+    reason: str | None
+    messages: int
+    words: str
+    statement: str | None
+
+
+@dataclass(frozen=True)
 class Place:
     """An instance of the estate: its own addresses and its databases."""
 
@@ -110,10 +133,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Count:
-    """How many messages had an outcome and reason, in the run before and now."""
+    """How many messages had an outcome, or a reason, in the run before and now."""
 
-    outcome: str
-    reason: str
+    word: str
     before: int
     now: int
 
@@ -131,11 +153,19 @@ class RouteChange:
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed since the run before: its id and end, counts, routes (None where these cannot be read)."""
+    """What changed since the run before: its id and end, counts, routes (None where these cannot be read).
 
-    run_id: str
-    finished_at: int
-    counts: Sequence[Count]
+    Of scripts that are tried there is no run, ``run_id`` and ``finished_at`` are None, and before is without them.
+
+    Runs record ``outcomes`` and ``reasons`` apart, so that they are told apart. An incremental run records what it
+    decided itself, new messages and those tried again: then the counts of both are not of the same messages.
+    """
+
+    run_id: str | None
+    finished_at: int | None
+    is_incremental: bool
+    outcomes: Sequence[Count]
+    reasons: Sequence[Count]
     routes: Sequence[RouteChange] | None
 
 
@@ -144,7 +174,8 @@ class Report:
     """What the page shows.
 
     ``headline`` says in one line what was looked at, ``not_known`` what cannot be told, one sentence each.
-    ``made_at`` is the time as of which ages are told. ``findings`` and ``coverage`` are rows of lint.
+    ``made_at`` is the time as of which ages are told. ``findings`` and ``coverage`` are rows of lint. Of single
+    groups of messages ``advice`` is what to do, those first that need it most.
     """
 
     headline: str
@@ -157,8 +188,9 @@ class Report:
     findings: Rows | None = None
     coverage: Rows | None = None
     changes: Changes | None = None
+    advice: Sequence[Advice] | None = None
 
-    @property
+    @cached_property
     def outcomes(self) -> Mapping[str, int]:
         """How many messages have each outcome, most first."""
         found: dict[str, int] = {}

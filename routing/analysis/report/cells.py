@@ -1,0 +1,174 @@
+"""What the page holds of flows and points: few enough cells that the page stays small, all messages among them.
+
+The instances and services with most messages, or most stuck ones, keep their names; the others are told as one.
+An instance or service keeps its name in every cell or in none, so that what is filtered by it is told whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from routing.analysis.report.facts import Flow, Point, Report
+from routing.terms import Outcome
+
+STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
+"""Outcomes that somebody has to look at."""
+MOST_NAMES = 1_000
+MOST_CELLS = 15_000
+MOST_MOMENTS = 40_000
+MOST_BYTES = 200_000
+"""Of all names together."""
+_SECOND = 1_000_000
+# Not a database's name: that of all databases of what is told as one.
+_ANY = ""
+EndsOf = Callable[[Flow], "tuple[str, str | None]"]
+"""The nodes of the estate between which the messages of a flow go; None where they stop."""
+
+
+class Cell(NamedTuple):
+    """Messages that are told together; instance and service are None for all that are not told by name.
+
+    ``database`` is None where they came over the network, empty where databases are not told apart. ``source`` and
+    ``target`` are nodes of the estate. ``oldest`` is in seconds.
+    """
+
+    instance: str | None
+    service: str | None
+    database: str | None
+    outcome: str
+    reason: str | None
+    source: str | None
+    target: str | None
+    messages: int
+    oldest: int
+
+
+class Moment(NamedTuple):
+    """Messages decided from ``at`` (seconds) on, for as long as a step of the series."""
+
+    instance: str | None
+    service: str | None
+    at: int
+    outcome: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class Names:
+    """Instances or services that are told by name, and how many there are in all."""
+
+    told: frozenset[str]
+    all: int
+
+    @property
+    def others(self) -> int:
+        """How many are told as one."""
+        return self.all - len(self.told)
+
+    def fold(self, name: str | None) -> str | None:
+        """The name, or None where it is not told."""
+        return name if name in self.told else None
+
+
+@dataclass(frozen=True)
+class Cube:
+    """All that the page can filter."""
+
+    cells: Sequence[Cell]
+    moments: Sequence[Moment]
+    instances: Names
+    services: Names
+
+
+def cube_of(report: Report, ends_of: EndsOf) -> Cube:
+    """The cells of a report: with as many names as make no more of them than may be."""
+    instances = _ranked(report.flows, lambda flow: flow.instance)
+    services = _ranked(report.flows, lambda flow: flow.service)
+    cells = _cells(report.flows, ends_of)
+    moments = _moments(report.series.points if report.series else ())
+    limit = MOST_NAMES
+    while True:
+        told = [Names(frozenset(names[:limit]), len(names)) for names in (instances, services)]
+        cells, moments = _fold_cells(cells, *told), _fold_moments(moments, *told)
+        if limit == 0 or _is_small(cells, moments, *told):
+            return Cube(
+                [Cell._make((*key, *numbers)) for key, numbers in cells.items()],
+                [Moment._make((*key, messages)) for key, messages in moments.items()],
+                *told,
+            )
+        limit = limit * 2 // 3
+
+
+# What cells and moments are told apart by, and their numbers: many of them are sooner folded so than by name.
+_Cells = dict[tuple[Any, ...], tuple[int, int]]
+_Moments = dict[tuple[Any, ...], int]
+
+
+def _is_small(cells: _Cells, moments: _Moments, instances: Names, services: Names) -> bool:
+    names = sum(map(size_of, instances.told | services.told))
+    return len(cells) <= MOST_CELLS and len(moments) <= MOST_MOMENTS and names <= MOST_BYTES
+
+
+def size_of(text: str) -> int:
+    """How many bytes a text takes on the page at most, where signs of markup and quotes are written out."""
+    return len(text.encode()) + 5 * sum(map(text.count, "<>&\"'\\"))
+
+
+def _ranked(flows: Iterable[Flow], name_of: Callable[[Flow], str]) -> list[str]:
+    """Instances or services, first those that are first by messages or by stuck ones."""
+    of_all: dict[str, int] = {}
+    of_stuck: dict[str, int] = {}
+    for flow in flows:
+        key = name_of(flow)
+        of_all[key] = of_all.get(key, 0) + flow.messages
+        of_stuck[key] = of_stuck.get(key, 0) + (flow.messages if flow.outcome in STUCK else 0)
+    best: dict[str, int] = {}
+    for counts in (of_all, of_stuck):
+        for place, key in enumerate(sorted(counts, key=lambda key: (-counts[key], key))):
+            best[key] = min(best.get(key, place), place)
+    return sorted(best, key=lambda key: (best[key], key))
+
+
+def _cells(flows: Iterable[Flow], ends_of: EndsOf) -> _Cells:
+    """The cells of flows; of those that go the same way the ends are looked for once."""
+    ends: dict[tuple[Any, ...], tuple[str, str | None]] = {}
+    found: _Cells = {}
+    for flow in flows:
+        way = (flow.instance, flow.database, flow.outcome, flow.address, flow.destination_database)
+        if way not in ends:
+            ends[way] = ends_of(flow)
+        key = (flow.instance, flow.service, flow.database, flow.outcome, flow.reason, *ends[way])
+        _add(found, key, flow.messages, flow.oldest // _SECOND)
+    return found
+
+
+def _fold_cells(cells: _Cells, instances: Names, services: Names) -> _Cells:
+    found: _Cells = {}
+    for key, numbers in cells.items():
+        instance, service = instances.fold(key[0]), services.fold(key[1])
+        database = _ANY if instance is None or service is None else key[2]
+        _add(found, (instance, service, database, *key[3:]), *numbers)
+    return found
+
+
+def _add(cells: _Cells, key: tuple[Any, ...], messages: int, oldest: int) -> None:
+    same = cells.get(key)
+    cells[key] = (messages, oldest) if same is None else (same[0] + messages, min(same[1], oldest))
+
+
+def _moments(points: Iterable[Point]) -> _Moments:
+    found: _Moments = {}
+    for point in points:
+        key = (point.instance, point.service, point.at // _SECOND, point.outcome)
+        found[key] = found.get(key, 0) + point.messages
+    return found
+
+
+def _fold_moments(moments: _Moments, instances: Names, services: Names) -> _Moments:
+    found: _Moments = {}
+    for (instance, service, at, outcome), messages in moments.items():
+        key = (instances.fold(instance), services.fold(service), at, outcome)
+        found[key] = found.get(key, 0) + messages
+    return found

@@ -1,0 +1,121 @@
+"""Messages by instance, by reason and by service, the largest first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import altair as alt
+
+from routing.analysis.report.facts import Flow
+from routing.analysis.report.pictures import lanes, theme
+from routing.analysis.report.pictures.lanes import Row
+from routing.analysis.report.pictures.largest import largest
+from routing.terms import Outcome
+
+INSTANCES = 20
+REASONS = 20
+SERVICES = 12
+_PHONE = 480
+"""Narrower than so many pixels there is less room for words."""
+
+
+def outcomes_by_instance(flows: Sequence[Flow]) -> theme.Picture:
+    """Stacked bars: the messages of each instance by outcome, the `INSTANCES` largest, all others together.
+
+    Rows of the data set ``rows``: place (number of the lane, from 0 on), instance, others (whether this is all
+    others together), outcome, messages; a row for each outcome of the instance, in the order of places.
+    """
+    rows = instance_rows(flows)
+    base = lanes.on_lanes(rows)
+    bars = theme.outcome_order(lanes.bars(base, "messages", room=90)).encode(
+        color=theme.outcome_colour([row["outcome"] for row in rows]),
+        order="order:Q",
+        tooltip=[alt.Tooltip("instance:N"), alt.Tooltip("outcome:N"), lanes.MESSAGES],
+    )
+    whole = base.transform_aggregate(messages="sum(messages)", groupby=["place", "instance", "others"])
+    named = lanes.names(whole, "instance")
+    numbered = lanes.numbers(whole, "format(datum.messages, ',')", end="datum.messages")
+    return lanes.dressed([bars, named, numbered], "Bars: the messages of each instance by outcome, most first.")
+
+
+def instance_rows(flows: Sequence[Flow]) -> list[Row]:
+    """The rows of `outcomes_by_instance`."""
+    found = largest(((flow.instance, flow.messages) for flow in flows), INSTANCES, "other instances")
+    counted: Counter[tuple[int, str]] = Counter()
+    for flow in flows:
+        counted[found.place[flow.instance], flow.outcome] += flow.messages
+    return [
+        {**found.named("instance", place), "outcome": outcome, "messages": messages}
+        for (place, outcome), messages in sorted(counted.items())
+    ]
+
+
+def reasons_of_trouble(flows: Sequence[Flow]) -> theme.Picture:
+    """Bars: the messages delayed and dropped, by reason, the number beside the bar.
+
+    Rows of the data set ``rows``: place, reason, others, outcome (DELAYED or DROPPED), messages.
+    """
+    base = lanes.on_lanes(reason_rows(flows))
+    bars = lanes.bars(base, "messages", room=130).encode(
+        color=theme.outcome_colour(),
+        tooltip=[alt.Tooltip("reason:N"), alt.Tooltip("outcome:N"), lanes.MESSAGES],
+    )
+    named = lanes.names(base, "reason")
+    words = "format(datum.messages, ',') + ' ' + lower(datum.outcome)"
+    numbered = lanes.numbers(base, words, end="datum.messages")
+    return lanes.dressed([bars, named, numbered], "Bars: the messages delayed and dropped by reason, most first.")
+
+
+def reason_rows(flows: Sequence[Flow]) -> list[Row]:
+    """The rows of `reasons_of_trouble`: of each of the two outcomes the `REASONS` with most messages."""
+    rows: list[Row] = []
+    for outcome in (Outcome.DELAYED, Outcome.DROPPED):
+        counted = [(flow.reason or theme.NOT_KNOWN, flow.messages) for flow in flows if flow.outcome == outcome]
+        found = largest(counted, REASONS, "other reasons")
+        messages: Counter[int] = Counter()
+        for reason, number in counted:
+            messages[found.place[reason]] += number
+        rows += [
+            {**found.named("reason", place), "outcome": str(outcome), "messages": messages[place]}
+            for place in range(len(found.labels))
+        ]
+    rows.sort(key=lambda row: (row["others"], -row["messages"]))
+    return [{**row, "place": place} for place, row in enumerate(rows)]
+
+
+def most_stuck(flows: Sequence[Flow]) -> theme.Picture:
+    """Bars: the services with most delayed messages and since when, the `SERVICES` largest, all others together.
+
+    Rows of the data set ``rows``: place, service, others, messages, oldest (milliseconds since 1970, UTC).
+    """
+    base = lanes.on_lanes(stuck_rows(flows))
+    told = base.transform_calculate(since="utcFormat(datum.oldest, '%Y-%m-%d %H:%M')")
+    # On a phone the day must do.
+    room = f"width < {_PHONE} ? 150 : 200"
+    bars = lanes.bars(told, "messages", room=room, style="trouble").encode(
+        tooltip=[alt.Tooltip("service:N"), lanes.MESSAGES, alt.Tooltip("since:N", title="oldest (UTC)")]
+    )
+    named = lanes.names(base, "service", cut="start")
+    since = f"(width < {_PHONE} ? utcFormat(datum.oldest, '%-d %b') : datum.since)"
+    words = f"format(datum.messages, ',') + ' since ' + {since}"
+    numbered = lanes.numbers(told, words, end="datum.messages")
+    return lanes.dressed(
+        [bars, named, numbered], "Bars: the services with most delayed messages, and since when, in UTC."
+    )
+
+
+def stuck_rows(flows: Sequence[Flow]) -> list[Row]:
+    """The rows of `most_stuck`."""
+    stuck = [flow for flow in flows if flow.outcome == Outcome.DELAYED]
+    found = largest(((flow.service, flow.messages) for flow in stuck), SERVICES, "other services")
+    messages: Counter[int] = Counter()
+    oldest: dict[int, int] = {}
+    for flow in stuck:
+        place = found.place[flow.service]
+        messages[place] += flow.messages
+        oldest[place] = min(flow.oldest, oldest.get(place, flow.oldest))
+    return [
+        {**found.named("service", place), "messages": messages[place], "oldest": oldest[place] // 1000}
+        for place in range(len(found.labels))
+    ]

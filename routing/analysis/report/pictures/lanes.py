@@ -1,0 +1,65 @@
+"""Horizontal bars, one lane each: the name above its bar and the number at its end, on a phone and on a wall."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import altair as alt
+
+from routing.analysis.report.pictures import theme
+
+STEP = 40
+"""Pixels from lane to lane; what stands in a lane is placed by pixels from its middle."""
+ABOVE, BELOW = -9, 9
+THICK = 11
+MESSAGES = alt.Tooltip("messages:Q", format=",")
+
+Row = Mapping[str, Any]
+Cut = Literal["start", "end"]
+"""Where a long name is cut: names of services often begin alike."""
+
+
+def on_lanes(rows: Sequence[Row]) -> alt.Chart:
+    """A chart over the data set ``rows`` with a lane for each ``place``, in the order of the rows."""
+    # What tells lanes apart is their number: names come from the data and may look alike.
+    lane = alt.Y("place:O", axis=None, sort=None, scale=alt.Scale(paddingInner=0, paddingOuter=0))
+    return alt.Chart(theme.named(rows)).encode(y=lane)
+
+
+def bars(lanes: alt.Chart, field: str, room: int | str, style: str = "bar") -> alt.Chart:
+    """A bar a lane, as long as the field says, ``room`` pixels left for what stands beside the longest.
+
+    A row with ``others`` has no bar: all others together would dwarf the largest. ``style`` is one of the theme's.
+    """
+    mark = alt.MarkDef(type="bar", height=THICK, yOffset=BELOW, style=style)
+    longest = alt.ExprRef(f"max(60, width - ({room}))")
+    along = alt.X(f"{field}:Q", axis=None, scale=alt.Scale(nice=False, zero=True, rangeMax=longest))
+    return marked(lanes.transform_filter("!datum.others"), mark).encode(x=along)
+
+
+def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int = ABOVE) -> alt.Chart:
+    """The name of a lane above its bar, cut at the picture's width less ``room`` pixels."""
+    limit = alt.ExprRef(f"max(40, width - {room})")
+    # Nothing else depends on the direction: the browser writes each letter as it is written.
+    mark = alt.MarkDef(type="text", style="name", dy=dy, limit=limit, dir="rtl" if cut == "start" else "ltr")
+    return marked(lanes, mark).encode(x=alt.value(0), text=f"{field}:N")
+
+
+def numbers(lanes: alt.Chart, words: str, end: str) -> alt.Chart:
+    """What an expression over the lane's row says, beside its bar, which ends where another one says."""
+    written = lanes.transform_calculate(words=words, end=f"datum.others ? 0 : {end}")
+    mark = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
+    return marked(written, mark).encode(x="end:Q", text="words:N")
+
+
+def dressed(layers: Sequence[alt.Chart], description: str, step: int = STEP) -> theme.Picture:
+    """The layers as one picture, as high as its lanes are many."""
+    return theme.dressed(alt.layer(*layers).properties(height=alt.Step(step)), description)
+
+
+def marked(lanes: alt.Chart, mark: alt.MarkDef) -> alt.Chart:
+    """The lanes with a mark whose properties may be expressions, which ``mark_…`` do not all take."""
+    copied = lanes.copy()
+    copied.mark = mark
+    return copied
