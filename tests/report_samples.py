@@ -1,0 +1,248 @@
+"""Reports to look at and to test with: one written by hand, with hostile names, and a huge one."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from routing.analysis.report.facts import (
+    Balance,
+    Changes,
+    Count,
+    Flow,
+    NeverPicked,
+    Pick,
+    Place,
+    Point,
+    Report,
+    RouteChange,
+    Series,
+)
+from routing.schemas import FINDINGS, ROUTE_COVERAGE
+from routing.storage.rows import Rows
+
+SCRIPT = "</script><script>alert(1)</script>"
+QUOTES = """it's "all" `here` <img src=x onerror="alert(2)"> &amp; {{ 7*7 }} {% raw %} ${y}"""
+RIGHT_TO_LEFT = "//pay\u202egnp.exe\u202c\u2067\u05e9\u05dc\u05d5\u05dd\u2069"
+EMOJI = "//\U0001f4e6/caf\u00e9/\u5b57"
+LONG = "//example.com/" + "a-very-long-name-without-any-blank/" * 6 + "end"
+HOSTILE = (SCRIPT, QUOTES, RIGHT_TO_LEFT, EMOJI, LONG)
+
+HUB, SPOKE, EDGE = "HUB\\PROD", "spoke.example.com", "EDGE<1>"
+STOCK, BILLING = "//example.com/stock", "//example.com/billing"
+BILLING_ADDRESS, SPOKE_ADDRESS = "tcp://billing.example.org:4022", "tcp://spoke.example.com:4022"
+IDS = tuple(f"{number}0000000-0000-4000-8000-00000000000{number}" for number in range(1, 6))
+_HOUR = 3_600
+_MICROS = 1_000_000
+
+
+def at(text: str) -> int:
+    """Microseconds since 1970 of a time such as 2026-01-05T09:00, UTC."""
+    return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()) * _MICROS
+
+
+def _flow(sender: str, service: str, verdict: str, messages: int, oldest: str, *way: str | None) -> Flow:
+    """Messages of ``instance/database``; ``verdict``: outcome and reason, ``way``: route, address, destination."""
+    instance, _, database = sender.partition("/")
+    outcome, _, reason = verdict.partition(" ")
+    route, address, destination = (*way, None, None, None)[:3]
+    enqueued = at(f"2026-01-{oldest}")
+    known = (reason or None, route, address, destination)
+    return Flow(instance, database or None, service, outcome, *known, messages, enqueued)
+
+
+# In all: DELIVERED 1,320, SENT 340, DELAYED 158, FORWARDED 60, DROPPED 9, NOT_KNOWN 5; 1,892 messages.
+FLOWS = (
+    _flow(f"{HUB}/Shop", STOCK, "DELIVERED LOCAL_SERVICE", 1200, "05T06:00", "Stock", "LOCAL", "Stock"),
+    _flow(f"{HUB}/Shop", BILLING, "SENT NETWORK_ADDRESS", 340, "05T06:01", "Bill", BILLING_ADDRESS),
+    _flow(f"{HUB}/Shop", BILLING, "DELAYED NO_ROUTE", 45, "04T21:30"),
+    _flow(HUB, RIGHT_TO_LEFT, "FORWARDED NETWORK_ADDRESS", 60, "05T07:00", "Spoke", SPOKE_ADDRESS),
+    _flow(SPOKE, RIGHT_TO_LEFT, "DELIVERED LOCAL_SERVICE", 58, "05T07:00", "Pay", "LOCAL", "Pay & Co"),
+    _flow(SPOKE, RIGHT_TO_LEFT, "DROPPED BROKER_INSTANCE_NOT_FOUND", 2, "05T07:30", "Pay", "LOCAL"),
+    _flow(f"{SPOKE}/Pay & Co", SCRIPT, "DELAYED SERVICE_NOT_FOUND", 101, "02T03:04", QUOTES, "LOCAL"),
+    _flow(f"{EDGE}/Orders", EMOJI, "DELIVERED LOCAL_SERVICE", 62, "05T08:00", None, "LOCAL", "Orders"),
+    _flow(f"{EDGE}/Orders", LONG, "DELAYED BROKER_DISABLED", 12, "05T10:00", LONG, "LOCAL"),
+    _flow(EDGE, QUOTES, "DROPPED FORWARDING_DISABLED", 7, "05T10:15", "Spoke", SPOKE_ADDRESS),
+    _flow(f"{EDGE}/Orders", STOCK, "NOT_KNOWN", 5, "05T11:00"),
+)
+
+
+def _point(hour: int, instance: str, service: str, outcome: str, messages: int) -> Point:
+    return Point(at(f"2026-01-05T{hour:02d}:00"), instance, service, outcome, messages)
+
+
+# The same messages by the hour in which they were decided.
+POINTS = (
+    _point(6, HUB, STOCK, "DELIVERED", 300),
+    _point(7, HUB, STOCK, "DELIVERED", 500),
+    _point(9, HUB, STOCK, "DELIVERED", 400),
+    _point(6, HUB, BILLING, "SENT", 140),
+    _point(8, HUB, BILLING, "SENT", 200),
+    _point(6, HUB, BILLING, "DELAYED", 5),
+    _point(10, HUB, BILLING, "DELAYED", 40),
+    _point(7, HUB, RIGHT_TO_LEFT, "FORWARDED", 60),
+    _point(7, SPOKE, RIGHT_TO_LEFT, "DELIVERED", 58),
+    _point(7, SPOKE, RIGHT_TO_LEFT, "DROPPED", 2),
+    _point(6, SPOKE, SCRIPT, "DELAYED", 1),
+    _point(8, SPOKE, SCRIPT, "DELAYED", 100),
+    _point(8, EDGE, EMOJI, "DELIVERED", 62),
+    _point(10, EDGE, LONG, "DELAYED", 12),
+    _point(10, EDGE, QUOTES, "DROPPED", 7),
+    _point(11, EDGE, STOCK, "NOT_KNOWN", 5),
+)
+
+BALANCES = (
+    Balance(
+        HUB,
+        "Shop",
+        STOCK,
+        at("2026-01-05T00:00"),
+        None,
+        (
+            Pick(IDS[0], f"{HUB}.Stock", 48, 50.0, 37.0, 63.0),
+            Pick(IDS[1], f"{SPOKE}.Stock", 52, 50.0, 37.0, 63.0),
+            Pick(IDS[2], None, 80, 50.0, 37.0, 63.0),
+            Pick(IDS[3], f"{EDGE}.{SCRIPT}", 20, 50.0, 37.0, 63.0),
+        ),
+        (NeverPicked(IDS[4], QUOTES, "EXPIRED", "the route's lifetime ended at 2026-01-01 00:00:00"),),
+        0.0000012,
+        None,
+    ),
+    Balance(
+        EDGE,
+        "Orders",
+        EMOJI,
+        None,
+        None,
+        (Pick(IDS[0], f"{HUB}.Stock", 3, 2.5, 0.0, 5.0), Pick(IDS[1], None, 2, 2.5, 0.0, 5.0)),
+        (
+            NeverPicked(IDS[2], "Twice", "DOUBLED", "another database of the estate has the same id"),
+            NeverPicked(IDS[3], "Behind", "SHADOWED", "the route Nearer has the same service and comes before"),
+        ),
+        None,
+        "the expected number of dialogs is below 5",
+    ),
+)
+
+_FINDINGS = (
+    ("SBR012", "error", HUB, "Shop", QUOTES, "no such service", "name a service that is there", 9796),
+    (
+        "SBR028",
+        "warning",
+        SPOKE,
+        "Pay & Co",
+        SCRIPT,
+        f"the route {SCRIPT} was used by no message",
+        "drop it",
+        None,
+    ),
+    ("SBR030", "info", EDGE, None, None, f"{EMOJI} has no activation", "nothing", None),
+)
+_COVERAGE = ((HUB, 12, 9), (SPOKE, 4, 4), (EDGE, 3, 0))
+
+CHANGES = Changes(
+    "run-before",
+    at("2026-01-04T23:00"),
+    False,
+    (
+        Count("DELIVERED", 1400, 1320),
+        Count("SENT", 340, 340),
+        Count("DELAYED", 0, 101),
+        Count("DROPPED", 3, 0),
+    ),
+    (
+        Count("LOCAL_SERVICE", 1400, 1320),
+        Count("NETWORK_ADDRESS", 340, 340),
+        Count("SERVICE_NOT_FOUND", 0, 101),
+        Count("HOP_LIMIT", 3, 0),
+    ),
+    (
+        RouteChange(HUB, "Shop", "Bill", "CHANGED", f"address: tcp://old.example.org:4022 -> {BILLING_ADDRESS}"),
+        RouteChange(SPOKE, "Pay & Co", QUOTES, "ADDED", f"service {SCRIPT}, address LOCAL"),
+        RouteChange(EDGE, "Orders", "Gone", "REMOVED", "address was tcp://gone.example.org:4022"),
+    ),
+)
+
+PLACES = (
+    Place(HUB, ("tcp://hub.example.com:4022",), ("Shop", "Stock")),
+    Place(SPOKE, (SPOKE_ADDRESS,), ("Pay & Co", "Stock")),
+    Place(EDGE, (), ("Orders", SCRIPT)),
+)
+
+
+def sample_report() -> Report:
+    """A report of three instances with all its parts."""
+    return Report(
+        headline="Run run-now ended 2026-01-05 12:00:00 UTC: 1,895 messages read, 1,892 resolved, 3 rejected",
+        not_known=(
+            "3 messages were rejected: their fate is not told here.",
+            f"The services of {EDGE} are not known.",
+        ),
+        made_at=at("2026-01-06T09:00"),
+        flows=FLOWS,
+        places=PLACES,
+        series=Series(_HOUR, POINTS),
+        balances=BALANCES,
+        findings=Rows(FINDINGS, tuple(dict(zip(FINDINGS.names, row, strict=True)) for row in _FINDINGS)),
+        coverage=Rows(
+            ROUTE_COVERAGE, tuple(dict(zip(ROUTE_COVERAGE.names, row, strict=True)) for row in _COVERAGE)
+        ),
+        changes=CHANGES,
+    )
+
+
+def bare_report() -> Report:
+    """The same without what need not be known."""
+    return Report("1,892 messages", (), at("2026-01-06T09:00"), FLOWS, PLACES)
+
+
+def huge_report(instances: int = 2_000, services: int = 20, steps: int = 96) -> Report:
+    """Thousands of instances with long names, each with messages to services of its own, over many steps of time.
+
+    Every instance has ``services`` flows, of 1 message, 2, 3 and so on; one in four is delayed.
+    """
+    fates = (
+        ("DELIVERED", "LOCAL_SERVICE"),
+        ("SENT", "NETWORK_ADDRESS"),
+        ("DELAYED", "NO_ROUTE"),
+        ("DROPPED", "HOP_LIMIT"),
+    )
+    names = [f"instance-{number:05d}.{'long-name.' * 9}example.com" for number in range(instances)]
+    flows, points, start = [], [], at("2026-01-05T00:00")
+    for place, name in enumerate(names):
+        for number in range(services):
+            outcome, reason = fates[number % len(fates)]
+            service = f"//{name}/{SCRIPT}/{number}"
+            route, address = f"route to {service}", f"tcp://{names[(place * 7 + number) % instances]}:4022"
+            flows.append(
+                Flow(name, "Sales", service, outcome, reason, route, address, None, number + 1, start + place)
+            )
+            moment = start + (place * 13 + number * 5) % steps * _HOUR * _MICROS
+            points.append(Point(moment, name, service, outcome, number + 1))
+    finding = dict(zip(FINDINGS.names, _FINDINGS[1], strict=True))
+    changes = [RouteChange(name, "Sales", f"route {name}", "ADDED", SCRIPT * 3) for name in names]
+    return Report(
+        headline=f"{sum(flow.messages for flow in flows):,} messages",
+        not_known=tuple(f"The services of {name} are not known." for name in names),
+        made_at=at("2026-01-10T00:00"),
+        flows=flows,
+        places=[Place(name, (f"tcp://{name}:4022",), ("Sales", "Stock")) for name in names],
+        series=Series(_HOUR, points),
+        balances=[_crowded(name) for name in names],
+        findings=Rows(FINDINGS, tuple({**finding, "instance_name": name} for name in names)),
+        coverage=Rows(ROUTE_COVERAGE, tuple({"instance_name": name, "routes": 10, "used": 7} for name in names)),
+        changes=Changes(
+            "run-before", start, False, [Count("SENT", 1, 2)], [Count("NETWORK_ADDRESS", 1, 2)], changes
+        ),
+    )
+
+
+def _crowded(name: str) -> Balance:
+    """A service shared by three hundred ids, and as many that are never picked."""
+    picks = [
+        Pick(f"{IDS[0][:-4]}{number:04d}", f"{name}.Sales", number, 150.0, 127.0, 174.0) for number in range(300)
+    ]
+    never = [
+        NeverPicked(f"{IDS[1][:-4]}{number:04d}", "Old", "EXPIRED", "the route's lifetime ended")
+        for number in range(300)
+    ]
+    return Balance(name, "Sales", f"//{name}/shared", None, None, picks, never, 0.5, None)
