@@ -1,4 +1,4 @@
-"""The files of ``sbroute import tsql``, or a text → scripts; no Spark here, so that a file at fault is told at once."""
+"""Files of T-SQL, or a text, → scripts; no Spark here, so that a file at fault is told at once."""
 
 from __future__ import annotations
 

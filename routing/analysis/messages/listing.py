@@ -79,9 +79,9 @@ def list_messages(
     """The current row of each message that is asked for: of those that were tried again the last attempt's.
 
     ``tables`` maps ``resolved_routes`` and, where they are known, ``observed_routing`` and ``imports`` to
-    DataFrames, Arrow tables or datasets (tables.md), or is a configuration, whose tables are opened as `open_tables`
-    does it, by ``spark`` where a session is needed, or one that is started for it. ``now`` is the time as of which
-    ages are told, UTC where it has no zone.
+    DataFrames, Arrow tables or datasets (tables.md), or is a configuration, whose tables are opened as
+    `open_tables` does it, by ``spark`` where a session is needed, or one that is started for it. ``now`` is the
+    time as of which ages are told, UTC where it has no zone.
     """
     if isinstance(tables, Config):
         tables = open_tables(tables, Opener.of_settings(tables.spark, spark), asked)

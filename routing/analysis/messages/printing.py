@@ -129,7 +129,9 @@ def _nothing(done: Messages) -> str:
             f"none of the {done.held:,} messages in the newest exports is one that was asked for;"
             " what was imported since the last run is not in the outputs yet"
         )
-    return "no message in the outputs is one that was asked for" if done.asked.only else "the outputs hold no message"
+    if done.asked.only:
+        return "no message in the outputs is one that was asked for"
+    return "the outputs hold no message"
 
 
 def _plain(value: object) -> str:

@@ -80,7 +80,8 @@ def _stations_of(way: Mapping[str, Any], hops: Sequence[Mapping[str, Any]]) -> I
     if not hops or hops[-1]["outcome"] in _ON:
         # Where the message goes to nobody knows, or it has been there before.
         place = printable(way["instance_name"] or way["address"] or "")
-        yield {"instance": place, "below": way["outcome"], "route": None, "outcome": theme.NOT_KNOWN, "is_stuck": False}
+        end = {"instance": place, "below": way["outcome"], "route": None, "outcome": theme.NOT_KNOWN}
+        yield {**end, "is_stuck": False}
 
 
 def _end(way: Mapping[str, Any]) -> str:
@@ -103,7 +104,8 @@ def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
     going = base.transform_filter("datum.route !== null")
     going = going.transform_calculate(next="datum.at + 1", middle="datum.at + 0.5")
     line = lanes.marked(going, alt.MarkDef(type="rule", style="base", yOffset=_LINE))
-    arrow = alt.MarkDef(type="point", shape="triangle-right", size=70, filled=True, opacity=1, xOffset=-14, yOffset=_LINE)
+    head = {"shape": "triangle-right", "size": 70, "filled": True, "opacity": 1}
+    arrow = alt.MarkDef(type="point", **head, xOffset=-14, yOffset=_LINE)
     name = alt.MarkDef(type="text", style="number", align="center", dy=_LINE - 11, limit=room - 60)
     return [
         line.encode(x2="next:Q"),
