@@ -78,8 +78,10 @@ def delays_by_service(series: Series) -> theme.Picture:
     )
     whole = strips.transform_aggregate(highest="max(messages)", groupby=["place", "service"])
     base = lanes.marked(whole, alt.MarkDef(type="rule", style="base", yOffset=_BASE))
-    named = lanes.names(whole, "service", room=120, dy=_WORDS)
-    numbered = lanes.numbers(whole, "'at most ' + format(datum.highest, ',')", dy=_WORDS)
+    named = lanes.names(whole, "service", room=110, cut="start", dy=_WORDS)
+    most = alt.MarkDef(type="text", style="number", align="right", dy=_WORDS)
+    at_most = lanes.marked(whole.transform_calculate(words="'at most ' + format(datum.highest, ',')"), most)
+    numbered = at_most.encode(x=alt.value("width"), text="words:N")
     words = f"Strips: delayed messages in steps of {_span(series.seconds)}, one strip a service, times in UTC."
     return lanes.dressed([base, bars, named, numbered], words, step=_STRIP)
 

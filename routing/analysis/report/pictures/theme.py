@@ -75,7 +75,7 @@ def config(palette: Palette) -> dict[str, Any]:
         "range": {"category": [palette.outcomes[name] for name in OUTCOMES]},
         "style": {
             "name": {"color": palette.ink, "fontSize": 13, "align": "left", "baseline": "middle"},
-            "number": {"color": palette.soft, "fontSize": 12, "align": "right", "baseline": "middle"},
+            "number": {"color": palette.soft, "fontSize": 12, "align": "left", "baseline": "middle"},
             "fair": {"color": palette.soft, "opacity": 0.3},
             "expected": {"color": palette.ink, "thickness": 2},
             "base": {"color": palette.line},
