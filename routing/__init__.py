@@ -1,7 +1,8 @@
 """Where SQL Server Service Broker messages go, and why: resolve messages against route tables with PySpark.
 
 `resolve` takes tables and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says;
-`diff` tells what changes between two configurations, times or versions, or by a script.
+`diff` tells what changes between two configurations, times or versions, or by a script; `report` shows a run, and
+`write_page` puts that on a page.
 Each is imported when it is first used, Spark by those that need it: the command line is to be there at once.
 """
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from routing.analysis.lint.own import mark as finding
     from routing.analysis.messages.asked import ask
     from routing.analysis.messages.listing import list_messages
+    from routing.analysis.report.facts import Report
+    from routing.analysis.report.reporting import report
+    from routing.analysis.report.writing import write_page
     from routing.analysis.texts import text_of
     from routing.analysis.trace.tracing import trace
     from routing.config import Config
@@ -39,6 +43,7 @@ __all__ = [
     "MatchingStep",
     "Outcome",
     "Reason",
+    "Report",
     "Resolution",
     "RoutingError",
     "Run",
@@ -56,11 +61,13 @@ __all__ = [
     "open_tables",
     "read_run",
     "register_dialog_hash",
+    "report",
     "resolve",
     "run",
     "text_of",
     "trace",
     "trace_all",
+    "write_page",
 ]
 
 _ROOMS = {
@@ -73,6 +80,9 @@ _ROOMS = {
     "routing.analysis.lint.own": ("finding",),
     "routing.analysis.messages.asked": ("ask",),
     "routing.analysis.messages.listing": ("list_messages",),
+    "routing.analysis.report.facts": ("Report",),
+    "routing.analysis.report.reporting": ("report",),
+    "routing.analysis.report.writing": ("write_page",),
     "routing.analysis.texts": ("text_of",),
     "routing.analysis.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),

@@ -12,8 +12,8 @@ from routing.analysis.report.facts import Balance, Pick
 Dialogs = Mapping[tuple[str, str, str, str], int]
 """How many dialogs step 3 shared out, by instance, database of the scope, service and broker id.
 
-Of a row of ``resolved_routes`` with ``matching_step`` 3 that database is msdb where it has no ``database_name`` (it
-arrived) or has ``rerouted_from`` (it came back), and ``database_name`` else; ``decided_at`` lies in the scope's time.
+A row of ``resolved_routes`` counts with ``matching_step`` 3 and a ``decided_at`` in the scope's time. Its scope is
+that of msdb where it has no ``database_name`` (it arrived) or has ``rerouted_from`` (it came back).
 """
 
 

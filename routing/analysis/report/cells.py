@@ -150,7 +150,8 @@ def _merge_cells(cells: Iterable[Cell]) -> list[Cell]:
 
 def _merge_moments(moments: Iterable[Moment]) -> list[Moment]:
     """Moments that differ in nothing but their messages as one."""
-    found: dict[tuple[str | None, str | None, int, str], int] = {}
-    for *key, messages in moments:
-        found[tuple(key)] = found.get(tuple(key), 0) + messages
-    return [Moment(*key, messages) for key, messages in found.items()]
+    found: dict[tuple[object, ...], Moment] = {}
+    for moment in moments:
+        same = found.get(moment[:-1])
+        found[moment[:-1]] = moment if same is None else same._replace(messages=same.messages + moment.messages)
+    return list(found.values())

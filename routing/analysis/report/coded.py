@@ -15,25 +15,28 @@ from routing.show import printable
 NOTHING = -1
 """The number of what has no name (null)."""
 LONGEST_NAME = 256
-_BY_NUMBER = {"instance": "", "service": "", "database": "", "reason": "", "source": "node ", "target": "node "}
+_NODE = "node"
+_BY_NUMBER = {**dict.fromkeys(("instance", "service", "database", "reason"), ""), "source": _NODE, "target": _NODE}
 
 
 def shown(text: str, longest: int = LONGEST_NAME) -> str:
-    """A text of the data as the page shows it: printable, cut where it is longer than a name of SQL Server can be."""
+    """A text of the data as the page shows it: printable, cut where it is longer than any name can be."""
     return printable(text if len(text) <= longest else f"{text[:longest]}…")
 
 
 @dataclass(frozen=True)
 class Coded:
-    """``names`` by number; ``cells`` and ``moments`` have numbers in the columns of `_BY_NUMBER`, all else as it is."""
+    """``names`` by number; ``cells`` and ``moments`` have numbers in the columns of `_BY_NUMBER`.
+
+    ``others`` tells of instance and service the number of the name that stands for many, and for how many;
+    ``nodes`` the id of a node by the number of its title.
+    """
 
     names: Sequence[str]
     cells: Sequence[Mapping[str, Any]]
     moments: Sequence[Mapping[str, Any]]
-
-    def numbers_of(self, column: str) -> list[int]:
-        """The different numbers in a column of the cells, in their order."""
-        return sorted({cell[column] for cell in self.cells})
+    others: Mapping[str, Mapping[str, int]]
+    nodes: Mapping[int, str]
 
 
 def coded(cube: Cube, nodes: Mapping[str, str]) -> Coded:
@@ -46,6 +49,8 @@ def coded(cube: Cube, nodes: Mapping[str, str]) -> Coded:
         [labels[key] for key in order],
         [_numbered(cell, numbers) for cell in cube.cells],
         [_numbered(moment, numbers) for moment in cube.moments],
+        {kind: {"name": numbers[kind, None], "count": names.others} for kind, names in _folded(cube)},
+        {numbers[_NODE, node]: node for node in nodes},
     )
 
 
@@ -54,15 +59,18 @@ _Key = tuple[str, "str | None"]
 
 def _labels(cube: Cube, nodes: Mapping[str, str]) -> dict[_Key, str]:
     """What is shown for each name."""
-    labels: dict[_Key, str] = {("node ", node): shown(title) for node, title in nodes.items()}
+    labels: dict[_Key, str] = {(_NODE, node): shown(title) for node, title in nodes.items()}
     for cell in cube.cells:
         for text in (cell.instance, cell.service, cell.database, cell.reason):
             if text is not None:
                 labels["", text] = shown(text)
-    for kind, names in (("instance", cube.instances), ("service", cube.services)):
-        if names.others:
-            labels[kind, None] = _others(kind, names)
-    return labels
+    return labels | {(kind, None): _others(kind, names) for kind, names in _folded(cube)}
+
+
+def _folded(cube: Cube) -> list[tuple[str, Names]]:
+    """Of what some names are told as one."""
+    pairs = (("instance", cube.instances), ("service", cube.services))
+    return [(kind, names) for kind, names in pairs if names.others]
 
 
 def _others(kind: str, names: Names) -> str:

@@ -29,7 +29,7 @@ def named(coded: Coded, column: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class Filler:
-    """Fills tables; ``made`` is when ages are told of (seconds), ``advice`` numbers and advice by a reason's number."""
+    """Fills tables. ``made``: as of when ages are told (seconds); ``advice``: two texts by a reason's number."""
 
     coded: Coded
     made: int
@@ -45,7 +45,6 @@ class Filler:
             [[self._read(grid, group, column) for column, _ in grid.columns] for group in groups[:SHOWN]],
             rest(groups),
             NOTHING,
-            is_grid=True,
         )
 
     def _read(self, grid: Grid, group: Group, column: str) -> str:

@@ -118,11 +118,12 @@
   function lanes(rows, column, most, what) {
     const groups = group(rows, [column]).sort(mostFirst);
     const folded = what ? others[column] : undefined;
-    const own = groups.filter((one) => one.key[0] !== folded?.name);
-    const kept = own.slice(0, what && !folded && own.length === most + 1 ? most + 1 : most);
+    const own = groups.filter((one) => one.key[0] >= 0 && one.key[0] !== folded?.name);
+    const kept = own.slice(0, what && !folded && own.length === most + 1 ? own.length : most);
     const place = new Map(kept.map((one, at) => [one.key[0], at]));
     const labels = kept.map((one) => named(column, one.key[0]));
-    const left = own.length - kept.length + (own.length < groups.length ? folded.count : 0);
+    const isFolded = groups.some((one) => one.key[0] === folded?.name);
+    const left = own.length - kept.length + (isFolded ? folded.count : 0);
     if (what && left) labels.push(`${number(left)} ${what}`);
     return { labels, of: (row) => place.get(row[column]) ?? kept.length };
   }
@@ -137,26 +138,38 @@
   const step = (at) => ({ at: at * 1000, until: (at + series) * 1000 });
   const delayed = (rows) => rows.filter((row) => row.outcome === "DELAYED");
   const pictures = {
-    "times-picture": ({ moments }) =>
-      group(moments, ["at", "outcome"])
-        .sort(byKey)
-        .map(({ key, messages }) => ({ ...step(key[0]), outcome: key[1], messages })),
-    "delays-picture": ({ moments }) =>
-      laid(delayed(moments), lanes(delayed(moments), "service", page.lanes.strips), "service", "at").map(
-        ({ one, ...row }) => ({ ...row, ...step(one.key[1]) }),
-      ),
-    "instances-picture": ({ cells }) =>
-      laid(cells, lanes(cells, "instance", page.lanes.instances, "other instances"), "instance", "outcome").map(
-        ({ one, ...row }) => ({ ...row, outcome: one.key[1] }),
-      ),
-    "reasons-picture": ({ cells }) =>
-      group(cells.filter((cell) => page.stuck.includes(cell.outcome)), ["outcome", "reason"])
-        .sort(mostFirst)
-        .map(({ key, messages }, place) => ({ place, reason: named("reason", key[1]), outcome: key[0], messages })),
-    "stuck-picture": ({ cells }) =>
-      laid(delayed(cells), lanes(delayed(cells), "service", page.lanes.services, "other services"), "service").map(
-        ({ one, ...row }) => ({ ...row, oldest: one.oldest * 1000 }),
-      ),
+    "times-picture": ({ moments }) => {
+      const groups = group(moments, ["at", "outcome"]).sort(byKey);
+      return { rows: groups.map(({ key, messages }) => ({ ...step(key[0]), outcome: key[1], messages })) };
+    },
+    "delays-picture": ({ moments }) => {
+      const found = lanes(delayed(moments), "service", page.lanes.strips);
+      const rows = laid(delayed(moments), found, "service", "at");
+      return { rows: rows.map(({ one, ...row }) => ({ ...row, ...step(one.key[1]) })) };
+    },
+    "instances-picture": ({ cells }) => {
+      const found = lanes(cells, "instance", page.lanes.instances, "other instances");
+      const rows = laid(cells, found, "instance", "outcome");
+      return { rows: rows.map(({ one, ...row }) => ({ ...row, outcome: one.key[1] })) };
+    },
+    "reasons-picture": ({ cells }) => {
+      const groups = group(cells.filter((cell) => page.stuck.includes(cell.outcome)), ["outcome", "reason"]);
+      const row = ({ key, messages }, place) => ({ place, reason: named("reason", key[1]), outcome: key[0], messages });
+      return { rows: groups.sort(mostFirst).map(row) };
+    },
+    "stuck-picture": ({ cells }) => {
+      const found = lanes(delayed(cells), "service", page.lanes.services, "other services");
+      const rows = laid(delayed(cells), found, "service");
+      return { rows: rows.map(({ one, ...row }) => ({ ...row, oldest: one.oldest * 1000 })) };
+    },
+    "estate-picture": ({ cells }) => {
+      const groups = group(cells, ["source", "target", "outcome"]).sort(mostFirst);
+      const rows = groups.map(({ key: [source, target, outcome], messages }) =>
+        target < 0
+          ? { node: page.nodes[source], outcome, messages }
+          : { source: page.nodes[source], target: page.nodes[target], outcome, messages });
+      return { estate_edges: rows.filter((row) => row.source), estate_stops: rows.filter((row) => row.node) };
+    },
   };
 
   function update() {
@@ -166,7 +179,10 @@
     const left = { cells: all.cells.filter(isLeft), moments: all.moments.filter(isLeft) };
     for (const grid of grids) fill(grid, left[grid.source]);
     count(left.cells);
-    for (const [id, view] of views) view.data("rows", pictures[id](left)).resize().runAsync();
+    for (const [id, view] of views) {
+      for (const [data, rows] of Object.entries(pictures[id](left))) view.data(data, rows);
+      view.resize().runAsync();
+    }
   }
 
   function offer(column, every, values) {

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from routing.analysis.report.facts import Balance, Changes, Pick, Report
+from routing.analysis.report.facts import Balance, Changes, Count, Pick, Report
 from routing.analysis.report.filling import minute
-from routing.analysis.report.tables import NUMBER, SHOWN, Table, rest, table, words
+from routing.analysis.report.tables import NUMBER, OUTCOME, SHOWN, Table, rest, table, words
 
 _SECOND = 1_000_000
 _SEVERITIES = ("error", "warning", "info")
@@ -101,36 +101,47 @@ def _coverage(report: Report) -> Section:
 
 
 def _changes(changes: Changes) -> Section:
-    heads = (("Outcome", "outcome"), ("Reason", ""), ("Before", NUMBER), ("Now", NUMBER), ("Difference", NUMBER))
-    lines = [
-        (one.outcome, one.reason, one.before, one.now, f"{one.now - one.before:+,}") for one in changes.counts
+    tables = [
+        _counts("outcome", changes.outcomes, OUTCOME),
+        _counts("reason", changes.reasons, ""),
     ]
-    tables = [table("counts", "Messages by outcome and reason, before and now", heads, lines)]
     if changes.routes is not None:
         names = [(name, "") for name in ("Change", "Instance", "Database", "Route", "What changed")]
         routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
         tables.append(table("routes", "Routes that differ", names, routes))
-    told = f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."
-    untold = "" if changes.routes is not None else "The routes that it read cannot be read any more."
-    return Section("since", "Since the run before", f"{told} {untold}".strip(), (), tables)
+    if changes.run_id is None or changes.finished_at is None:
+        title, told = "What the scripts change", ["Before is without the scripts that are tried, now is with them."]
+    else:
+        title = "Since the run before"
+        told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."]
+    if changes.is_incremental:
+        told.append("Each run counts what it decided itself, new messages and those tried again.")
+    if changes.routes is None:
+        told.append("The routes that it read cannot be read any more.")
+    return Section("since", title, " ".join(told), (), tables)
+
+
+def _counts(word: str, counts: Sequence[Count], kind: str) -> Table:
+    heads = ((word.capitalize(), kind), ("Before", NUMBER), ("Now", NUMBER), ("Difference", NUMBER))
+    lines = [(one.word, one.before, one.now, f"{one.now - one.before:+,}") for one in counts]
+    return table(f"{word}s-before", f"Messages by {word}, before and now", heads, lines)
 
 
 def _balance(balances: Sequence[Balance]) -> Section:
-    """Those first that chance hardly explains, then those with ids that are never picked."""
-    ordered = sorted(balances, key=lambda one: (1.0 if one.p_value is None else one.p_value, -len(one.never)))
     parts: list[Section] = []
     rows = 0
-    for one in ordered[:_SERVICES]:
+    for one in balances[:_SERVICES]:
         rows += min(len(one.picks), SHOWN) + min(len(one.never), SHOWN)
         if parts and rows > _ROWS:
             break
         parts.append(_shared(one, f"balance-{len(parts)}"))
     told = (
-        "Dialogs are shared out among the broker ids of equal routes. The band is where 95 of 100 fair choices end."
-        if ordered
+        "Dialogs are shared out among the broker ids of equal routes. The band is where 95 of 100 fair"
+        " choices end."
+        if balances
         else "No service is balanced among several broker ids."
     )
-    left = rest(ordered, len(parts))
+    left = rest(balances, len(parts))
     return Section("balance", "Balance", told, parts=parts, more=f"and {left:,} more services" if left else "")
 
 
@@ -148,7 +159,7 @@ def _shared(one: Balance, name: str) -> Section:
     if one.never:
         names = [(head, "") for head in ("Broker id", "Route", "Why", "In words")]
         never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
-        tables.append(table(f"{name}-never", "Broker ids that can never be picked", names, never))
+        tables.append(table(f"{name}-never", "Routes that name a broker id in vain", names, never))
     title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
     return Section(name, title, _judged(one), [f"{name}-picture"] if one.picks else (), tables)
 

@@ -18,10 +18,7 @@ Heads = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Table:
-    """``heads`` are (words, kind); ``more`` rows are not among these. ``nothing`` is said where there are none.
-
-    A ``is_grid`` is made anew by the page's script.
-    """
+    """``heads`` are (words, kind); ``more`` rows are not among these. ``nothing`` is said where there are none."""
 
     id: str
     caption: str
@@ -29,7 +26,6 @@ class Table:
     rows: Sequence[Sequence[str]]
     more: int = 0
     nothing: str = "none"
-    is_grid: bool = False
 
 
 def table(name: str, caption: str, heads: Heads, rows: Iterable[Sequence[Any]], nothing: str = "none") -> Table:
