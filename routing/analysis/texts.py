@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from routing.analysis.trace.tracing import Traced
 
-_WIDTH = 150
+_WIDTH = 160
 
 
 def text_of(done: Explanation | Traced | Diff | Messages, *, width: int = _WIDTH) -> str:
