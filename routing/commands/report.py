@@ -41,7 +41,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.progress("writing")
     writing.write_page(found, options.out)
     if options.format == "json":
-        console.result(json.dumps({"file": options.out, "headline": found.headline, **{"outcomes": found.outcomes}}))
+        console.result(json.dumps({"file": options.out, "headline": found.headline, "outcomes": found.outcomes}))
     else:
         console.result(f"{found.headline}\nwritten to {options.out}")
     return EXIT_DONE

@@ -17,7 +17,7 @@ that of msdb where it has no ``database_name`` (it arrived) or has ``rerouted_fr
 """
 
 
-def spans_of(choices: Iterable[Choice]) -> dict[Scope, Bounds]:
+def spans_of(choices: Iterable[Choice]) -> dict[tuple[str, str, str], Bounds]:
     """When the dialogs of each scope are to be counted: by their message's ``decided_at``."""
     return {choice.scope: choice.bounds for choice in choices}
 

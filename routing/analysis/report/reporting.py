@@ -13,7 +13,6 @@ from routing.analysis.lint.options import settings as lint_settings
 from routing.analysis.lint.resolved import used_routes
 from routing.analysis.report import given as tables_given
 from routing.analysis.report.balancing import find_balances, spans_of
-from routing.analysis.report.changes import changes_since
 from routing.analysis.report.choices import find_choices
 from routing.analysis.report.facts import Place, Report, Series
 from routing.analysis.report.flows import count_all, count_dialogs
@@ -37,7 +36,7 @@ def report(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """What became of the messages of the last run, where they are stuck, and what the configuration has to do with it.
+    """What became of the messages of the last run, where they are stuck, and what the configuration says to it.
 
     ``tables`` are a configuration, or tables by its keys (tables.md), ``resolved_routes`` among them: DataFrames,
     Arrow tables or datasets. Ages are told and lint judges as of ``now`` (UTC where it has no zone; the clock if

@@ -110,7 +110,10 @@ def _changes(changes: Changes) -> Section:
         routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
         tables.append(table("routes", "Routes that differ", names, routes))
     if changes.run_id is None or changes.finished_at is None:
-        title, told = "What the scripts change", ["Before is without the scripts that are tried, now is with them."]
+        title, told = (
+            "What the scripts change",
+            ["Before is without the scripts that are tried, now is with them."],
+        )
     else:
         title = "Since the run before"
         told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."]
