@@ -59,7 +59,7 @@ def test_is_stored_without_outputs(name: str) -> None:
 def test_only_the_first_cell_knows_where_it_runs(name: str) -> None:
     """Later cells import and define nothing, start no session, and know but what the first one hands on."""
     first, *later = _code(name)
-    assert HANDED_ON <= _named(first)
+    assert _named(first) >= HANDED_ON
     nodes = [node for cell in later for node in ast.walk(cell)]
     assert [ast.unparse(node) for node in nodes if isinstance(node, _PLUMBING)] == []
     own = set().union(*(_named(cell) for cell in later))
@@ -78,7 +78,7 @@ def test_what_it_calls_is_public_and_documented(name: str) -> None:
     used = {"routing": _of(cells, "routing"), "pictures": _of(cells, "pictures")}
     assert used["routing"] <= set(routing.__all__)
     assert used["pictures"] <= set(pictures.__all__)
-    assert min(map(len, used.values())) > 2
+    assert min(map(len, used.values())) >= 2
     pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     calls = [f"{module}.{attribute}" for module, names in used.items() for attribute in names]
     assert [call for call in calls if re.search(rf"\b{re.escape(call)}\b", pages) is None] == []

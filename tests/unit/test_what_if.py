@@ -22,7 +22,9 @@ HARMLESS = "'+alert(1)+\"</script>\ufffd${datum.x}"
 def _key(service: str, before: str, after: str, messages: int, instance: str = "HQ") -> Mapping[str, Any]:
     """Messages that change; ``before`` and ``after``: outcome and reason."""
     verdicts = {"before": before.split(), "after": after.split()}
-    ends = {f"{name}_{side}": word for side, both in verdicts.items() for name, word in zip(_ENDS, both, strict=True)}
+    ends = {
+        f"{name}_{side}": word for side, both in verdicts.items() for name, word in zip(_ENDS, both, strict=True)
+    }
     return {"instance_name": instance, "to_service_name": service, **ends, "messages": messages}
 
 
@@ -70,7 +72,9 @@ def _way(outcome: str, reason: str | None = None, direction: str = "THERE", way:
     return {"path": 1, "direction": direction, "way": way, "outcome": outcome, "reason": reason, **where}
 
 
-def _hop(instance: str, scope: str, outcome: str, route: str | None, direction: str = "THERE", way: int = 1) -> Any:
+def _hop(
+    instance: str, scope: str, outcome: str, route: str | None, direction: str = "THERE", way: int = 1
+) -> Any:
     place = {"instance_name": instance, "scope": scope, "outcome": outcome, "route_name": route}
     return {"path": 1, "direction": direction, "way": way, **place}
 
@@ -130,7 +134,7 @@ def test_what_comes_of_a_comparison_and_of_a_trace_is_drawn() -> None:
         svg = vl_convert.vegalite_to_svg(picture.to_dict())
         assert words in svg
         assert "<script" not in svg
-    assert "1 of 7 messages change, 0 for the worse." in str(changed.to_dict()["description"])
+    assert "1 of 7 messages change, 1 for the worse." in str(changed.to_dict()["description"])
 
 
 def test_names_stay_data() -> None:
