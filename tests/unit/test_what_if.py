@@ -17,6 +17,7 @@ from tests.stored import small_estate
 
 HOSTILE = "'+alert(1)+\"</script>\u202e${datum.x}"
 HARMLESS = "'+alert(1)+\"</script>\ufffd${datum.x}"
+_ENDS = ("outcome", "reason")
 
 
 def _key(service: str, before: str, after: str, messages: int, instance: str = "HQ") -> Mapping[str, Any]:
@@ -28,7 +29,6 @@ def _key(service: str, before: str, after: str, messages: int, instance: str = "
     return {"instance_name": instance, "to_service_name": service, **ends, "messages": messages}
 
 
-_ENDS = ("outcome", "reason")
 OFF, HERE, AWAY = "DELAYED BROKER_DISABLED", "DELIVERED LOCAL_SERVICE", "SENT NETWORK_ADDRESS"
 KEYS = [
     _key("//a", OFF, HERE, 12),

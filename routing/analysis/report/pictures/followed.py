@@ -104,8 +104,9 @@ def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
     going = base.transform_filter("datum.route !== null")
     going = going.transform_calculate(next="datum.at + 1", middle="datum.at + 0.5")
     line = lanes.marked(going, alt.MarkDef(type="rule", style="base", yOffset=_LINE))
-    head = {"shape": "triangle-right", "size": 70, "filled": True, "opacity": 1}
-    arrow = alt.MarkDef(type="point", **head, xOffset=-14, yOffset=_LINE)
+    arrow = alt.MarkDef(
+        type="point", shape="triangle-right", size=70, filled=True, opacity=1, xOffset=-14, yOffset=_LINE
+    )
     name = alt.MarkDef(type="text", style="number", align="center", dy=_LINE - 11, limit=room - 60)
     return [
         line.encode(x2="next:Q"),
