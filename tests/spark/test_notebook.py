@@ -24,7 +24,10 @@ NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 # How many pictures each has, and what it prints of the demo.
 PICTURES = {"routing-outcomes": 6, "what-if": 6}
 PRINTED = {
-    "routing-outcomes": [],
+    "routing-outcomes": [
+        "12,059 messages read, 12,050 resolved, 9 rejected",
+        "5,227 DELIVERED, 3,920 SENT, 2,238 FORWARDED, 584 DELAYED, 81 DROPPED",
+    ],
     "what-if": [
         "21 messages: 12 DELAYED BROKER_DISABLED, 9 DROPPED BROKER_DISABLED",
         "database 'Archive' holds the service (id 'ab37b23d-c031-4ced-86aa-2691c368e777'): its broker is off",
@@ -95,8 +98,8 @@ def test_runs_from_top_to_bottom(name: str, outputs: Outputs, tmp_path: Path) ->
     for number, picture in enumerate(pictures, start=1):
         (tmp_path / f"{name}-{number}.png").write_bytes(picture)
     assert len(pictures) == PICTURES[name]
-    # An empty picture of that size is a few thousand bytes.
-    assert min(len(picture) for picture in pictures) > 20_000
+    # One of axes alone is less.
+    assert min(len(picture) for picture in pictures) > 40_000
     printed = _printed(outputs[name])
     assert [words for words in PRINTED[name] if words not in printed] == []
 
