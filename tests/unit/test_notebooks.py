@@ -66,6 +66,21 @@ def test_only_the_first_cell_knows_where_it_runs(name: str) -> None:
     assert {node.id for node in nodes if isinstance(node, ast.Name)} <= HANDED_ON | own | {"print"}
 
 
+def test_the_first_cell_for_databricks_hands_on_the_same() -> None:
+    page = (ROOT / "docs" / "databricks.md").read_text(encoding="utf-8")
+    section = page.partition("\n## In a notebook\n")[2].partition("\n## ")[0]
+    install, first = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    names = _named(ast.parse(first))
+    assert names >= HANDED_ON
+    calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(first)) if isinstance(node, ast.Call)}
+    assert {"routing.load_config", "pictures.for_notebook"} <= calls
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r"service_broker_routing-(.+)-py3-none-any\.whl\[(.+)\]", install)
+    assert found is not None
+    assert f'\nversion = "{found[1]}"\n' in project
+    assert [extra for extra in found[2].split(",") if f"\n{extra} = [" not in project] == []
+
+
 @by_notebook
 def test_an_answer_is_a_few_lines(name: str) -> None:
     lengths = [len(cell["source"]) for cell in _cells(name, "code")[1:]]
