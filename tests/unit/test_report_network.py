@@ -111,7 +111,7 @@ def test_places_without_messages_are_nodes() -> None:
 
 
 def test_names_that_look_alike_are_several_nodes() -> None:
-    """``b.c`` of instance ``a`` is not ``c`` of ``a.b``, however they are joined; nor is an instance an address."""
+    """``b.c`` of instance ``a`` is not ``c`` of ``a.b``, however they are joined; no instance is an address."""
     named = replace(flow("a", "SENT", "tcp://far:1"), instance="tcp://far:1")
     flows = [flow("a/b.c", "DELAYED"), flow("a.b/c", "DELAYED"), named]
     network = network_of(flows, [])
@@ -135,37 +135,48 @@ def crowd(instances: int) -> tuple[list[Flow], list[Place]]:
 
 
 @pytest.mark.parametrize(
-    ("instances", "nodes", "others"), [(30, 60, None), (31, 60, "3 others"), (100, 60, "141 others")]
+    ("instances", "others", "folded"),
+    [(30, None, 0), (31, None, 2), (60, None, 60), (61, "4 others", 59), (100, "82 others", 59)],
 )
-def test_no_more_than_sixty_nodes(instances: int, nodes: int, others: str | None) -> None:
+def test_no_more_than_sixty_nodes(instances: int, others: str | None, folded: int) -> None:
+    """An instance without a node leaves its database without one, one with a node takes its messages."""
     flows, places = crowd(instances)
     network = network_of(flows, places)
-    assert len(network.nodes) == nodes
+    assert len(network.nodes) == 60
     assert [node.name for node in network.nodes if node.kind is Kind.OTHERS] == ([others] if others else [])
-    # What the nodes say: 1000 - n for each n, and one more for each that is delayed.
-    sent = {30: 29_565, 31: 30_535, 100: 95_050}[instances]
+    assert sum(node.folded for node in network.nodes) == folded
+    # 1000 - n of each n, and one more of each that is delayed.
+    sent = {30: 29_565, 31: 30_535, 60: 58_230, 61: 59_170, 100: 95_050}[instances]
     assert sum(edge.messages for edge in network.edges) == sent
     assert sum(stop.messages for stop in network.stops) == instances
-    for one in flows:
-        source, target = network.ends_of(one)
-        if target is None:
-            assert any((stop.node, stop.outcome) == (source, one.outcome) for stop in network.stops)
-        else:
-            assert any((e.source, e.target, e.outcome) == (source, target, one.outcome) for e in network.edges)
 
 
 def test_the_busiest_have_nodes_of_their_own() -> None:
-    """Of a hundred instances the first has 1000 and 901 messages, the last 902 at most."""
+    """Of instance n 1001 - n messages begin and 1001 - n end there; where the first ends, those of the last."""
     network = network_of(*crowd(100))
-    names = {node.name for node in network.nodes}
-    assert {"i000", "i001", "i010"} <= names
-    assert not {"i098", "i099"} & names
-    *_, others = network.nodes
-    kept = {node.id for node in network.nodes if node is not others}
-    assert others.messages == sum(
-        one.messages for one in crowd(100)[0] if not {end for end in network.ends_of(one) if end} <= kept
-    )
-    assert all(node.inside in kept for node in network.nodes if node.kind is Kind.DATABASE)
+    *kept, others = network.nodes
+    assert [(node.name, node.messages) for node in kept[:3]] == [("i001", 2000), ("i002", 1998), ("i003", 1996)]
+    assert [(node.name, node.messages) for node in kept[48:51]] == [("i049", 1904), ("i000", 1902), ("i050", 1902)]
+    assert [(node.name, node.messages, node.folded) for node in kept[58:]] == [("i058", 1886, 1)]
+    # What the 41 from the 60th on send or keep, and what the 59th sends them.
+    assert others == Node("n59", Kind.OTHERS, "82 others", None, 37_802 + 942)
+
+
+def test_edges_of_what_has_no_node() -> None:
+    flows, places = crowd(100)
+    network = network_of(flows, places)
+    assert ends(network, flow("i001/Db", "SENT", "tcp://i002:1")) == ("i001", "i002")
+    assert ends(network, flow("i058/Db", "SENT", "tcp://i059:1")) == ("i058", "82 others")
+    assert ends(network, flow("i099/Db", "SENT", "tcp://i000:1")) == ("82 others", "i000")
+    assert ends(network, flow("i070/Db", "SENT", "tcp://i071:1")) == ("82 others", "82 others")
+    assert ends(network, flow("i070/Db", "DELAYED")) == ("82 others", None)
+    titles = {title: node for node, title in network.titles.items()}
+    assert Edge(titles["i001"], titles["i002"], "SENT", 999) in network.edges
+    assert Edge(titles["i058"], titles["82 others"], "SENT", 942) in network.edges
+    assert Edge(titles["82 others"], titles["i000"], "SENT", 901) in network.edges
+    assert Edge(titles["82 others"], titles["82 others"], "SENT", 36_860) in network.edges
+    assert Stop(titles["82 others"], "DELAYED", 41) in network.stops
+    assert Stop(titles["i001"], "DELAYED", 1) in network.stops
 
 
 def test_the_order_of_what_is_given_does_not_matter() -> None:

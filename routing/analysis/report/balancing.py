@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from routing.analysis.report.chance import FEWEST, band, correct, p_value
-from routing.analysis.report.choices import Bounds, Choice, Scope
+from routing.analysis.report.choices import COMES_BACK, Bounds, Choice, Scope
 from routing.analysis.report.facts import Balance, Pick
 
 Dialogs = Mapping[tuple[str, str, str, str], int]
@@ -37,7 +37,9 @@ def find_balances(choices: Iterable[Choice], dialogs: Dialogs) -> list[Balance]:
 def _balance(choice: Choice, counted: Mapping[str, int]) -> Balance:
     """The balance of a scope, with its p-value as it is for one test."""
     counts = [counted.get(broker, 0) for broker in choice.owners]
-    others = sorted(counted.keys() - choice.owners.keys())
+    # Of ids whose dialogs come back msdb may show some, of those that arrived: what is left of the others is fair.
+    coming_back = {one.broker_instance for one in choice.never if one.why == COMES_BACK}
+    others = sorted(counted.keys() - choice.owners.keys() - coming_back)
     total = sum(counts)
     low, high = band(total, len(counts)) if counts else (0, 0)
     picks = [

@@ -13,6 +13,7 @@ from routing.analysis.lint.options import settings as lint_settings
 from routing.analysis.lint.resolved import used_routes
 from routing.analysis.report import given as tables_given
 from routing.analysis.report.balancing import find_balances, spans_of
+from routing.analysis.report.changes import changes_since
 from routing.analysis.report.choices import find_choices
 from routing.analysis.report.facts import Place, Report, Series
 from routing.analysis.report.flows import count_all, count_dialogs
@@ -47,10 +48,10 @@ def report(
     moment = micros_of(datetime.now(timezone.utc) if now is None else now)
     if isinstance(tables, Config):
         opener = opener or Opener.of_settings(tables.spark, spark)
-        given = tables_given.of_config(tables, opener)
+        given, changes = tables_given.of_config(tables, opener), changes_since(tables, opener)
         lint = lint or lint_settings(tables.lint, tables.file)
     else:
-        given = tables_given.of_tables(tables)
+        given, changes = tables_given.of_tables(tables), None
     progress("counting messages")
     flows, series = count_all(given.resolved)
     progress("reading the configuration")
@@ -69,7 +70,7 @@ def report(
         balances=balances,
         findings=linted.findings,
         coverage=linted.coverage,
-        changes=None,
+        changes=changes,
     )
 
 

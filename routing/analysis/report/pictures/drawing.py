@@ -124,7 +124,7 @@ def _names(palette: theme.Palette) -> Mark:
         ellipsis="…",
         fontWeight={"signal": "datum.kind === 'INSTANCE' ? 600 : 400"},
         fill={"signal": f"{is_faint} ? '{palette.soft}' : '{palette.ink}'"},
-        tooltip=_field("title"),
+        tooltip=_field("told"),
     )
 
 

@@ -89,8 +89,9 @@ def _node_row(node: Node, layout: Layout, titles: Mapping[str, str]) -> Row:
     return {
         "id": node.id,
         "kind": str(node.kind),
-        "name": shown_name(node),
+        "name": shown_name(node, spot.name_width),
         "title": printable(titles[node.id]),
+        "told": _told(node, printable(titles[node.id])),
         "x": spot.x,
         "y": spot.y,
         "height": layout.heights.get(node.id, spot.height),
@@ -99,6 +100,16 @@ def _node_row(node: Node, layout: Layout, titles: Mapping[str, str]) -> Row:
         "name_width": spot.name_width,
         "is_idle": node.messages == 0,
     }
+
+
+def _told(node: Node, title: str) -> str:
+    """What is told of a node when the mouse is on it."""
+    words = {
+        Kind.INSTANCE: f"instance {title}",
+        Kind.DATABASE: f"database {title}",
+        Kind.ADDRESS: f"{title}, the address of no known instance, or of several",
+    }
+    return words.get(node.kind, title) + (f", and {node.folded:,} of its databases" if node.folded else "")
 
 
 def _way_row(way: Way) -> Row:

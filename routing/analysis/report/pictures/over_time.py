@@ -88,12 +88,17 @@ def delays_by_service(series: Series) -> theme.Picture:
 
 def delay_rows(series: Series) -> list[Row]:
     """The rows of `delays_by_service`."""
-    delayed = [point for point in series.points if point.outcome == Outcome.DELAYED]
-    found = largest(((point.service, point.messages) for point in delayed), STRIPS, None)
+    delayed = [
+        (point.service, point)
+        for point in series.points
+        # Services that are not told apart have no strip.
+        if point.outcome == Outcome.DELAYED and point.service is not None
+    ]
+    found = largest(((service, point.messages) for service, point in delayed), STRIPS, None)
     counted: Counter[tuple[int, int]] = Counter()
-    for point in delayed:
-        if point.service in found.place:
-            counted[found.place[point.service], point.at] += point.messages
+    for service, point in delayed:
+        if service in found.place:
+            counted[found.place[service], point.at] += point.messages
     return [
         {"place": place, "service": found.labels[place], **_step(at, series), "messages": messages}
         for (place, at), messages in sorted(counted.items())

@@ -16,7 +16,7 @@ def balance(shared: Balance) -> theme.Picture:
     """Bars: the dialogs of each broker id, a line where chance lets expect them, a band where 95 of 100 end.
 
     Of more than `PICKS` ids those furthest from what is expected. Rows of the data set ``rows``: place (number of
-    the lane, from 0 on), broker, dialogs, expected, low, high; ids with most dialogs first.
+    the lane, from 0 on), broker (the id and, where known, whose it is), dialogs, expected, low, high.
     """
     base = lanes.on_lanes(pick_rows(shared))
     numbers = [alt.Tooltip(f"{name}:Q", format=",.1f") for name in ("expected", "low", "high")]
@@ -42,9 +42,7 @@ def pick_rows(shared: Balance) -> list[Row]:
     return [
         {
             "place": place,
-            "broker": printable(
-                pick.broker_instance if pick.owner is None else f"{pick.owner}, {pick.broker_instance}"
-            ),
+            "broker": printable(", ".join(filter(None, (pick.broker_instance, pick.owner)))),
             "dialogs": pick.dialogs,
             "expected": pick.expected,
             "low": pick.low,
