@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from routing.storage.rows import Rows
 
@@ -59,8 +60,8 @@ class Series:
 class Pick:
     """A broker id that dialogs were balanced to: how many, and how many chance lets expect.
 
-    ``owner`` is the database that has the id (``instance.database``), None where none is known. From ``low`` to
-    ``high`` is where 95 of 100 fair choices end.
+    ``owner`` is the database that has the id (``instance.database``; a list where several have it), None where
+    none is known. From ``low`` to ``high`` is where 95 of 100 fair choices end.
     """
 
     broker_instance: str
@@ -102,6 +103,23 @@ class Balance:
     never: Sequence[NeverPicked]
     p_value: float | None
     no_p_value: str | None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do about messages of one sender to one service with one fate: words, and T-SQL where that helps.
+
+    Of a ``statement`` into which a value must be put first every line is a comment.
+    """
+
+    instance: str
+    database: str | None
+    service: str
+    outcome: str
+    reason: str | None
+    messages: int
+    words: str
+    statement: str | None
 
 
 @dataclass(frozen=True)
@@ -156,7 +174,8 @@ class Report:
     """What the page shows.
 
     ``headline`` says in one line what was looked at, ``not_known`` what cannot be told, one sentence each.
-    ``made_at`` is the time as of which ages are told. ``findings`` and ``coverage`` are rows of lint.
+    ``made_at`` is the time as of which ages are told. ``findings`` and ``coverage`` are rows of lint. Of single
+    groups of messages ``advice`` is what to do, those first that need it most.
     """
 
     headline: str
@@ -169,8 +188,9 @@ class Report:
     findings: Rows | None = None
     coverage: Rows | None = None
     changes: Changes | None = None
+    advice: Sequence[Advice] | None = None
 
-    @property
+    @cached_property
     def outcomes(self) -> Mapping[str, int]:
         """How many messages have each outcome, most first."""
         found: dict[str, int] = {}
