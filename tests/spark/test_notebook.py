@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 # How many pictures each has, and what it prints of the demo.
-PICTURES = {"routing-outcomes": 6, "what-if": 6}
+PICTURES = {"routing-outcomes": 7, "what-if": 6}
 PRINTED = {
     "routing-outcomes": [
         "12,059 messages read, 12,050 resolved, 9 rejected",
@@ -126,9 +126,10 @@ def test_names_of_a_catalog_and_a_given_session_tell_the_same(
     name: str, outputs: Outputs, demo: DemoRun, catalog: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on Databricks: the first cell gives another configuration, and the session is there."""
-    import altair
+    from altair import TopLevelMixin
 
     import routing
+    from routing.analysis.report.pictures.drawn import Drawn
 
     monkeypatch.setenv("SBROUTE_DEMO", str(demo.folder))
     known: dict[str, Any] = {}
@@ -140,7 +141,7 @@ def test_names_of_a_catalog_and_a_given_session_tell_the_same(
     with contextlib.redirect_stdout(out):
         shown = [_run(cell.source, known) for cell in later]
     assert out.getvalue() == _printed(outputs[name])
-    assert sum(isinstance(one, altair.TopLevelMixin) for one in shown) == PICTURES[name]
+    assert sum(isinstance(one, TopLevelMixin | Drawn) for one in shown) == PICTURES[name]
 
 
 def _run(source: str, known: dict[str, Any]) -> Any:
