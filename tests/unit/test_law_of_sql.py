@@ -26,8 +26,9 @@ def test_other_rooms_hand_over_no_text() -> None:
     # delta-rs's own DeltaTable, in the one room that knows delta-rs, is opened and asked, no more.
     rooms = {room: source for room, source in SOURCES.items() if room != "storage/local.py"}
     found = {room: list(breaches(source, others)) for room, source in rooms.items()}
-    # What the package hands on by name is listed there.
-    assert {room: lines for room, lines in found.items() if lines} == {"__init__.py": ["getattr"]}
+    # What the package hands on by name is listed there; Vega's expressions are no SQL, and Spark sees none.
+    listed = {"__init__.py": ["getattr"], "analysis/report/pictures/estate.py": ["'expr'"]}
+    assert {room: lines for room, lines in found.items() if lines} == listed
 
 
 def test_nothing_is_changed_by_a_text_in_delta_rs() -> None:
