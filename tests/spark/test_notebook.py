@@ -121,7 +121,7 @@ def catalog(demo: DemoRun, spark: SparkSession) -> Iterator[list[str]]:
     spark.sql("DROP SCHEMA notebooks CASCADE")
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", ["routing-outcomes", pytest.param("what-if", marks=pytest.mark.long)])
 def test_names_of_a_catalog_and_a_given_session_tell_the_same(
     name: str, outputs: Outputs, demo: DemoRun, catalog: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
