@@ -164,7 +164,7 @@ def _messages(network: Network) -> list[Row]:
 
 
 def _touched() -> list[Row]:
-    """The nodes; ``is_idle`` where no message begins, ends or stops, for an instance at no database of it either."""
+    """The nodes; ``is_idle`` where no message begins, ends or stops, nor at a database of an instance."""
     ends = {"type": "fold", "fields": ["source", "target"], "as": ["end", "id"]}
     return [
         _derived("estate_ends", "estate_edges", ends),
