@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from routing.analysis.diff.asked import Scripts, Versions
     from routing.analysis.diff.diffing import Diff, diff
+    from routing.analysis.explain.asked import Described, Stored
+    from routing.analysis.explain.explaining import explain
+    from routing.analysis.explain.given import open_tables
     from routing.analysis.lint.configuration import Configuration
     from routing.analysis.lint.own import mark as finding
+    from routing.analysis.messages.asked import ask
+    from routing.analysis.messages.listing import list_messages
     from routing.analysis.report.facts import Report
     from routing.analysis.report.reporting import report
     from routing.analysis.report.writing import write_page
+    from routing.analysis.texts import text_of
     from routing.analysis.trace.tracing import trace
     from routing.config import Config
     from routing.config import load as load_config
@@ -32,6 +38,7 @@ __all__ = [
     "Config",
     "Configuration",
     "ContractError",
+    "Described",
     "Diff",
     "MatchingStep",
     "Outcome",
@@ -42,16 +49,22 @@ __all__ = [
     "Run",
     "Scripts",
     "StorageError",
+    "Stored",
     "Versions",
+    "ask",
     "current_routes",
     "diff",
+    "explain",
     "finding",
+    "list_messages",
     "load_config",
+    "open_tables",
     "read_run",
     "register_dialog_hash",
     "report",
     "resolve",
     "run",
+    "text_of",
     "trace",
     "trace_all",
     "write_page",
@@ -60,11 +73,17 @@ __all__ = [
 _ROOMS = {
     "routing.analysis.diff.asked": ("Scripts", "Versions"),
     "routing.analysis.diff.diffing": ("Diff", "diff"),
+    "routing.analysis.explain.asked": ("Described", "Stored"),
+    "routing.analysis.explain.explaining": ("explain",),
+    "routing.analysis.explain.given": ("open_tables",),
     "routing.analysis.lint.configuration": ("Configuration",),
     "routing.analysis.lint.own": ("finding",),
+    "routing.analysis.messages.asked": ("ask",),
+    "routing.analysis.messages.listing": ("list_messages",),
     "routing.analysis.report.facts": ("Report",),
     "routing.analysis.report.reporting": ("report",),
     "routing.analysis.report.writing": ("write_page",),
+    "routing.analysis.texts": ("text_of",),
     "routing.analysis.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),

@@ -72,6 +72,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(printing.as_json(done, now))
     else:
-        for part in printing.as_text(done, asked):
+        for part in printing.as_text(done):
             console.result(part)
     return EXIT_DONE

@@ -39,7 +39,10 @@ def leave_pandas_out() -> None:
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> pyarrow.Table:
-    """Rows of plain Python as an Arrow table of a schema; keys left out are null, times must be aware."""
+    """Rows of plain Python as an Arrow table of a schema; keys left out are null.
+
+    Times are aware, or microseconds since 1970.
+    """
     import pyarrow
 
     rows = list(rows)

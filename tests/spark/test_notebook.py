@@ -1,36 +1,67 @@
-"""The notebook runs from top to bottom on the demo tables, in a kernel and a Spark session of its own."""
+"""Each notebook runs from top to bottom: in a kernel over the demo's files, and where a session is given."""
 
 from __future__ import annotations
 
+import ast
 import base64
+import contextlib
+import io
 import json
-import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
 
-from tests.reference.cells import reachable_cells
 from tests.spark.conftest import DemoRun
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "routing-outcomes.ipynb"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+# How many pictures each has, and what it prints of the demo.
+PICTURES = {"routing-outcomes": 7, "what-if": 6}
+PRINTED = {
+    "routing-outcomes": [
+        "12,059 messages read, 12,050 resolved, 9 rejected",
+        "5,227 DELIVERED, 3,920 SENT, 2,238 FORWARDED, 584 DELAYED, 81 DROPPED",
+    ],
+    "what-if": [
+        "21 messages: 12 DELAYED BROKER_DISABLED, 9 DROPPED BROKER_DISABLED",
+        "database 'Archive' holds the service (id 'ab37b23d-c031-4ced-86aa-2691c368e777'): its broker is off",
+        "12,059 messages compared: 30 change, none gets worse; 1 route in force differs",
+    ],
+}
 LONGEST_CELL = 300
-PICTURES = 3
+PNG = "image/png"
+Outputs = dict[str, list[list[Any]]]
 
 
-def _read() -> Any:
-    return nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+def _read(name: str) -> Any:
+    return nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)  # type: ignore[no-untyped-call]
 
 
-def _code_cells(notebook: Any) -> list[Any]:
+def _code(notebook: Any) -> list[Any]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def _pictures(notebook: Any) -> list[bytes]:
-    outputs = [output for cell in _code_cells(notebook) for output in cell.outputs]
-    return [base64.b64decode(o["data"]["image/png"]) for o in outputs if "image/png" in o.get("data", {})]
+@pytest.fixture(scope="module")
+def outputs(demo: DemoRun, tmp_path_factory: pytest.TempPathFactory) -> Outputs:
+    """The outputs of each notebook's cells, run in a kernel that finds no Java: files need no Spark."""
+    folder = tmp_path_factory.mktemp("kernel")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SBROUTE_DEMO", str(demo.folder))
+        patch.setenv("JAVA_HOME", str(folder / "no-java"))
+        patch.setenv("JUPYTER_PATH", str(folder / "jupyter"))
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(folder / "runtime"))
+        patch.setenv("IPYTHONDIR", str(folder / "ipython"))
+        # What this process's Java handed on must not reach the kernel.
+        for variable in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE"):
+            patch.delenv(variable, raising=False)
+        kernel = _kernel_of_this_interpreter(folder / "jupyter")
+        return {name: _executed(name, kernel, folder) for name in PICTURES}
 
 
 def _kernel_of_this_interpreter(folder: Path) -> str:
@@ -44,44 +75,78 @@ def _kernel_of_this_interpreter(folder: Path) -> str:
     return name
 
 
-def test_is_stored_without_outputs() -> None:
-    notebook = _read()
+def _executed(name: str, kernel: str, folder: Path) -> list[list[Any]]:
+    from nbclient import NotebookClient
+
+    notebook = _read(name)
     nbformat.validate(notebook)
-    cells = _code_cells(notebook)
-    assert [cell.outputs for cell in cells] == [[]] * len(cells)
-    assert {cell.execution_count for cell in cells} == {None}
+    where = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=LONGEST_CELL, kernel_name=kernel, resources=where).execute()
+    return [cell.outputs for cell in _code(notebook)]
 
 
-def test_has_a_colour_for_every_outcome_and_reason() -> None:
-    text = "\n".join(cell.source for cell in _code_cells(_read()))
-    words = {f'"{cell.outcome} · {cell.reason}"' for cell in reachable_cells()}
-    assert {word for word in words if word not in text} == set()
+def _printed(outputs: list[list[Any]]) -> str:
+    return "".join(out.text for cell in outputs for out in cell if out.output_type == "stream")
 
 
 # What the Jupyter libraries warn of among themselves is not this project's.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_runs_from_top_to_bottom(demo: DemoRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nbclient import NotebookClient
+@pytest.mark.parametrize("name", PICTURES)
+def test_runs_from_top_to_bottom(name: str, outputs: Outputs, tmp_path: Path) -> None:
+    shown = [out["data"][PNG] for cell in outputs[name] for out in cell if PNG in out.get("data", {})]
+    pictures = [base64.b64decode(picture) for picture in shown]
+    for number, picture in enumerate(pictures, start=1):
+        (tmp_path / f"{name}-{number}.png").write_bytes(picture)
+    assert len(pictures) == PICTURES[name]
+    # One of axes alone is less.
+    assert min(len(picture) for picture in pictures) > 40_000
+    printed = _printed(outputs[name])
+    assert [words for words in PRINTED[name] if words not in printed] == []
+
+
+@pytest.fixture(scope="module")
+def catalog(demo: DemoRun, spark: SparkSession) -> Iterator[list[str]]:
+    """The demo's tables under names of a catalog, as what ``--set`` takes."""
+    import routing
+
+    config = routing.load_config(str(demo.folder / "demo.yaml"))
+    spark.sql("CREATE SCHEMA notebooks")
+    found = []
+    for section, locations in (("tables", config.tables), ("output", config.output)):
+        for key, location in locations.items():
+            if (Path(location.text) / "_delta_log").exists():
+                spark.sql(f"CREATE TABLE notebooks.{key} USING delta LOCATION '{location.text}'")
+            found.append(f"{section}.{key}=notebooks.{key}")
+    yield found
+    spark.sql("DROP SCHEMA notebooks CASCADE")
+
+
+@pytest.mark.parametrize("name", ["routing-outcomes", pytest.param("what-if", marks=pytest.mark.long)])
+def test_names_of_a_catalog_and_a_given_session_tell_the_same(
+    name: str, outputs: Outputs, demo: DemoRun, catalog: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Databricks: the first cell gives another configuration, and the session is there."""
+    from altair import TopLevelMixin
+
+    import routing
+    from routing.analysis.report.pictures.drawn import Drawn
 
     monkeypatch.setenv("SBROUTE_DEMO", str(demo.folder))
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
-    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    # The notebook's session starts by itself: what this process's Java handed on must not reach it.
-    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE"):
-        monkeypatch.delenv(name, raising=False)
-    kernel = _kernel_of_this_interpreter(tmp_path / "jupyter")
-    notebook = _read()
-    where = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(notebook, timeout=LONGEST_CELL, kernel_name=kernel, resources=where).execute()
+    known: dict[str, Any] = {}
+    first, *later = _code(_read(name))
+    _run(first.source, known)
+    config = known["config"] = routing.load_config(str(demo.folder / "demo.yaml"), catalog)
+    assert {location.is_name for location in (*config.tables.values(), *config.output.values())} == {True}
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        shown = [_run(cell.source, known) for cell in later]
+    assert out.getvalue() == _printed(outputs[name])
+    assert sum(isinstance(one, TopLevelMixin | Drawn) for one in shown) == PICTURES[name]
 
-    printed = "".join(o.text for cell in _code_cells(notebook) for o in cell.outputs if o.output_type == "stream")
-    resolved = re.search(r"([0-9,]+) resolved", demo.out)
-    assert resolved is not None
-    assert resolved.group() in printed
-    pictures = _pictures(notebook)
-    for number, picture in enumerate(pictures, start=1):
-        (tmp_path / f"picture-{number}.png").write_bytes(picture)
-    assert len(pictures) == PICTURES
-    # A picture without a bar or a line in it is a few thousand bytes.
-    assert min(len(picture) for picture in pictures) > 10_000
+
+def _run(source: str, known: dict[str, Any]) -> Any:
+    """What a cell shows: the value of its last line, if that has one."""
+    *body, last = ast.parse(source).body
+    has_value = isinstance(last, ast.Expr)
+    exec(compile(ast.Module(body if has_value else [*body, last], []), "cell", "exec"), known)
+    return eval(ast.unparse(last), known) if has_value else None

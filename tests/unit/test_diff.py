@@ -128,6 +128,28 @@ def test_a_script_is_what_an_import_of_it_makes_of_the_tables(tmp_path: Path) ->
     assert not (tmp_path / "in" / "imports").exists()
 
 
+def test_a_script_that_lies_in_no_file(tmp_path: Path) -> None:
+    tables = arrow(small_estate())
+    done = diff(tables, Scripts.of_text(SCRIPT, "hub"), at=AT, with_messages=True)
+    of_file = diff(tables, Scripts([written(tmp_path)], "hub"), at=AT, with_messages=True)
+    assert len(rows_of(done)) == 4
+    assert rows_of(done) == rows_of(of_file)
+    assert done.after.label == "the given tables with the script on hub"
+    assert done.script is not None
+    [refused] = done.script.rejected
+    assert "the script, line 3: DROP ROUTE 'Gone'" in refused
+    without_use = "CREATE ROUTE [Elsewhere] WITH SERVICE_NAME = N'//far', ADDRESS = N'LOCAL';"
+    in_use = diff(tables, Scripts.of_text(without_use, "hub", "Stock"), at=AT)
+    assert [(row["database_name"], row["name"]) for row in in_use.routes] == [("Stock", "Elsewhere")]
+    with pytest.raises(InputError, match="no T-SQL statement is found in 'the script'"):
+        diff(tables, Scripts.of_text("-- nothing", "hub"), at=AT)
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    done = diff(arrow(small_estate()), Scripts.of_text(SCRIPT, "hub"), at=AT.replace(tzinfo=None))
+    assert (done.changed, done.after.moment) == (4, AT)
+
+
 def test_a_script_for_an_instance_that_no_table_knows(tmp_path: Path) -> None:
     done = diff(arrow(small_estate()), Scripts([written(tmp_path)], "elsewhere"), at=AT)
     assert done.changed == 0

@@ -18,6 +18,9 @@ from routing.storage.columns import Table
 if TYPE_CHECKING:
     from routing.importing.tsql import Script
 
+# What stands in the place of a file's name.
+_WITHOUT_FILE = "the script"
+
 
 @dataclass(frozen=True)
 class Versions:
@@ -30,27 +33,45 @@ class Versions:
 class Scripts:
     """Files of T-SQL in force on an instance from the time of the decision: what they would change.
 
-    ``database`` is in use until a script says USE; ``variables`` are those of sqlcmd.
+    ``database`` is in use until a script says USE; ``variables`` are those of sqlcmd. ``text`` is one script that
+    lies in no file, read after those that do.
     """
 
     files: Sequence[str]
     instance: str
     database: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
+
+    @classmethod
+    def of_text(cls, text: str, instance: str, database: str | None = None) -> Scripts:
+        """A script that is written down where it is tried."""
+        return cls((), instance, database, text=text)
 
     def read(self, at: datetime) -> list[Script]:
-        """The scripts, as of a time. Raises InputError for a file that cannot be read, or is no script."""
+        """The scripts, as of an aware time. Raises InputError for a file that cannot be read, or is no script."""
         if find_spec("sqlglot") is None:
             raise EnvironmentFault.no_package("sqlglot", "import")
-        from routing.importing.scripts import read_scripts
+        from routing.importing.scripts import read_scripts, read_text
 
-        return read_scripts(
+        found = read_scripts(
             self.files,
             instance=self.instance,
             database=self.database,
             scripted_at=at,
             variables=self.variables,
         )
+        if self.text is None:
+            return found
+        own = read_text(
+            self.text,
+            file=_WITHOUT_FILE,
+            instance=self.instance,
+            database=self.database,
+            scripted_at=at,
+            variables=self.variables,
+        )
+        return [*found, own]
 
 
 Against = Config | Mapping[str, Table] | Versions | datetime | Scripts
@@ -94,12 +115,13 @@ def labels_of(against: Against, named: str) -> tuple[str, str]:
         versions = ", ".join(f"{key} at version {version}" for key, version in against.by_key.items())
         return f"{named} with {versions}", f"{named} as it is"
     if isinstance(against, Scripts):
-        return named, f"{named} with {_names(against.files)} on {against.instance}"
+        return named, f"{named} with {_names(against)} on {against.instance}"
     if isinstance(against, datetime):
         return named, named
     return named, against.file if isinstance(against, Config) else "the tables given to compare with"
 
 
-def _names(files: Sequence[str]) -> str:
-    names = [Path(file).name for file in files]
+def _names(scripts: Scripts) -> str:
+    names = [Path(file).name for file in scripts.files]
+    names += [] if scripts.text is None else [_WITHOUT_FILE]
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

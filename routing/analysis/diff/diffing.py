@@ -21,6 +21,7 @@ from routing.config import Config, Location
 from routing.storage.columns import Columns, Table, check_given, is_frame
 from routing.storage.opening import Opener
 from routing.storage.rows import Rows
+from routing.storage.times import micros_of, moment_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +92,7 @@ def diff(
     ``spark`` where a session is needed. Raises ContractError, which names the side whose tables are wrong, and
     StorageError.
     """
-    moment = datetime.now(timezone.utc) if at is None else at
+    moment = datetime.now(timezone.utc) if at is None else moment_of(micros_of(at))
     scripts = against.read(moment) if isinstance(against, Scripts) else []
     shelf = opening.Shelf(opener or _opener(tables, spark))
     progress("reading the settings")

@@ -7,14 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from routing.errors import InputError, RoutingError, first_sentence
 from routing.schemas import INPUTS, SETTINGS
+from routing.storage.arrow import table_of
 from routing.storage.columns import Columns, Table, check_given
 from routing.storage.faults import refuse_faults
 from routing.storage.inputs import columns_of, read_each
 from routing.storage.times import moment_of
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Row = tuple[Any, ...]
 
@@ -44,6 +48,10 @@ class OneSide:
     def moment(self) -> datetime:
         """The time of its decisions. Raises OverflowError outside the years 1 to 9999."""
         return moment_of(self.at)
+
+    def to_arrow(self) -> dict[str, pyarrow.Table]:
+        """Its tables as Arrow's, for whatever takes tables: what a message would meet on this side."""
+        return {key: table_of(columns.dicts(), INPUTS[key]) for key, columns in self.settings.items()}
 
     def differs_in(self, other: OneSide) -> dict[str, Columns]:
         """Its tables that are not the very same as another side's."""

@@ -22,15 +22,19 @@ def open_source(
     """What tables, or those that a configuration names, hold; and the one decision time, if there is any."""
     if isinstance(tables, Config):
         settings, as_of = tables, as_of or tables.resolve.as_of
-        tables = open_tables(settings, Opener.of_settings(settings.spark, spark))
+        tables = open_tables(settings, spark=spark)
     return Source.of(tables), as_of
 
 
-def open_tables(settings: Config, opener: Opener) -> dict[str, Table]:
+def open_tables(
+    settings: Config, opener: Opener | None = None, *, spark: SparkSession | None = None
+) -> dict[str, Table]:
     """Every input that a configuration names, each at its newest version, and what import keeps if it is there.
 
-    Raises InputError where an input is missing.
+    They are opened by ``opener``, or as `Opener` does it, with ``spark`` where a session is needed, or one that is
+    started for it. Raises InputError where an input is missing.
     """
+    opener = opener or Opener.of_settings(settings.spark, spark)
     inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
     found = {key: opener.find(f"tables.{key}", location) for key, location in settings.kept.items()}
     return {**inputs, **{key: opened.rows for key, opened in found.items() if opened is not None}}

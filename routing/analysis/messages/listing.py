@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from routing.analysis.messages import by_arrow, exports, statuses
 from routing.analysis.messages.asked import Asked
@@ -20,6 +20,9 @@ from routing.storage.rows import Rows
 from routing.storage.shapes import cannot_hold, types_of
 from routing.storage.times import micros_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _SECOND = 1_000_000
 
 
@@ -30,9 +33,10 @@ class Messages:
     messages: rows of `schemas.LISTED_MESSAGES` in the order that was asked for, as many as its limit. counts: how
     many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in each group
     that has a listed message (`MESSAGE_GROUPS`). held: how many messages the newest exports of the queues hold,
-    None where only those that wait were not asked for; exported: whether any queue was.
+    None where only those that wait were not asked for; exported: whether any queue was. asked: what was.
     """
 
+    asked: Asked
     messages: Rows
     counts: Rows
     groups: Rows
@@ -69,13 +73,18 @@ def open_tables(config: Config, opener: Opener, asked: Asked) -> dict[str, Table
     return tables
 
 
-def list_messages(tables: Mapping[str, Table], asked: Asked, *, now: datetime) -> Messages:
+def list_messages(
+    tables: Mapping[str, Table] | Config, asked: Asked, *, now: datetime, spark: SparkSession | None = None
+) -> Messages:
     """The current row of each message that is asked for: of those that were tried again the last attempt's.
 
     ``tables`` maps ``resolved_routes`` and, where they are known, ``observed_routing`` and ``imports`` to
-    DataFrames, Arrow tables or datasets (tables.md). ``now`` is the time as of which ages are told, UTC where it
-    has no zone.
+    DataFrames, Arrow tables or datasets (tables.md), or is a configuration, whose tables are opened as
+    `open_tables` does it, by ``spark`` where a session is needed, or one that is started for it. ``now`` is the
+    time as of which ages are told, UTC where it has no zone.
     """
+    if isinstance(tables, Config):
+        tables = open_tables(tables, Opener.of_settings(tables.spark, spark), asked)
     resolved, observed = tables["resolved_routes"], tables.get("observed_routing")
     newest = exports.newest_exports(tables.get("imports"))
     held = exports.held_messages(observed, newest, resolved) if asked.waiting else None
@@ -85,6 +94,7 @@ def list_messages(tables: Mapping[str, Table], asked: Asked, *, now: datetime) -
     if "imports" in tables:
         rows = [{**row, "is_waiting": _waits(row, newest)} for row in rows]
     return Messages(
+        asked,
         Rows(LISTED_MESSAGES, tuple(rows)),
         Rows(MESSAGE_COUNTS, tuple(found.counts)),
         Rows(MESSAGE_GROUPS, tuple(found.groups)),

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from routing import show
-from routing.analysis.messages.asked import Asked
 from routing.analysis.messages.listing import Messages
 
 if TYPE_CHECKING:
@@ -37,10 +36,10 @@ def as_json(done: Messages, now: datetime) -> str:
     return json.dumps(document, default=_plain)
 
 
-def as_text(done: Messages, asked: Asked) -> Iterator[RenderableType]:
+def as_text(done: Messages) -> Iterator[RenderableType]:
     """What is printed: messages, their groups, what SQL Server said of them, and how many there are in all."""
     if not done.total:
-        yield _nothing(done, asked)
+        yield _nothing(done)
         return
     yield show.table("Messages", _LIST, [_line(row) for row in done.messages], ("age",))
     more = done.total - len(done.messages)
@@ -53,7 +52,7 @@ def as_text(done: Messages, asked: Asked) -> Iterator[RenderableType]:
         yield ""
         yield show.table("What SQL Server said of these", _SAID, said, ("number", "listed"))
     yield ""
-    yield _total(done, asked)
+    yield _total(done)
 
 
 def age(seconds: int) -> str:
@@ -107,10 +106,10 @@ def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}…"
 
 
-def _total(done: Messages, asked: Asked) -> str:
+def _total(done: Messages) -> str:
     counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in done.counts)
     what = f"{done.total:,} message{'' if done.total == 1 else 's'}: {counts}"
-    missing = 0 if done.held is None or asked.only else done.held - done.total
+    missing = 0 if done.held is None or done.asked.only else done.held - done.total
     if missing <= 0:
         return what
     return (
@@ -119,7 +118,7 @@ def _total(done: Messages, asked: Asked) -> str:
     )
 
 
-def _nothing(done: Messages, asked: Asked) -> str:
+def _nothing(done: Messages) -> str:
     """Why no message is listed."""
     if done.held is not None and not done.exported:
         return "no export of a transmission queue was imported, so no message is known to wait"
@@ -130,7 +129,9 @@ def _nothing(done: Messages, asked: Asked) -> str:
             f"none of the {done.held:,} messages in the newest exports is one that was asked for;"
             " what was imported since the last run is not in the outputs yet"
         )
-    return "no message in the outputs is one that was asked for" if asked.only else "the outputs hold no message"
+    if done.asked.only:
+        return "no message in the outputs is one that was asked for"
+    return "the outputs hold no message"
 
 
 def _plain(value: object) -> str:

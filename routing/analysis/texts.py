@@ -1,0 +1,51 @@
+"""What the commands print of a result, as one text: for notebooks, and whoever else holds the result itself."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from routing.analysis.diff import printing as diff_printing
+from routing.analysis.diff.diffing import Diff
+from routing.analysis.explain import printing as explain_printing
+from routing.analysis.explain.explaining import Explanation
+from routing.analysis.messages import printing as messages_printing
+from routing.analysis.messages.listing import Messages
+from routing.analysis.trace import printing as trace_printing
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from routing.analysis.trace.tracing import Traced
+
+_WIDTH = 160
+
+
+def text_of(done: Explanation | Traced | Diff | Messages, *, width: int = _WIDTH) -> str:
+    """What `explain`, `trace`, `diff` or `list_messages` returned, as its command prints it.
+
+    Tables are as wide as ``width`` characters at most; what does not fit a column goes on in the next line.
+    """
+    return "\n".join(line.rstrip() for part in _parts(done) for line in _lines(part, width))
+
+
+def _parts(done: Explanation | Traced | Diff | Messages) -> Iterable[RenderableType]:
+    if isinstance(done, Explanation):
+        return [explain_printing.as_text(done.steps)]
+    if isinstance(done, Diff):
+        return diff_printing.as_text(done)
+    if isinstance(done, Messages):
+        return messages_printing.as_text(done)
+    return trace_printing.as_text(done)
+
+
+def _lines(part: RenderableType, width: int) -> list[str]:
+    if isinstance(part, str):
+        return part.split("\n")
+    from rich.console import Console
+
+    out = io.StringIO()
+    # In a kernel rich would show the table itself, beside the text.
+    Console(file=out, width=width, highlight=False, color_system=None, force_jupyter=False).print(part)
+    return out.getvalue().splitlines()

@@ -1,0 +1,112 @@
+"""The notebooks are questions and answers, which hold wherever they are asked; read here, not run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import routing
+from routing.analysis.report import pictures
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}
+PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+HANDED_ON = {"routing", "pictures", "config", "now"}
+LONGEST = 5
+_PLUMBING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.With, ast.Try)
+by_notebook = pytest.mark.parametrize("name", sorted(NOTEBOOKS))
+
+
+def _cells(name: str, kind: str) -> list[dict[str, Any]]:
+    read = json.loads(NOTEBOOKS[name].read_text(encoding="utf-8"))
+    return [cell for cell in read["cells"] if cell["cell_type"] == kind]
+
+
+def _code(name: str) -> list[ast.Module]:
+    return [ast.parse("".join(cell["source"])) for cell in _cells(name, "code")]
+
+
+def _named(cell: ast.Module) -> set[str]:
+    """What a cell gives a name to."""
+    nodes = list(ast.walk(cell))
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    aliases = [alias for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
+    return names | {alias.asname or alias.name for alias in aliases}
+
+
+def _of(cells: list[ast.Module], module: str) -> set[str]:
+    """The names of a module that cells use."""
+    nodes = [node for cell in cells for node in ast.walk(cell) if isinstance(node, ast.Attribute)]
+    return {node.attr for node in nodes if ast.unparse(node.value) == module}
+
+
+def test_there_are_two() -> None:
+    assert set(NOTEBOOKS) == {"routing-outcomes", "what-if"}
+
+
+@by_notebook
+def test_is_stored_without_outputs(name: str) -> None:
+    cells = _cells(name, "code")
+    assert [(cell["outputs"], cell["execution_count"]) for cell in cells] == [([], None)] * len(cells)
+
+
+@by_notebook
+def test_only_the_first_cell_knows_where_it_runs(name: str) -> None:
+    """Later cells import and define nothing, start no session, and know but what the first one hands on."""
+    first, *later = _code(name)
+    assert _named(first) >= HANDED_ON
+    nodes = [node for cell in later for node in ast.walk(cell)]
+    assert [ast.unparse(node) for node in nodes if isinstance(node, _PLUMBING)] == []
+    own = set().union(*(_named(cell) for cell in later))
+    assert {node.id for node in nodes if isinstance(node, ast.Name)} <= HANDED_ON | own | {"print"}
+
+
+def test_the_first_cell_for_databricks_hands_on_the_same() -> None:
+    page = (ROOT / "docs" / "databricks.md").read_text(encoding="utf-8")
+    section = page.partition("\n## In a notebook\n")[2].partition("\n## ")[0]
+    install, first = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    names = _named(ast.parse(first))
+    assert names >= HANDED_ON
+    calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(first)) if isinstance(node, ast.Call)}
+    assert {"routing.load_config", "pictures.for_notebook"} <= calls
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r"service_broker_routing-(.+)-py3-none-any\.whl\[(.+)\]", install)
+    assert found is not None
+    assert f'\nversion = "{found[1]}"\n' in project
+    assert [extra for extra in found[2].split(",") if f"\n{extra} = [" not in project] == []
+
+
+@by_notebook
+def test_an_answer_is_a_few_lines(name: str) -> None:
+    lengths = [len(cell["source"]) for cell in _cells(name, "code")[1:]]
+    assert (len(lengths) > 5, max(lengths) <= LONGEST) == (True, True)
+
+
+@by_notebook
+def test_what_it_calls_is_public_and_documented(name: str) -> None:
+    cells = _code(name)
+    used = {"routing": _of(cells, "routing"), "pictures": _of(cells, "pictures")}
+    assert used["routing"] <= set(routing.__all__)
+    assert used["pictures"] <= set(pictures.__all__)
+    assert min(map(len, used.values())) >= 2
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    calls = [f"{module}.{attribute}" for module, names in used.items() for attribute in names]
+    assert [call for call in calls if re.search(rf"\b{re.escape(call)}\b", pages) is None] == []
+
+
+@by_notebook
+def test_what_it_points_to_is_there(name: str) -> None:
+    text = "\n".join("".join(cell["source"]) for cell in _cells(name, "markdown"))
+    links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", text)
+    assert links
+    for file, heading in links:
+        target = NOTEBOOKS[name].parent / file
+        assert target.is_file(), file
+        headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE) if heading else []
+        anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
+        assert not heading or heading in anchors, heading
