@@ -22,8 +22,8 @@ from routing.analysis.report.filling import BLANKS, NOTHING, Filler, minute
 from routing.analysis.report.grids import OUTCOMES, Grid, grids, kind_of
 from routing.analysis.report.network import Network, network_of
 from routing.analysis.report.pictures import runtime, theme
-from routing.analysis.report.sections import Section, sections_of
-from routing.analysis.report.tables import SHOWN, first_of, words
+from routing.analysis.report.sections import sections_of
+from routing.analysis.report.tables import SHOWN, Section, first_of, words
 from routing.storage.releases import release
 
 TITLE = "How Service Broker messages are routed"

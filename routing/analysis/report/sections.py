@@ -3,45 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from routing.analysis.lint.catalogue import BY_CODE
-from routing.analysis.report.cells import size_of
-from routing.analysis.report.facts import Advice, Balance, Changes, Count, Pick, Report
+from routing.analysis.report.balanced import balance_section
+from routing.analysis.report.facts import Advice, Changes, Count, Report
 from routing.analysis.report.filling import minute
-from routing.analysis.report.tables import MOST_BYTES, NAME, NUMBER, OUTCOME, TEXT, WORD, Table, table, words
+from routing.analysis.report.tables import NAME, NUMBER, OUTCOME, TEXT, WORD, Section, Table, table, words
 from routing.show import printable
 
 _SECOND = 1_000_000
 _SEVERITIES = ("error", "warning", "info")
 _REMEDIES = 40
 """So many groups of messages are told what to do about."""
-_SERVICES = 30
-"""So many balanced services are shown, or fewer where their tables are long."""
-# What a row takes besides its texts.
-_ROW = 150
-
-
-@dataclass(frozen=True)
-class Section:
-    """``short`` is its name among all; ``words`` say what is shown; ``pictures`` are ids; ``code`` is T-SQL.
-
-    ``is_folded``: the tables have the numbers of the pictures.
-    ``is_filtered`` sections are made of cells and moments.
-    """
-
-    id: str
-    title: str
-    short: str
-    words: str = ""
-    pictures: Sequence[str] = ()
-    tables: Sequence[Table] = ()
-    parts: Sequence[Section] = field(default_factory=tuple)
-    more: str = ""
-    code: str = ""
-    is_folded: bool = False
-    is_filtered: bool = False
 
 
 def sections_of(report: Report, grids: Mapping[str, Table]) -> list[Section]:
@@ -50,7 +23,7 @@ def sections_of(report: Report, grids: Mapping[str, Table]) -> list[Section]:
     if report.advice is not None:
         found.append(_remedies(report.advice))
     if report.balances is not None:
-        found.append(_balance(report.balances))
+        found.append(balance_section(report.balances))
     if report.findings is not None:
         found.append(_findings(report))
     if report.coverage is not None:
@@ -194,62 +167,3 @@ def _counts(word: str, counts: Sequence[Count], kind: str) -> Table:
     heads = ((word.capitalize(), kind), ("Before", NUMBER), ("Now", NUMBER), ("Difference", NUMBER))
     lines = [(one.word, one.before, one.now, f"{one.now - one.before:+,}") for one in counts]
     return table(f"{word}s-before", f"Messages by {word}, before and now", heads, lines)
-
-
-def _balance(balances: Sequence[Balance]) -> Section:
-    parts: list[Section] = []
-    room = MOST_BYTES
-    for one in balances[:_SERVICES]:
-        part = _shared(one, f"balance-{len(parts)}")
-        room -= sum(_ROW + sum(map(size_of, row)) for found in part.tables for row in found.rows)
-        if parts and room < 0:
-            break
-        parts.append(part)
-    told = (
-        "Dialogs are shared out among the broker ids of equal routes. The band is where 95 of 100 fair"
-        " choices end."
-        if balances
-        else "No service is balanced among several broker ids."
-    )
-    left = len(balances) - len(parts)
-    return Section(
-        "balance", "Balance", "Balance", told, parts=parts, more=f"and {left:,} more services" if left else ""
-    )
-
-
-def _shared(one: Balance, name: str) -> Section:
-    heads = (
-        ("Broker id", WORD),
-        ("Database", ""),
-        ("Dialogs", NUMBER),
-        ("Expected", NUMBER),
-        ("Band", NUMBER),
-        ("Where", WORD),
-    )
-    picks = [_pick(pick) for pick in one.picks]
-    tables = [table(name, "Dialogs of each broker id", heads, picks, "no dialog was shared out")]
-    if one.never:
-        names = (("Broker id", WORD), ("Route", NAME), ("Why", WORD), ("In words", TEXT))
-        never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
-        tables.append(table(f"{name}-never", "Routes that name a broker id in vain", names, never))
-    title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
-    return Section(name, title, "", _judged(one), [f"{name}-picture"] if one.picks else (), tables)
-
-
-def _pick(pick: Pick) -> tuple[Any, ...]:
-    is_fair = pick.low <= pick.dialogs <= pick.high
-    band = f"{pick.low:,.0f} to {pick.high:,.0f}"
-    side = "in the band" if is_fair else "above the band" if pick.dialogs > pick.high else "below the band"
-    return pick.broker_instance, pick.owner, pick.dialogs, pick.expected, band, side
-
-
-def _judged(one: Balance) -> str:
-    """The span of time, and what chance says of the shares."""
-    since = None if one.since is None else f"since {minute(one.since // _SECOND)}"
-    until = None if one.until is None else f"until {minute(one.until // _SECOND)}"
-    span = " ".join(word for word in (since, until) if word)
-    when = f"The set of ids has been the same {span} UTC." if span else "The set of ids was always the same."
-    if one.p_value is None:
-        return f"{when} No p-value: {words(one.no_p_value or 'it was not asked for')}."
-    value = "less than 0.0001" if one.p_value < 0.0001 else f"{one.p_value:.4f}"
-    return f"{when} p-value {value}, corrected for the number of services."

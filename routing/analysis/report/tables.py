@@ -1,9 +1,9 @@
-"""A table as the page's template shows it: words all through, bounded."""
+"""Tables and sections as the page's template shows them: words all through, bounded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from routing.analysis.report.cells import size_of
@@ -29,6 +29,27 @@ class Table:
     rows: Sequence[Sequence[str]]
     more: int = 0
     nothing: str = "none"
+
+
+@dataclass(frozen=True)
+class Section:
+    """``short`` is its name among all; ``words`` say what is shown; ``pictures`` are ids; ``code`` is T-SQL.
+
+    ``is_folded``: the tables have the numbers of the pictures.
+    ``is_filtered`` sections are made of cells and moments.
+    """
+
+    id: str
+    title: str
+    short: str
+    words: str = ""
+    pictures: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    parts: Sequence[Section] = field(default_factory=tuple)
+    more: str = ""
+    code: str = ""
+    is_folded: bool = False
+    is_filtered: bool = False
 
 
 def table(name: str, caption: str, heads: Heads, rows: Iterable[Sequence[Any]], nothing: str = "none") -> Table:
