@@ -61,7 +61,7 @@ class Browser:
 
     def log(self, kind: str) -> list[Mapping[str, Any]]:
         """What was logged since it was last asked for."""
-        return list(self._driver.get_log(kind))
+        return list(self._driver.execute("getLog", {"type": kind})["value"])
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the console, and exceptions that nothing caught."""

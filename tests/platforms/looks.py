@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
 from tests.platforms.browser import Browser
@@ -95,10 +95,7 @@ def barriers(shown: Browser) -> list[str]:
 
 
 def _axe() -> str:
-    import axe_core_python
-
-    folder = Path(str(axe_core_python.__file__)).parent
-    return (folder / "axe.min.js").read_text(encoding="utf-8")
+    return (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
 def faults(shown: Browser) -> dict[str, Any]:
