@@ -372,6 +372,11 @@ class OutputError(ContractError):
         )
 
     @classmethod
+    def no_page(cls, file: str, why: str) -> OutputError:
+        """The file of a page cannot be written."""
+        return cls(f"{quote(file)} cannot be written: {why}", "name a file in a folder that is there")
+
+    @classmethod
     def folder_not_writable(cls, folder: str, why: str) -> OutputError:
         """The folder of a command's own cannot be made or written."""
         return cls(f"{quote(folder)} cannot be written: {why}", "name another folder with --out")

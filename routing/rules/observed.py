@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from routing.terms import Reason, Word
+from routing.terms import ERROR_NUMBERS, Reason, Word
 
 
 class Agreement(Word):
@@ -216,6 +216,17 @@ NOT_KNOWN = Compared(_SAYS_NOTHING, "A number that this project does not know.")
 def topic_of(number: int | None) -> Topic | None:
     """What a number is about; None for no number, and for one that is not known."""
     return None if number is None else _TOPIC.get(number)
+
+
+def numbers_of(reason: Reason) -> tuple[int, ...]:
+    """The numbers that say the very same as a reason, that of SQL Server's event first; none where it has none."""
+    agreeing = [
+        number
+        for line in TABLE
+        if line.agreement is Agreement.AGREES and reason in line.reasons and isinstance(line.numbers, tuple)
+        for number in line.numbers
+    ]
+    return tuple(sorted(agreeing, key=lambda number: number != ERROR_NUMBERS.get(reason)))
 
 
 def compare(reason: Reason, number: int | None, *, in_msdb: bool = False) -> Compared:

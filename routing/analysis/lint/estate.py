@@ -84,7 +84,7 @@ class Estate:
 
 def estate_of(tables: Mapping[str, Columns], now: int, days: int) -> Estate:
     """The estate at a moment."""
-    keyed = {key: _with_keys(tables[key], names) for key, names in _NAMED_BY.items()}
+    keyed = with_keys(tables)
     listed = frozenset(keyed["instances"].values["instance_name"])
     every = {name for columns in keyed.values() for name in columns.values["instance_name"]}
     bare = sorted(every - listed)
@@ -99,8 +99,12 @@ def estate_of(tables: Mapping[str, Columns], now: int, days: int) -> Estate:
     return Estate(tables, instances, listed, now, days)
 
 
-def _with_keys(columns: Columns, names: tuple[str, ...]) -> Columns:
-    """The rows whose names are all there; the rules take no others."""
+def with_keys(tables: Mapping[str, Columns]) -> dict[str, Columns]:
+    """The tables of the configuration with the rows whose names are all there; the rules take no others."""
+    return {key: _named(tables[key], names) for key, names in _NAMED_BY.items()}
+
+
+def _named(columns: Columns, names: tuple[str, ...]) -> Columns:
     if not any(None in columns.values[name] for name in names):
         return columns
     return columns.take([place for place, key in enumerate(columns.rows(*names)) if None not in key])

@@ -34,11 +34,15 @@ class Flow:
 
 @dataclass(frozen=True)
 class Point:
-    """Messages decided from ``at`` on, for as long as a step of their `Series`."""
+    """Messages decided from ``at`` on, for as long as a step of their `Series`.
+
+    Only the services of which there is most to tell are told apart, and of very many instances only these: the
+    messages of all others have ``service`` None, or both.
+    """
 
     at: int
-    instance: str
-    service: str
+    instance: str | None
+    service: str | None
     outcome: str
     messages: int
 
@@ -69,9 +73,10 @@ class Pick:
 
 @dataclass(frozen=True)
 class NeverPicked:
-    """A broker id that a route names and that no dialog of the service can be balanced to, and why.
+    """A broker id that a route names in vain: no dialog can be balanced to it by this route, and why.
 
-    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `balancing`.
+    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `choices`; with COMES_BACK alone there may be
+    dialogs, and nothing tells which.
     """
 
     broker_instance: str
@@ -110,10 +115,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Count:
-    """How many messages had an outcome and reason, in the run before and now."""
+    """How many messages had an outcome, or a reason, in the run before and now."""
 
-    outcome: str
-    reason: str
+    word: str
     before: int
     now: int
 
@@ -131,11 +135,17 @@ class RouteChange:
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed since the run before: its id and end, counts, routes (None where these cannot be read)."""
+    """What changed since the run before: its id and end, counts, routes (None where these cannot be read).
+
+    Runs record ``outcomes`` and ``reasons`` apart, so that they are told apart. An incremental run records what it
+    decided itself, new messages and those tried again: then the counts of both are not of the same messages.
+    """
 
     run_id: str
     finished_at: int
-    counts: Sequence[Count]
+    is_incremental: bool
+    outcomes: Sequence[Count]
+    reasons: Sequence[Count]
     routes: Sequence[RouteChange] | None
 
 

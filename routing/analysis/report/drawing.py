@@ -1,0 +1,43 @@
+"""The pictures of a page, each compiled, by the id of its place; the page's script gives them their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from routing.analysis.report.facts import Report
+from routing.analysis.report.network import Network
+from routing.analysis.report.pictures import by_lane, over_time, sharing, theme
+from routing.analysis.report.pictures.estate import estate
+from routing.analysis.report.pictures.runtime import to_vega
+
+LANES = {"strips": over_time.STRIPS, "instances": by_lane.INSTANCES, "services": by_lane.SERVICES}
+"""How many lanes of their own pictures have."""
+_NO_ROWS: tuple[str, ...] = ("rows", "estate_edges", "estate_stops")
+Spec = dict[str, Any]
+
+
+def draw(report: Report, network: Network, balances: Sequence[str]) -> dict[str, Spec]:
+    """Specifications by id; ``balances`` are the ids of the first balances' pictures."""
+    charts: dict[str, Any] = {
+        "instances-picture": by_lane.outcomes_by_instance(report.flows),
+        "reasons-picture": by_lane.reasons_of_trouble(report.flows),
+        "stuck-picture": by_lane.most_stuck(report.flows),
+    }
+    if report.series is not None:
+        charts["times-picture"] = over_time.outcomes_over_time(report.series)
+        charts["delays-picture"] = over_time.delays_by_service(report.series)
+    found = {name: _without_rows(to_vega(chart)) for name, chart in charts.items()}
+    found["estate-picture"] = _without_rows(estate(network, theme.by_style_sheet()))
+    for name, one in zip(balances, report.balances or (), strict=False):
+        if one.picks:
+            found[name] = to_vega(sharing.balance(one))
+    return found
+
+
+def _without_rows(spec: Spec) -> Spec:
+    """The specification without what the page's script fills in."""
+    for one in spec["data"]:
+        if one["name"] in _NO_ROWS and "values" in one:
+            one["values"] = []
+    return spec

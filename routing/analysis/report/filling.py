@@ -1,0 +1,64 @@
+"""The tables that the filter works on, filled with all messages: what a reader without JavaScript sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from routing.analysis.messages.printing import age
+from routing.analysis.report.coded import Coded
+from routing.analysis.report.grids import MESSAGES, SINCE, Grid, Group, groups_of, kind_of
+from routing.analysis.report.tables import SHOWN, Table, rest
+from routing.storage.times import moment_of
+
+NOTHING = "none"
+BLANKS = {"database": "(over the network)", "reason": "–", "target": "(stops here)"}
+"""What stands where a name is null."""
+_SECOND = 1_000_000
+
+
+def minute(seconds: int) -> str:
+    """A time in seconds as people read it, UTC."""
+    return f"{moment_of(seconds * _SECOND):%Y-%m-%d %H:%M}"
+
+
+def named(coded: Coded, column: str, number: int) -> str:
+    """The name behind a number."""
+    return BLANKS.get(column, "") if number < 0 else coded.names[number]
+
+
+@dataclass(frozen=True)
+class Filler:
+    """Fills tables. ``made``: as of when ages are told (seconds); ``advice``: two texts by a reason's number."""
+
+    coded: Coded
+    made: int
+    advice: Mapping[int, Sequence[str]]
+
+    def fill(self, grid: Grid) -> Table:
+        """A table of all cells or moments."""
+        groups = groups_of(grid, self.coded.cells if grid.source == "cells" else self.coded.moments)
+        return Table(
+            grid.id,
+            grid.caption,
+            [(head, kind_of(column)) for column, head in grid.columns],
+            [[self._read(grid, group, column) for column, _ in grid.columns] for group in groups[:SHOWN]],
+            rest(groups),
+            NOTHING,
+        )
+
+    def _read(self, grid: Grid, group: Group, column: str) -> str:
+        if column in grid.by:
+            value = group.key[grid.by.index(column)]
+            return _KEYS[column](value) if column in _KEYS else named(self.coded, column, value)
+        if column in ("numbers", "advice"):
+            told = self.advice.get(group.key[grid.by.index("reason")], ("", ""))
+            return told[column == "advice"]
+        if column == "age":
+            return age(self.made - (group.oldest or 0))
+        if column == SINCE:
+            return minute(group.oldest or 0)
+        return f"{group.messages if column == MESSAGES else group.outcomes.get(column, 0):,}"
+
+
+_KEYS: Mapping[str, Callable[..., str]] = {"at": minute, "outcome": str}

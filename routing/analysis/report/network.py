@@ -1,0 +1,221 @@
+"""The estate as nodes, and its messages as edges between them; what is delayed or dropped stops where it is.
+
+Every message of the flows is in one edge or in one stop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from routing.analysis.report.facts import Flow, Place
+from routing.rules import network as rules
+from routing.rules import text
+from routing.rules.estate import Instance, list_instances
+from routing.terms import Outcome, Word
+
+MOST_NODES = 60
+"""More are no picture but a wall: the busiest are nodes, the rest are one node together."""
+_MOVING = (Outcome.SENT, Outcome.FORWARDED)
+
+
+class Kind(Word):
+    """What a node is; ADDRESS: where messages leave to, that of no instance known, or of several."""
+
+    INSTANCE = "INSTANCE"
+    DATABASE = "DATABASE"
+    ADDRESS = "ADDRESS"
+    OTHERS = "OTHERS"
+
+
+class _Spot(NamedTuple):
+    """What a node stands for: an instance, a database of it, or an address as it is compared."""
+
+    kind: Kind
+    name: str
+    database: str = ""
+
+    @property
+    def around(self) -> _Spot:
+        """The instance of a database; of all else the spot itself."""
+        return _Spot(Kind.INSTANCE, self.name) if self.kind is Kind.DATABASE else self
+
+
+@dataclass(frozen=True)
+class Node:
+    """An instance, a database, an address, or all that has no node of its own.
+
+    ``inside`` is the id of a database's instance. ``messages`` begin, end or stop there; those of an instance's
+    databases count for it too.
+    """
+
+    id: str
+    kind: Kind
+    name: str
+    inside: str | None
+    messages: int
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Messages with one outcome from a node to another, or to itself; ids of nodes."""
+
+    source: str
+    target: str
+    outcome: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Messages with one outcome that go no further than a node."""
+
+    node: str
+    outcome: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """An edge or a stop in words for a table; ``target`` is None for a stop."""
+
+    source: str
+    target: str | None
+    outcome: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class Network:
+    """Nodes, the busiest first, `MOST_NODES` at most; edges and stops, the largest first."""
+
+    nodes: Sequence[Node]
+    edges: Sequence[Edge]
+    stops: Sequence[Stop]
+    naming: _Naming
+
+    def ends_of(self, flow: Flow) -> tuple[str, str | None]:
+        """The ids of the nodes where messages of a flow begin and end; None where they stop where they are.
+
+        Raises:
+            KeyError: The network was not made of this flow.
+        """
+        return self.naming.ends(flow)
+
+    @property
+    def titles(self) -> Mapping[str, str]:
+        """What each node is called outside its box, by id: a database as ``instance.database``."""
+        names = {node.id: node.name for node in self.nodes}
+        return {node.id: f"{names[node.inside]}.{node.name}" if node.inside else node.name for node in self.nodes}
+
+    def lines(self) -> list[Line]:
+        """Edges and stops for a table, the largest first."""
+        titles = self.titles
+        edges = [Line(titles[one.source], titles[one.target], one.outcome, one.messages) for one in self.edges]
+        stops = [Line(titles[one.node], None, one.outcome, one.messages) for one in self.stops]
+        return sorted(edges + stops, key=lambda line: -line.messages)
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Where messages begin and end, by what is known of who has which address."""
+
+    estate: rules.Network
+
+    @classmethod
+    def of_places(cls, places: Iterable[Place]) -> _Finder:
+        """A finder of the instances' own addresses."""
+        return cls(rules.Network(list_instances([(one.instance, None, one.addresses) for one in places], ())))
+
+    def ends(self, flow: Flow) -> tuple[_Spot, _Spot | None]:
+        """Where messages of a flow begin, and where they end if they go anywhere."""
+        return _at(flow.instance, flow.database), self._end(flow)
+
+    def _end(self, flow: Flow) -> _Spot | None:
+        if flow.outcome == Outcome.DELIVERED:
+            return _at(flow.instance, flow.destination_database)
+        return self._owner(flow.address, flow.instance) if flow.outcome in _MOVING and flow.address else None
+
+    def _owner(self, address: str, sender: str) -> _Spot:
+        """The one instance that has an address; the address itself where none is known, or several are."""
+        owners = self.estate.owners(address, self.estate.instances.get(sender, Instance(sender)))
+        return _at(owners[0].name) if len(owners) == 1 else _Spot(Kind.ADDRESS, text.comparable_address(address))
+
+
+@dataclass(frozen=True)
+class _Naming:
+    """The id of the node that each spot belongs to; ``others`` of those without one, None where all have one."""
+
+    finder: _Finder
+    ids: Mapping[_Spot, str]
+    others: str | None
+
+    def ends(self, flow: Flow) -> tuple[str, str | None]:
+        """The ids of the nodes at both ends of a flow."""
+        source, target = self.finder.ends(flow)
+        return self._id(source), None if target is None else self._id(target)
+
+    def _id(self, spot: _Spot) -> str:
+        return self.ids[spot] if self.others is None else self.ids.get(spot, self.others)
+
+
+def _at(instance: str, database: str | None = None) -> _Spot:
+    return _Spot(Kind.INSTANCE, instance) if database is None else _Spot(Kind.DATABASE, instance, database)
+
+
+def network_of(flows: Sequence[Flow], places: Sequence[Place]) -> Network:
+    """The picture of an estate: its places and what else its messages come by, and the messages."""
+    finder = _Finder.of_places(places)
+    busyness = _busyness(flows, places, finder)
+    order = list(Kind)
+    # An instance is never less busy than a database of it and comes before it: none has a node without it.
+    ranked = sorted(busyness, key=lambda spot: (-busyness[spot], order.index(spot.kind), spot))
+    kept = ranked if len(ranked) <= MOST_NODES else ranked[: MOST_NODES - 1]
+    # Of equal length, so that they sort as the nodes do.
+    ids = {spot: f"n{number:02d}" for number, spot in enumerate(kept)}
+    nodes = [_node(spot, ids, busyness[spot]) for spot in kept]
+    if len(kept) == len(ranked):
+        return _with_messages(nodes, flows, _Naming(finder, ids, None))
+    naming = _Naming(finder, ids, f"n{len(kept):02d}")
+    messages = sum(flow.messages for flow in flows if naming.others in naming.ends(flow))
+    others = Node(f"n{len(kept):02d}", Kind.OTHERS, f"{len(ranked) - len(kept):,} others", None, messages)
+    return _with_messages([*nodes, others], flows, naming)
+
+
+def _busyness(flows: Iterable[Flow], places: Iterable[Place], finder: _Finder) -> Mapping[_Spot, int]:
+    """How many messages begin, end or stop at each spot; places without any are there with 0."""
+    found: Counter[_Spot] = Counter()
+    for place in places:
+        found.update({_at(place.instance): 0, **{_at(place.instance, name): 0 for name in place.databases}})
+    for flow in flows:
+        ends = [end for end in finder.ends(flow) if end is not None]
+        for spot in {*ends, *(end.around for end in ends)}:
+            found[spot] += flow.messages
+    return found
+
+
+def _node(spot: _Spot, ids: Mapping[_Spot, str], messages: int) -> Node:
+    if spot.kind is Kind.DATABASE:
+        return Node(ids[spot], spot.kind, spot.database, ids[spot.around], messages)
+    return Node(ids[spot], spot.kind, spot.name, None, messages)
+
+
+def _with_messages(nodes: Sequence[Node], flows: Iterable[Flow], naming: _Naming) -> Network:
+    edges: Counter[tuple[str, str, str]] = Counter()
+    stops: Counter[tuple[str, str]] = Counter()
+    for flow in flows:
+        source, target = naming.ends(flow)
+        if target is None:
+            stops[source, flow.outcome] += flow.messages
+        else:
+            edges[source, target, flow.outcome] += flow.messages
+    made = [Edge(*ends, messages) for ends, messages in edges.items()]
+    left = [Stop(*where, messages) for where, messages in stops.items()]
+    return Network(
+        nodes,
+        sorted(made, key=lambda edge: (-edge.messages, edge.source, edge.target, edge.outcome)),
+        sorted(left, key=lambda stop: (-stop.messages, stop.node, stop.outcome)),
+        naming,
+    )

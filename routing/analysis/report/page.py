@@ -1,0 +1,158 @@
+"""A report as one page of HTML: it loads nothing, runs its own script alone, and is readable without that."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from routing.analysis.report import drawing
+from routing.analysis.report.advice import advice_of
+from routing.analysis.report.cells import STUCK, Cube, cube_of
+from routing.analysis.report.coded import Coded, coded
+from routing.analysis.report.facts import Report
+from routing.analysis.report.filling import BLANKS, NOTHING, Filler, minute
+from routing.analysis.report.grids import OUTCOMES, Grid, grids, kind_of
+from routing.analysis.report.network import Network, network_of
+from routing.analysis.report.pictures import runtime, theme
+from routing.analysis.report.sections import Section, sections_of
+from routing.analysis.report.tables import SHOWN, words
+from routing.storage.releases import release
+
+TITLE = "How Service Broker messages are routed"
+_SECOND = 1_000_000
+_SENTENCES = 5
+Row = Mapping[str, Any]
+
+
+def render(report: Report) -> str:
+    """The page. It stays below 3 MB whatever the report holds."""
+    network = network_of(report.flows, report.places)
+    cube = cube_of(report, network.ends_of)
+    held = coded(cube, network.titles)
+    advice = _advice(held, cube)
+    kinds = grids([word for word in OUTCOMES if word in report.outcomes])
+    filler = Filler(held, report.made_at // _SECOND, advice)
+    sections = sections_of(report, {name: filler.fill(grid) for name, grid in kinds.items()})
+    data = _data(report, network, held, advice, kinds.values(), sections)
+    style, script, vega = theme.css() + _text("page.css"), _text("page.js"), runtime.javascript()
+    return _template().render(
+        title=TITLE,
+        headline=words(report.headline),
+        made_at=minute(report.made_at // _SECOND),
+        not_known=_sentences([*report.not_known, *_folded(cube)]),
+        tiles=_tiles(report),
+        sections=sections,
+        data=Markup(_as_script(data)),
+        style=Markup(style),
+        script=Markup(script),
+        runtime=Markup(vega),
+        policy=_policy(style, script, vega),
+        release=release(),
+    )
+
+
+def _advice(held: Coded, cube: Cube) -> dict[int, tuple[str, str]]:
+    """SQL Server's numbers and what to do, by the number of a reason that messages are stuck for."""
+    pairs = zip(held.cells, cube.cells, strict=True)
+    reasons = {row["reason"]: cell.reason for row, cell in pairs if cell.reason and cell.outcome in STUCK}
+    told = {number: advice_of(reason) for number, reason in reasons.items()}
+    return {number: (", ".join(map(str, numbers)), text) for number, (numbers, text) in told.items()}
+
+
+def _data(
+    report: Report,
+    network: Network,
+    held: Coded,
+    advice: Mapping[int, Sequence[str]],
+    kinds: Iterable[Grid],
+    sections: Sequence[Section],
+) -> dict[str, Any]:
+    """What the page's script works with."""
+    parts = [picture for section in sections for part in section.parts for picture in part.pictures]
+    return {
+        "names": held.names,
+        "others": held.others,
+        "nodes": held.nodes,
+        "blanks": BLANKS,
+        "nothing": NOTHING,
+        "cells": _columns(held.cells),
+        "moments": _columns(held.moments),
+        "advice": advice,
+        "outcomes": [word for word in OUTCOMES if word in report.outcomes],
+        "stuck": STUCK,
+        "grids": [{**asdict(grid), "columns": [(key, kind_of(key)) for key, _ in grid.columns]} for grid in kinds],
+        "shown": SHOWN,
+        "lanes": drawing.LANES,
+        "made": report.made_at // _SECOND,
+        "series": report.series.seconds if report.series else None,
+        "pictures": drawing.draw(report, network, parts),
+    }
+
+
+def _columns(rows: Sequence[Row]) -> Row:
+    """Rows without their columns' names, which stand once."""
+    return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows]}
+
+
+def _tiles(report: Report) -> list[Row]:
+    """Each outcome that there is, with its share of all messages."""
+    whole = sum(report.outcomes.values())
+    found = [(word, report.outcomes[word]) for word in OUTCOMES if word in report.outcomes]
+    return [
+        {
+            "outcome": word,
+            "messages": f"{messages:,}",
+            "share": f"{100 * messages / (whole or 1):.1f} %",
+            "width": f"{100 * messages / (whole or 1):.3f}",
+        }
+        for word, messages in found
+    ]
+
+
+def _sentences(every: Sequence[str]) -> Row:
+    """The first ones, which are shown, those to unfold, and how many more there are."""
+    told = [words(sentence) for sentence in every[:SHOWN]]
+    return {"first": told[:_SENTENCES], "rest": told[_SENTENCES:], "more": len(every) - len(told)}
+
+
+def _folded(cube: Cube) -> list[str]:
+    """What the page leaves out of its names so that it stays small."""
+    pairs = (("instances", cube.instances), ("services", cube.services))
+    return [
+        f"Of {names.all:,} {what} this page tells {len(names.told):,} by name, and all others together."
+        for what, names in pairs
+        if names.others
+    ]
+
+
+def _as_script(data: Row) -> str:
+    """JSON that is no markup, whatever texts it holds."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _policy(style: str, *scripts: str) -> str:
+    """Nothing is loaded, sent or framed; of styles and scripts those of this page run, told by their hashes."""
+    allowed = " ".join(map(_hash, scripts))
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _text(name: str) -> str:
+    return files("routing.analysis.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _template() -> jinja2.Template:
+    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(_text("page.html"))

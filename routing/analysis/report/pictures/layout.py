@@ -1,0 +1,151 @@
+"""Where nodes stand: an instance is a box, its name above its databases, each with what ends there beside it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from routing.analysis.report.network import Kind, Network, Node
+from routing.analysis.report.pictures import columns
+from routing.show import printable
+from routing.terms import Outcome
+
+BOX, GUTTER, MARGIN, LEGEND = 216, 96, 6, 34
+"""Widths of a box, of the space between columns and around all; the height of the legend. In pixels."""
+LANE = 32
+"""The left of a box, where messages that stay in the instance are drawn."""
+NAME, DATABASE, MARKS = 30, 26, 20
+"""The heights of an instance's name, of a database, and of marks that need a line of their own."""
+_MARK, _LETTER, _EDGE = 28, 6.7, 8
+_SCHEME = "tcp://"
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a node is: the name of an instance, or a row in its box. ``middle`` is the height of its name."""
+
+    node: Node
+    box: str
+    column: int
+    x: float
+    y: float
+    height: float
+    name_x: float
+    name_width: float
+
+    @property
+    def middle(self) -> float:
+        """Where edges meet the node: the middle of the line that has its name."""
+        return self.y + (NAME if self.node.inside is None else DATABASE) / 2
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Room for the number of messages that end at a node with an outcome; a filter makes numbers smaller only."""
+
+    node: str
+    outcome: str
+    x: float
+    y: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The places of all nodes and marks by id, and the size of the picture in pixels."""
+
+    spots: Mapping[str, Spot]
+    marks: Sequence[Mark]
+    heights: Mapping[str, float]
+    width: float
+    height: float
+
+
+def as_wide_as(messages: int) -> str:
+    """A text no narrower than the picture writes a number, or a smaller one: 1,204, or 99,999 for 1.20M."""
+    return f"{min(messages, 99_999):,}"
+
+
+def shown_name(node: Node) -> str:
+    """A node's name as it is written in the picture, which has no room for what all addresses begin with."""
+    return printable(node.name.removeprefix(_SCHEME) if node.kind is Kind.ADDRESS else node.name)
+
+
+def lay_out(network: Network) -> Layout:
+    """The places of the nodes of a network."""
+    ended = _ended(network)
+    inside: dict[str, list[Node]] = {node.id: [node] for node in network.nodes if node.inside is None}
+    for node in network.nodes:
+        if node.inside is not None:
+            inside[node.inside].append(node)
+    heights = {box: sum(_height(node, ended[node.id]) for node in nodes) for box, nodes in inside.items()}
+    arranged = columns.arrange(heights, _between(network))
+    tops = columns.tops(arranged, heights)
+    spots, marks = {}, []
+    for number, column in enumerate(arranged):
+        for box in column:
+            y = tops[box] + LEGEND + MARGIN
+            for node in inside[box]:
+                spots[node.id], found = _place(node, box, number, y, ended[node.id])
+                marks += found
+                y += spots[node.id].height
+    width = len(arranged) * (BOX + GUTTER) - GUTTER + 2 * MARGIN + _overhang(network, spots, len(arranged))
+    return Layout(spots, marks, heights, width, max(spot.y + spot.height for spot in spots.values()) + MARGIN)
+
+
+def _ended(network: Network) -> dict[str, list[tuple[str, int]]]:
+    """For each node the outcomes of messages that end there, and how many; in the order of their marks."""
+    found: dict[str, Counter[str]] = {node.id: Counter() for node in network.nodes}
+    for edge in network.edges:
+        if edge.outcome == Outcome.DELIVERED:
+            found[edge.target][edge.outcome] += edge.messages
+    for stop in network.stops:
+        found[stop.node][stop.outcome] += stop.messages
+    return {node: list(counts.items()) for node, counts in found.items()}
+
+
+def _between(network: Network) -> dict[tuple[str, str], int]:
+    """Messages from box to box."""
+    box = {node.id: node.inside or node.id for node in network.nodes}
+    found: Counter[tuple[str, str]] = Counter()
+    for edge in network.edges:
+        if box[edge.source] != box[edge.target]:
+            found[box[edge.source], box[edge.target]] += edge.messages
+    return found
+
+
+def _mark_width(messages: int) -> float:
+    return _MARK + _LETTER * len(as_wide_as(messages))
+
+
+def _needs_line(node: Node, ended: Sequence[tuple[str, int]]) -> bool:
+    """Whether the marks of a node do not fit beside its name."""
+    marked = sum(_mark_width(messages) for _, messages in ended)
+    return bool(ended) and marked + _LETTER * min(len(node.name), 22) > BOX - LANE - _EDGE
+
+
+def _height(node: Node, ended: Sequence[tuple[str, int]]) -> float:
+    return (NAME if node.inside is None else DATABASE) + MARKS * _needs_line(node, ended)
+
+
+def _place(
+    node: Node, box: str, column: int, y: float, ended: Sequence[tuple[str, int]]
+) -> tuple[Spot, list[Mark]]:
+    x: float = MARGIN + column * (BOX + GUTTER)
+    right, marks, is_below = x + BOX - _EDGE + 2, [], _needs_line(node, ended)
+    middle = y + (NAME if node.inside is None else DATABASE) / 2 + (MARKS + 2) * is_below
+    for outcome, messages in reversed(ended):
+        width = _mark_width(messages)
+        right -= width
+        marks.append(Mark(node.id, outcome, right, middle, width - 4))
+    # Nothing stays in an address, whose names are long.
+    name_x = x + (_EDGE if node.kind is Kind.ADDRESS else LANE)
+    name_width = (x + BOX if is_below or not ended else right) - name_x - _EDGE
+    return Spot(node, box, column, x, y, _height(node, ended), name_x, name_width), marks
+
+
+def _overhang(network: Network, spots: Mapping[str, Spot], number: int) -> float:
+    """Room at the right for edges between boxes of the last column, which bend there."""
+    ends = ((spots[edge.source], spots[edge.target]) for edge in network.edges)
+    return GUTTER / 2 * any(one.box != two.box and one.column == two.column == number - 1 for one, two in ends)

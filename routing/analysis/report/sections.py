@@ -1,0 +1,179 @@
+"""What the page shows below its filter, in its order: sections of pictures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from routing.analysis.report.facts import Balance, Changes, Count, Pick, Report
+from routing.analysis.report.filling import minute
+from routing.analysis.report.tables import NUMBER, OUTCOME, SHOWN, Table, rest, table, words
+
+_SECOND = 1_000_000
+_SEVERITIES = ("error", "warning", "info")
+_SERVICES = 30
+"""So many balanced services are shown, and the ids of so many rows of them in all."""
+_ROWS = 600
+
+
+@dataclass(frozen=True)
+class Section:
+    """``words`` say what is shown; ``pictures`` are ids; ``is_folded`` tables are the numbers of the pictures."""
+
+    id: str
+    title: str
+    words: str = ""
+    pictures: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    parts: Sequence[Section] = field(default_factory=tuple)
+    more: str = ""
+    is_folded: bool = False
+
+
+def sections_of(report: Report, grids: Mapping[str, Table]) -> list[Section]:
+    """The sections of a report, those of which nothing was asked left out."""
+    found = [*_of_messages(report, grids)]
+    if report.balances is not None:
+        found.append(_balance(report.balances))
+    if report.findings is not None:
+        found.append(_findings(report))
+    if report.coverage is not None:
+        found.append(_coverage(report))
+    if report.changes is not None:
+        found.append(_changes(report.changes))
+    return found
+
+
+def _of_messages(report: Report, grids: Mapping[str, Table]) -> Iterator[Section]:
+    if report.series is not None:
+        yield Section(
+            "over-time",
+            "Outcomes over time",
+            "When the messages were decided, and what became of them.",
+            ["times-picture"],
+            [grids["times"]],
+            is_folded=True,
+        )
+    yield Section("by-service", "By instance and service", "", ["instances-picture"], [grids["services"]])
+    yield Section(
+        "reasons-of-trouble", "Why messages are delayed or dropped", "", ["reasons-picture"], [grids["reasons"]]
+    )
+    delays = ["delays-picture"] if report.series is not None else []
+    yield Section(
+        "most-stuck",
+        "Services with most waiting messages",
+        "Messages that are delayed, and since when the first of them has been waiting.",
+        ["stuck-picture", *delays],
+        [grids["stuck"]],
+    )
+    yield Section(
+        "estate-map",
+        "The estate",
+        "Instances and databases, and the messages between them. What is delayed or dropped stops where it is.",
+        ["estate-picture"],
+        [grids["estate"]],
+        is_folded=True,
+    )
+
+
+def _findings(report: Report) -> Section:
+    order = {word: place for place, word in enumerate(_SEVERITIES)}
+    rows = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
+    names = ("severity", "code", "instance_name", "database_name", "object", "message", "advice")
+    heads = [(name, "") for name in ("Severity", "Code", "Instance", "Database", "Object", "What", "What to do")]
+    counts = [(word, sum(row["severity"] == word for row in rows)) for word in _SEVERITIES]
+    told = ", ".join(
+        f"{count:,} {word}{'' if count == 1 or word == 'info' else 's'}" for word, count in counts if count
+    )
+    found = table("findings", "Findings, the worst first", heads, [[row[name] for name in names] for row in rows])
+    return Section("lint", "Faults and hazards of the configuration", told, (), [found])
+
+
+def _coverage(report: Report) -> Section:
+    rows = sorted(report.coverage or (), key=lambda row: (row["used"] - row["routes"], row["instance_name"] or ""))
+    routes, used = (sum(row[name] for row in rows) for name in ("routes", "used"))
+    heads = (("Instance", ""), ("Routes", NUMBER), ("Used", NUMBER), ("Not used", NUMBER))
+    lines = [(row["instance_name"], row["routes"], row["used"], row["routes"] - row["used"]) for row in rows]
+    told = f"Messages used {used:,} of {routes:,} routes ({100 * used / routes if routes else 100.0:.1f} %)."
+    found = table("coverage", "Routes that messages used, by instance", heads, lines)
+    return Section("routes-in-use", "Route coverage", told, (), [found])
+
+
+def _changes(changes: Changes) -> Section:
+    tables = [
+        _counts("outcome", changes.outcomes, OUTCOME),
+        _counts("reason", changes.reasons, ""),
+    ]
+    if changes.routes is not None:
+        names = [(name, "") for name in ("Change", "Instance", "Database", "Route", "What changed")]
+        routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
+        tables.append(table("routes", "Routes that differ", names, routes))
+    told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."]
+    if changes.is_incremental:
+        told.append("Each run counts what it decided itself, new messages and those tried again.")
+    if changes.routes is None:
+        told.append("The routes that it read cannot be read any more.")
+    return Section("since", "Since the run before", " ".join(told), (), tables)
+
+
+def _counts(word: str, counts: Sequence[Count], kind: str) -> Table:
+    heads = ((word.capitalize(), kind), ("Before", NUMBER), ("Now", NUMBER), ("Difference", NUMBER))
+    lines = [(one.word, one.before, one.now, f"{one.now - one.before:+,}") for one in counts]
+    return table(f"{word}s-before", f"Messages by {word}, before and now", heads, lines)
+
+
+def _balance(balances: Sequence[Balance]) -> Section:
+    parts: list[Section] = []
+    rows = 0
+    for one in balances[:_SERVICES]:
+        rows += min(len(one.picks), SHOWN) + min(len(one.never), SHOWN)
+        if parts and rows > _ROWS:
+            break
+        parts.append(_shared(one, f"balance-{len(parts)}"))
+    told = (
+        "Dialogs are shared out among the broker ids of equal routes. The band is where 95 of 100 fair"
+        " choices end."
+        if balances
+        else "No service is balanced among several broker ids."
+    )
+    left = rest(balances, len(parts))
+    return Section("balance", "Balance", told, parts=parts, more=f"and {left:,} more services" if left else "")
+
+
+def _shared(one: Balance, name: str) -> Section:
+    heads = (
+        ("Broker id", ""),
+        ("Database", ""),
+        ("Dialogs", NUMBER),
+        ("Expected", NUMBER),
+        ("Band", NUMBER),
+        ("", ""),
+    )
+    picks = [_pick(pick) for pick in one.picks]
+    tables = [table(name, "Dialogs of each broker id", heads, picks, "no dialog was shared out")]
+    if one.never:
+        names = [(head, "") for head in ("Broker id", "Route", "Why", "In words")]
+        never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
+        tables.append(table(f"{name}-never", "Broker ids that can never be picked", names, never))
+    title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
+    return Section(name, title, _judged(one), [f"{name}-picture"] if one.picks else (), tables)
+
+
+def _pick(pick: Pick) -> tuple[Any, ...]:
+    is_fair = pick.low <= pick.dialogs <= pick.high
+    band = f"{pick.low:,.0f} to {pick.high:,.0f}"
+    side = "in the band" if is_fair else "above the band" if pick.dialogs > pick.high else "below the band"
+    return pick.broker_instance, pick.owner, pick.dialogs, pick.expected, band, side
+
+
+def _judged(one: Balance) -> str:
+    """The span of time, and what chance says of the shares."""
+    since = None if one.since is None else f"since {minute(one.since // _SECOND)}"
+    until = None if one.until is None else f"until {minute(one.until // _SECOND)}"
+    span = " ".join(word for word in (since, until) if word)
+    when = f"The set of ids has been the same {span} UTC." if span else "The set of ids was always the same."
+    if one.p_value is None:
+        return f"{when} No p-value: {words(one.no_p_value or 'it was not asked for')}."
+    value = "less than 0.0001" if one.p_value < 0.0001 else f"{one.p_value:.4f}"
+    return f"{when} p-value {value}, corrected for the number of services."
