@@ -24,6 +24,8 @@ OPTIONS = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+    # As on a phone, bars take no room.
+    "--hide-scrollbars",
 )
 WIDE, NARROW = 1280, 320
 _KEEP_ALERTS = "window.alerted = []; window.alert = text => { window.alerted.push(String(text)); };"
@@ -83,17 +85,6 @@ class Browser:
                 selector,
             )
         )
-
-    def rows(self, selector: str) -> list[list[str]]:
-        """The cells of the body's rows of a table, those left out that a filter hides."""
-        return [
-            list(row)
-            for row in self.ask(
-                "return [...document.querySelector(arguments[0]).tBodies].flatMap(body => [...body.rows])"
-                ".filter(row => !row.hidden).map(row => [...row.cells].map(cell => cell.textContent.trim()))",
-                selector,
-            )
-        ]
 
     def choose(self, selector: str, value: str) -> None:
         """Choose an option of a select by its text, as a reader does."""

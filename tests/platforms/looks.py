@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -31,8 +32,10 @@ while (texts.nextNode()) {
     if (!parent.checkVisibility() || parent.ownerSVGElement || box.width === 0) continue;
     const clip = holder(parent, ['auto', 'scroll', 'hidden', 'clip']);
     const scrolls = clip && ['auto', 'scroll'].includes(getComputedStyle(clip).overflowX);
-    const end = clip ? clip.getBoundingClientRect().right + 0.5 : edge;
-    if (!scrolls && box.right > end) found.push(told(text, box));
+    const within = clip?.getBoundingClientRect();
+    // A box of no size is how words are kept for those who hear the page.
+    if (!scrolls && !(within?.width <= 1) && box.right > (within ? within.right + 0.5 : edge))
+        found.push(told(text, box));
 }
 return found;
 """
@@ -54,7 +57,7 @@ return found;
 # What a text of the data could have become, had it been taken for HTML.
 _MADE_OF_TEXT = """
 const found = (window.alerted ?? []).map(text => `alert: ${text}`);
-for (const element of document.querySelectorAll('img, iframe, object, embed, form, base, link, svg script'))
+for (const element of document.querySelectorAll('img, iframe, object, embed, base, link, svg script'))
     found.push(element.outerHTML.slice(0, 80));
 for (const element of document.querySelectorAll('*'))
     for (const { name } of element.attributes)
@@ -64,7 +67,8 @@ for (const { textContent } of document.scripts)
 return found;
 """
 _RUN_AXE = """
-return axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.flatMap(
+const rules = Object.fromEntries(arguments[0].map(rule => [rule, { enabled: false }]));
+return axe.run(document, { rules, resultTypes: ['violations'] }).then(({ violations }) => violations.flatMap(
     ({ id, impact, nodes }) => nodes.map(({ target, failureSummary }) =>
         `${id} (${impact}): ${target.join(' ')}: ${failureSummary.split('\\n').slice(1).join(' ').trim()}`)));
 """
@@ -88,24 +92,27 @@ def made_of_text(shown: Browser) -> list[str]:
     return list(shown.ask(_MADE_OF_TEXT))
 
 
-def barriers(shown: Browser) -> list[str]:
-    """What axe-core finds in the way of those who do not see, or see less, or use no mouse: by all its rules."""
+def barriers(shown: Browser, without: Sequence[str] = ()) -> list[str]:
+    """What axe-core finds in the way of those who do not see, or see less, or use no mouse.
+
+    By all its rules, but for those that are named.
+    """
     shown.ask(f"if (!window.axe) {{ {_axe()} }}")
-    return list(shown.ask(_RUN_AXE))
+    return list(shown.ask(_RUN_AXE, list(without)))
 
 
 def _axe() -> str:
     return (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def faults(shown: Browser) -> dict[str, Any]:
-    """Everything at once, by what was looked at; empty where the page is well."""
+def faults(shown: Browser, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Everything at once, by what was looked at, but for some rules of axe-core; empty where a page is well."""
     looks = {
         "complaints": shown.complaints(),
         "requests": shown.requests(),
         "stands_out": stands_out(shown),
         "cut_labels": cut_labels(shown),
         "made_of_text": made_of_text(shown),
-        "barriers": barriers(shown),
+        "barriers": barriers(shown, without),
     }
     return {name: found for name, found in looks.items() if found}
