@@ -1,7 +1,8 @@
 """Where SQL Server Service Broker messages go, and why: resolve messages against route tables with PySpark.
 
 `resolve` takes tables and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says;
-`diff` tells what changes between two configurations, times or versions, or by a script.
+`diff` tells what changes between two configurations, times or versions, or by a script; `report` shows a run, and
+`write_page` puts that on a page.
 Each is imported when it is first used, Spark by those that need it: the command line is to be there at once.
 """
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from routing.analysis.diff.diffing import Diff, diff
     from routing.analysis.lint.configuration import Configuration
     from routing.analysis.lint.own import mark as finding
+    from routing.analysis.report.facts import Report
+    from routing.analysis.report.reporting import report
+    from routing.analysis.report.writing import write_page
     from routing.analysis.trace.tracing import trace
     from routing.config import Config
     from routing.config import load as load_config
@@ -32,6 +36,7 @@ __all__ = [
     "MatchingStep",
     "Outcome",
     "Reason",
+    "Report",
     "Resolution",
     "RoutingError",
     "Run",
@@ -44,10 +49,12 @@ __all__ = [
     "load_config",
     "read_run",
     "register_dialog_hash",
+    "report",
     "resolve",
     "run",
     "trace",
     "trace_all",
+    "write_page",
 ]
 
 _ROOMS = {
@@ -55,6 +62,9 @@ _ROOMS = {
     "routing.analysis.diff.diffing": ("Diff", "diff"),
     "routing.analysis.lint.configuration": ("Configuration",),
     "routing.analysis.lint.own": ("finding",),
+    "routing.analysis.report.facts": ("Report",),
+    "routing.analysis.report.reporting": ("report",),
+    "routing.analysis.report.writing": ("write_page",),
     "routing.analysis.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),

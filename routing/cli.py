@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from routing.commands import check, demo, diff, explain, import_, lint, messages, resolve, runs, trace
+from routing.commands import check, demo, diff, explain, import_, lint, messages, report, resolve, runs, trace
 from routing.commands.parser import Parser
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
@@ -47,6 +47,7 @@ _ROOMS: dict[str, ModuleType] = {
     "trace": trace,
     "lint": lint,
     "diff": diff,
+    "report": report,
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from routing.commands import exports
 from routing.commands.common import Console, Subparsers, add_variables, moment_or_none, variables
-from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault
+from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
 
 if TYPE_CHECKING:
     from routing.analysis.check.checking import Check
@@ -45,6 +45,11 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--all", action="store_true", help="list messages that are on their way as well")
     command.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write one HTML page as well: what becomes of the messages, in pictures and tables",
+    )
+    command.add_argument(
         "--fail-on",
         metavar="WHAT",
         action="append",
@@ -58,6 +63,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Read, decide and print."""
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
+    if options.html is not None:
+        from routing.analysis.report.writing import check_packages, check_place
+
+        check_packages()
+        check_place(options.html)
     from routing.analysis.check.checking import check
 
     times = exports.times(options)
@@ -85,9 +95,19 @@ def run(options: argparse.Namespace, console: Console) -> int:
         from routing.analysis.check.printing import as_text
 
         console.result(as_text(done, with_all=options.all))
+    if options.html is not None:
+        _write_page(done, options.html, console)
     # Scripts to try are judged as they are in force.
     judged = done.tried or done
     return EXIT_FOUND if any(_is_found(judged, what) for what in options.fail_on) else EXIT_DONE
+
+
+def _write_page(done: Check, file: str, console: Console) -> None:
+    from routing.analysis.check.page_form import as_report
+    from routing.analysis.report.writing import write_page
+
+    write_page(as_report(done), file)
+    console.note(f"the page is {quote(file)}")
 
 
 def _is_found(done: Check, what: str) -> bool:

@@ -56,6 +56,44 @@ def test_all_of_it_lists_what_is_on_its_way(capsys: pytest.CaptureFixture[str]) 
     assert "message 'c0000007-5555-4000-8000-000000000001:T:0'" in told
 
 
+def test_a_page_is_written_besides(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("what stood there")
+    assert cli.main(["check", *EXAMPLES, *FIX, "--html", str(page), "--fail-on", "delayed"]) == 0
+    out, err = capsys.readouterr()
+    assert_golden("check_examples.txt", out)
+    assert f"the page is '{page}'" in err
+    told = page.read_text(encoding="utf-8")
+    for words in (
+        "8 SENT; with conf/examples/scripts/shop-fix.sql in force",
+        "What the scripts change",
+        "//billing",
+    ):
+        assert words in told
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [("nowhere/page.html", "there is no such folder"), (".", "it is"), ("page.html/x", "there is no such folder")],
+)
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
+    file: str, why: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told = run(capsys, "no-such-exports", "--html", str(tmp_path / file), status=2)
+    assert f"cannot be written: {why}" in told
+
+
+def test_a_page_needs_packages_of_its_own_and_says_so_at_once(tmp_path: Path) -> None:
+    done = without(("jinja2",), "check", "no-such-exports", "--html", str(tmp_path / "page.html"))
+    assert done.returncode == 2
+    assert "the Python package jinja2 is missing (pip install 'service-broker-routing[report]')" in done.stderr
+
+
+def test_without_a_page_nothing_of_its_packages_is_needed() -> None:
+    done = without((*SPARK, "jinja2", "altair", "mpmath", "vl_convert", "pyarrow"), "check", *EXAMPLES)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 KEYS = (
     "read",
     "notes",

@@ -19,7 +19,7 @@ from routing.errors import InputError, StorageError
 from routing.runs.stages import Progress, Stages
 from tests.golden_texts import assert_golden, assert_golden_help
 
-COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "trace", "lint", "diff")
+COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "trace", "lint", "diff", "report")
 WIDTH = "100"
 
 

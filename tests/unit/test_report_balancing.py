@@ -76,6 +76,16 @@ def test_an_id_that_was_picked_and_does_not_compete_is_shown() -> None:
     assert found.picks[0].expected == 45.0
 
 
+def test_dialogs_of_an_id_that_comes_back_do_not_count() -> None:
+    back = NeverPicked("z", "R", "COMES_BACK", "its address is this very instance")
+    [found] = find_balances([Choice(S, (None, None), {"a": None, "b": None}, (back,))], dialogs(a=60, b=40, z=7))
+    assert [(pick.broker_instance, pick.dialogs, pick.expected) for pick in found.picks] == [
+        ("a", 60, 50.0),
+        ("b", 40, 50.0),
+    ]
+    assert found.p_value == pytest.approx(0.0455003, rel=1e-5)
+
+
 def test_p_values_are_corrected_for_the_services_that_are_tested_alone() -> None:
     # Two degrees of freedom, chi-square 10: exp(-5); and 60 to 40: 0.0455. A third has too few dialogs.
     uneven, even, few = Scope("x", "d", "S"), Scope("y", "d", "S"), Scope("z", "d", "S")

@@ -194,6 +194,14 @@ def test_what_arrives_is_balanced_by_msdb() -> None:
     assert choice.owners == BOTH
 
 
+def test_what_msdb_sends_to_its_own_instance_comes_back_and_what_arrives_for_it_does_not_count() -> None:
+    draft = estate()
+    for name, broker, address in (("R1", "id-one", "tcp://one:4022"), ("R2", "id-two", "tcp://two:4022")):
+        draft.route("one", "msdb", name, address, "S", broker)
+    choice = only(draft)
+    assert (choice.owners, never(choice)) == (TWO, [("id-one", "R1", "COMES_BACK")])
+
+
 def test_instances_that_are_not_listed_and_routes_without_a_name_share_out_nothing() -> None:
     draft = estate()
     for name, broker in (("R2", "id-two"), ("R3", "id-three")):

@@ -51,12 +51,12 @@ class Check:
     @cached_property
     def findings(self) -> Sequence[Found]:
         """lint's errors and warnings that bear on messages which are not simply on their way."""
-        return bearing(self._every_finding, [one for one in self.groups if one.needs_somebody])
+        return bearing(self.every_finding, [one for one in self.groups if one.needs_somebody])
 
     @property
     def other_findings(self) -> Counter[str]:
         """How many others lint has, by severity."""
-        return count_severities(set(self._every_finding) - set(self.findings))
+        return count_severities(set(self.every_finding) - set(self.findings))
 
     @property
     def outcomes(self) -> Counter[str]:
@@ -64,7 +64,8 @@ class Check:
         return Counter(fate.outcome for fate in self.fates)
 
     @cached_property
-    def _every_finding(self) -> Sequence[Found]:
+    def every_finding(self) -> Sequence[Found]:
+        """All that lint finds in what was read, the worst first."""
         return find_findings(self.estate)
 
 

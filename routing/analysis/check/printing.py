@@ -33,7 +33,7 @@ def as_text(done: Check, *, with_all: bool = False) -> str:
     parts = [
         _section("Read", _read(done)),
         _section("Not known", bounded(map(gap_sentence, done.gaps), len(done.gaps))),
-        _summary(done),
+        summary(done),
         *(paragraph(number, group) for number, group in enumerate(shown, start=1)),
         _others(told[MOST:]),
         _rest(len(done.fates) - sum(len(group.fates) for group in told)),
@@ -86,7 +86,8 @@ def _view(one: ViewRead) -> str:
     return f"{one.view} {count(one.rows, 'row')}{of}"
 
 
-def _summary(done: Check) -> str:
+def summary(done: Check) -> str:
+    """How many messages, as of when, and what becomes of them."""
     outcomes = done.outcomes
     counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
     asked = {fate.row["instance_name"] for fate in done.fates}

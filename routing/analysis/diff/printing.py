@@ -11,7 +11,7 @@ from routing import show
 from routing.analysis.diff.comparing import step_of
 from routing.analysis.diff.diffing import Diff
 from routing.analysis.diff.finding_changes import COMES, GOES
-from routing.analysis.diff.route_changes import CHANGED
+from routing.analysis.diff.route_changes import said_by, time_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,8 +21,6 @@ _COUNTS = ("messages", "before", "after", "such as")
 _KEYS = ("messages", "instance", "database", "service", "before", "after")
 _ROUTES = ("change", "instance", "database", "name", "before", "after")
 _FINDINGS = ("code", "severity", "instance", "database", "object", "message")
-_SAID = ("remote_service_name", "broker_instance", "address", "mirror_address", "lifetime")
-_CALLED = {"remote_service_name": "service", "broker_instance": "broker", "mirror_address": "mirror"}
 Row = Mapping[str, Any]
 
 
@@ -64,7 +62,8 @@ def _head(done: Diff) -> str:
     """What is compared, as of when, and how much of it changes."""
     width = max(len(side.label) for _, side in _sides(done))
     lines = [
-        f"{name:7}{show.printable(side.label):{width}}  as of {_time(side.moment)}" for name, side in _sides(done)
+        f"{name:7}{show.printable(side.label):{width}}  as of {time_text(side.moment)}"
+        for name, side in _sides(done)
     ]
     refused = 0 if done.script is None else len(done.script.rejected)
     if refused:
@@ -134,19 +133,7 @@ def _decision(row: Row, side: str) -> str:
 
 def _route(row: Row) -> tuple[Any, ...]:
     named = (row[name] for name in ("change", "instance_name", "database_name", "name"))
-    return (*named, _said(row, "before"), _said(row, "after"))
-
-
-def _said(row: Row, side: str) -> str | None:
-    """What a route says; of one that is changed what it says otherwise on the other side."""
-    differs = [n for n in _SAID if row["change"] != CHANGED or row[f"{n}_before"] != row[f"{n}_after"]]
-    given = [(name, row[f"{name}_{side}"]) for name in differs]
-    told = [
-        f"{_CALLED.get(name, name)} {_time(value) if isinstance(value, datetime) else _text(value)}"
-        for name, value in given
-        if value or row["change"] == CHANGED
-    ]
-    return ", ".join(told) or None
+    return (*named, said_by(row, "before"), said_by(row, "after"))
 
 
 def _finding(row: Row) -> tuple[Any, ...]:
@@ -155,10 +142,6 @@ def _finding(row: Row) -> tuple[Any, ...]:
 
 def _text(value: Any) -> str:
     return "-" if value is None else str(value)
-
-
-def _time(moment: datetime) -> str:
-    return moment.isoformat(sep=" ").replace("+00:00", "Z")
 
 
 def _plain(value: object) -> str:

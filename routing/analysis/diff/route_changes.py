@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from typing import Any
 
 from routing.analysis.diff.sides import OneSide, Sides
@@ -17,6 +18,14 @@ _BOUNDS = ("valid_from", "valid_to", "lifetime")
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 Name = tuple[Any, ...]
 Said = tuple[Any, ...]
+# What a route says, in the order and by the names in which it is told.
+_CALLED = {
+    "remote_service_name": "service",
+    "broker_instance": "broker",
+    "address": "address",
+    "mirror_address": "mirror",
+    "lifetime": "lifetime",
+}
 # How a value is compared where it is not as it is written.
 _COMPARED: Mapping[str, Callable[[Any], Any]] = {
     "remote_service_name": text.empty_as_null,
@@ -70,3 +79,26 @@ def _row(name: Name, old: Said | None, new: Said | None) -> dict[str, Any]:
         values = (None,) * len(_SAID) if said is None else said
         row.update({f"{column}_{side}": value for column, value in zip(_SAID, values, strict=True)})
     return {column: row[column] for column in ROUTE_CHANGES.names}
+
+
+def said_by(row: Mapping[str, Any], side: str) -> str | None:
+    """What a route of a row of ROUTE_CHANGES says; of one that is changed what it says otherwise on this side."""
+    is_changed = row["change"] == CHANGED
+    differs = [name for name in _CALLED if not is_changed or row[f"{name}_before"] != row[f"{name}_after"]]
+    told = [
+        f"{_CALLED[name]} {_text(row[f'{name}_{side}'])}"
+        for name in differs
+        if row[f"{name}_{side}"] or is_changed
+    ]
+    return ", ".join(told) or None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return time_text(value)
+    return "-" if value is None else str(value)
+
+
+def time_text(moment: datetime) -> str:
+    """A UTC time as a comparison tells it."""
+    return moment.isoformat(sep=" ").replace("+00:00", "Z")

@@ -113,7 +113,7 @@ def read(before: Given, after: Given) -> Sides:
     def read_one(name: str) -> Columns:
         given, key = owners[name]
         with naming(given.label):
-            return _read(given, key)
+            return read_given(given, key)
 
     found = read_each({name: given.tables[key] for name, (given, key) in owners.items()}, read_one)
     first, second = (
@@ -123,8 +123,8 @@ def read(before: Given, after: Given) -> Sides:
     return Sides(first, second)
 
 
-def _read(given: Given, key: str) -> Columns:
-    """A table's columns. Raises InputError where it is at fault, or its version is not there."""
+def read_given(given: Given, key: str) -> Columns:
+    """The columns of a side's table. Raises InputError where it is at fault, or its version is not there."""
     try:
         return columns_of(given.tables[key], key)
     except RoutingError:

@@ -15,7 +15,7 @@ from routing.analysis.lint.configuration import configuration_of
 from routing.analysis.lint.estate import estate_of
 from routing.analysis.lint.finding import Found
 from routing.analysis.lint.hazards import prove_hazards
-from routing.analysis.lint.options import DEFAULT_DAYS, Suppression
+from routing.analysis.lint.options import DEFAULT_DAYS, LintSettings, Suppression
 from routing.analysis.lint.own import Rule, find_own
 from routing.analysis.lint.probing import answers_of
 from routing.analysis.lint.reporting import kinds_with, rows_of, suppressed_of
@@ -64,14 +64,33 @@ def lint(
     column is missing, RuleError where one of these fails.
     """
     moment = micros_of(now)
-    columns = reading.columns(tables, moment)
-    used = None if resolved is None else used_routes(resolved)
-    changed = [] if resolved is None else changed_picks(resolved)
-    dialogs_of = None if resolved is None else partial(open_dialogs, resolved)
-    every = find_all(columns, moment, expiring_within_days, used, changed, dialogs_of)
-    if rules:
-        every |= find_own(rules, configuration_of(columns, moment))
-    suppressed, kinds = suppressed_of(every, suppress), kinds_with(rules)
+    return lint_columns(
+        reading.columns(tables, moment),
+        moment,
+        LintSettings(tuple(suppress), expiring_within_days, tuple(rules)),
+        used=None if resolved is None else used_routes(resolved),
+        changed=[] if resolved is None else changed_picks(resolved),
+        dialogs_of=None if resolved is None else partial(open_dialogs, resolved),
+    )
+
+
+def lint_columns(
+    columns: Mapping[str, Columns],
+    now: int,
+    settings: LintSettings,
+    *,
+    used: set[RouteName] | None = None,
+    changed: Sequence[Changed] = (),
+    dialogs_of: OpenDialogsOf | None = None,
+) -> Lint:
+    """The same of columns of the tables that `reading.READ` names, at a moment (microseconds).
+
+    ``used`` are the routes that messages used; ``changed`` and ``dialogs_of`` tell of their dialogs.
+    """
+    every = find_all(columns, now, settings.expiring_within_days, used, changed, dialogs_of)
+    if settings.rules:
+        every |= find_own(settings.rules, configuration_of(columns, now))
+    suppressed, kinds = suppressed_of(every, settings.suppress), kinds_with(settings.rules)
     return Lint(
         findings=rows_of(every - suppressed, kinds),
         suppressed=rows_of(suppressed, kinds),

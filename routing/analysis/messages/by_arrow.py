@@ -13,6 +13,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.analysis.messages.asked import GROUP, HELD, LEVELS, READ, Asked
+from routing.analysis.messages.attempts import find_replaced, without
 from routing.analysis.messages.selected import Selected
 from routing.schemas import RESOLVED_ROUTES, Schema
 from routing.storage.columns import Only, as_dataset, in_files, rows_where, select_arrow
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-_KEY = ("instance_name", "message_id")
 _AGE = "enqueue_time"
 _VERDICT = ("outcome", "reason")
 _READ = Schema(tuple(field for field in RESOLVED_ROUTES if field.name in READ))
@@ -71,13 +71,13 @@ class _Messages:
 
     def _in_files(self, files: Collection[str]) -> pyarrow.Table:
         found = in_files(self.rows, files).to_table(columns=_READ.names, filter=self.condition)
-        return _without(found, self.replaced)
+        return without(found, self.replaced)
 
 
 def select(resolved: Any, asked: Asked, held: pyarrow.Table | None) -> Selected:
     """The messages that are asked for; with ``held`` (columns `asked.HELD`) only those that it names."""
     rows = as_dataset(resolved)
-    messages = _Messages(rows, None, _find_replaced(rows)).narrow(condition_of(rows, asked.only))
+    messages = _Messages(rows, None, find_replaced(rows, _NARROW)).narrow(condition_of(rows, asked.only))
     if held is not None:
         messages = _keep_held(messages, held)
     counts = messages.count((LEVELS[0], *_VERDICT))
@@ -177,31 +177,6 @@ def _files_of(rows: pyarrow.dataset.Dataset, condition: Any) -> set[str]:
     """The files that have rows for which a condition holds."""
     batches = rows.scanner(columns=[_AGE], filter=condition).scan_batches()
     return {getattr(tagged.fragment, "path", "") for tagged in batches if len(tagged.record_batch)}
-
-
-def _find_replaced(rows: pyarrow.dataset.Dataset) -> pyarrow.Table:
-    """The rows of messages that a later attempt has replaced, in the columns `_NARROW`.
-
-    The files' statistics mostly tell where there is no second attempt. Where there is, ids are compared once.
-    """
-    import pyarrow.compute as pc
-
-    again = rows.to_table(columns=[*_KEY, "attempt"], filter=pc.field("attempt") > 1)
-    last = again.group_by(list(_KEY)).aggregate([("attempt", "max")])
-    if not len(last):
-        return rows.schema.empty_table().select(_NARROW)
-    ids = last["message_id"].combine_chunks()
-    tried = rows.to_table(columns=list(_NARROW), filter=pc.field("message_id").isin(ids))
-    both = tried.join(last, list(_KEY), join_type="inner")
-    return rows_where(both, pc.less(both["attempt"], both["attempt_max"])).select(_NARROW)
-
-
-def _without(found: pyarrow.Table, replaced: pyarrow.Table) -> pyarrow.Table:
-    """Rows that no later attempt has replaced."""
-    if not len(replaced):
-        return found
-    gone = replaced.select([*_KEY, "attempt"])
-    return found.join(gone, [*_KEY, "attempt"], join_type="left anti")
 
 
 def _keep_held(messages: _Messages, held: pyarrow.Table) -> _Messages:

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from routing.analysis.report.chance import FEWEST, band, correct, p_value
-from routing.analysis.report.choices import Bounds, Choice, Scope
+from routing.analysis.report.choices import COMES_BACK, Bounds, Choice, Scope
 from routing.analysis.report.facts import Balance, Pick
 
 Dialogs = Mapping[tuple[str, str, str, str], int]
 """How many dialogs step 3 shared out, by instance, database of the scope, service and broker id.
 
-Of a row of ``resolved_routes`` with ``matching_step`` 3 that database is msdb where it has no ``database_name`` (it
-arrived) or has ``rerouted_from`` (it came back), and ``database_name`` else; ``decided_at`` lies in the scope's time.
+A row of ``resolved_routes`` counts with ``matching_step`` 3 and a ``decided_at`` in the scope's time. Its scope is
+that of msdb where it has no ``database_name`` (it arrived) or has ``rerouted_from`` (it came back).
 """
 
 
-def spans_of(choices: Iterable[Choice]) -> dict[Scope, Bounds]:
+def spans_of(choices: Iterable[Choice]) -> dict[tuple[str, str, str], Bounds]:
     """When the dialogs of each scope are to be counted: by their message's ``decided_at``."""
     return {choice.scope: choice.bounds for choice in choices}
 
@@ -37,7 +37,9 @@ def find_balances(choices: Iterable[Choice], dialogs: Dialogs) -> list[Balance]:
 def _balance(choice: Choice, counted: Mapping[str, int]) -> Balance:
     """The balance of a scope, with its p-value as it is for one test."""
     counts = [counted.get(broker, 0) for broker in choice.owners]
-    others = sorted(counted.keys() - choice.owners.keys())
+    # Of ids whose dialogs come back msdb may show some, of those that arrived: what is left of the others is fair.
+    coming_back = {one.broker_instance for one in choice.never if one.why == COMES_BACK}
+    others = sorted(counted.keys() - choice.owners.keys() - coming_back)
     total = sum(counts)
     low, high = band(total, len(counts)) if counts else (0, 0)
     picks = [

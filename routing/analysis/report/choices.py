@@ -14,7 +14,7 @@ from routing.analysis.lint.finding import list_names
 from routing.analysis.report.facts import NeverPicked
 from routing.rules import text
 from routing.rules.deciding import Decision, Key, Timed, decide
-from routing.rules.estate import ARRIVALS, Instance, Route
+from routing.rules.estate import Instance, Route
 from routing.storage.columns import Columns, instances_of, routes_of
 from routing.storage.times import moment_of
 
@@ -99,8 +99,8 @@ def _owners(databases: Columns) -> dict[str, str]:
 def _choice(
     scope: Scope, named: Sequence[_Named], instance: Instance, owners: Mapping[str, str], now: int
 ) -> Choice:
-    sender = None if scope.database == ARRIVALS else scope.database
-    key = Key.of_names(instance, sender, scope.service, None, is_initiator=True)
+    # What arrives finds the same ids as what msdb sends itself, and that alone may come back.
+    key = Key.of_names(instance, scope.database, scope.service, None, is_initiator=True)
     spans = _around(decide(key, instance), now)
     span = next(one for one in spans if _is_not_over(one, now))
     counted, _ = _competing(span)

@@ -137,12 +137,14 @@ class RouteChange:
 class Changes:
     """What changed since the run before: its id and end, counts, routes (None where these cannot be read).
 
+    Of scripts that are tried there is no run, ``run_id`` and ``finished_at`` are None, and before is without them.
+
     Runs record ``outcomes`` and ``reasons`` apart, so that they are told apart. An incremental run records what it
     decided itself, new messages and those tried again: then the counts of both are not of the same messages.
     """
 
-    run_id: str
-    finished_at: int
+    run_id: str | None
+    finished_at: int | None
     is_incremental: bool
     outcomes: Sequence[Count]
     reasons: Sequence[Count]

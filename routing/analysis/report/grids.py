@@ -43,13 +43,12 @@ _OF_REASONS = (_OUTCOME, _REASON, _MESSAGES, ("numbers", "SQL Server’s numbers
 _OF_STUCK = (_SERVICE, _INSTANCE, _DATABASE, _REASON, _MESSAGES, _SINCE, _AGE)
 _OF_ESTATE = (("source", "From"), ("target", "To"), _OUTCOME, _MESSAGES)
 _KINDS = {
-    MESSAGES: "number",
-    "at": "time",
-    SINCE: "time",
-    "age": "time",
-    "numbers": "numbers",
-    "advice": "advice",
+    **dict.fromkeys(("service", "source", "target"), "name"),
+    **dict.fromkeys(("at", SINCE, "age"), "time"),
     "outcome": "outcome",
+    "reason": "word",
+    "advice": "text",
+    MESSAGES: "number",
 }
 
 

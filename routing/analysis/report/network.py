@@ -17,7 +17,7 @@ from routing.rules.estate import Instance, list_instances
 from routing.terms import Outcome, Word
 
 MOST_NODES = 60
-"""More are no picture but a wall: the busiest are nodes, the rest are one node together."""
+"""More are no picture but a wall: the busiest are nodes, the rest are told as their instance, or as one node."""
 _MOVING = (Outcome.SENT, Outcome.FORWARDED)
 
 
@@ -48,7 +48,7 @@ class Node:
     """An instance, a database, an address, or all that has no node of its own.
 
     ``inside`` is the id of a database's instance. ``messages`` begin, end or stop there; those of an instance's
-    databases count for it too.
+    databases count for it too. ``folded``: so many databases of the instance have no node and are told as it.
     """
 
     id: str
@@ -56,6 +56,7 @@ class Node:
     name: str
     inside: str | None
     messages: int
+    folded: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Network:
         """The ids of the nodes where messages of a flow begin and end; None where they stop where they are.
 
         Raises:
-            KeyError: The network was not made of this flow.
+            KeyError: The network was not made of this flow, and has no node for it.
         """
         return self.naming.ends(flow)
 
@@ -146,7 +147,7 @@ class _Finder:
 
 @dataclass(frozen=True)
 class _Naming:
-    """The id of the node that each spot belongs to; ``others`` of those without one, None where all have one."""
+    """The id of the node that each spot belongs to: its own, that of its instance, else ``others``."""
 
     finder: _Finder
     ids: Mapping[_Spot, str]
@@ -158,7 +159,10 @@ class _Naming:
         return self._id(source), None if target is None else self._id(target)
 
     def _id(self, spot: _Spot) -> str:
-        return self.ids[spot] if self.others is None else self.ids.get(spot, self.others)
+        found = self.ids.get(spot) or self.ids.get(spot.around) or self.others
+        if found is None:
+            raise KeyError(spot)
+        return found
 
 
 def _at(instance: str, database: str | None = None) -> _Spot:
@@ -172,16 +176,32 @@ def network_of(flows: Sequence[Flow], places: Sequence[Place]) -> Network:
     order = list(Kind)
     # An instance is never less busy than a database of it and comes before it: none has a node without it.
     ranked = sorted(busyness, key=lambda spot: (-busyness[spot], order.index(spot.kind), spot))
-    kept = ranked if len(ranked) <= MOST_NODES else ranked[: MOST_NODES - 1]
+    kept = _kept(ranked)
     # Of equal length, so that they sort as the nodes do.
     ids = {spot: f"n{number:02d}" for number, spot in enumerate(kept)}
-    nodes = [_node(spot, ids, busyness[spot]) for spot in kept]
-    if len(kept) == len(ranked):
+    folded = Counter(spot.around for spot in ranked if spot not in ids)
+    nodes = [_node(spot, ids, busyness[spot], folded[spot]) for spot in kept]
+    left = len(_without_node(ranked, kept))
+    if not left:
         return _with_messages(nodes, flows, _Naming(finder, ids, None))
     naming = _Naming(finder, ids, f"n{len(kept):02d}")
     messages = sum(flow.messages for flow in flows if naming.others in naming.ends(flow))
-    others = Node(f"n{len(kept):02d}", Kind.OTHERS, f"{len(ranked) - len(kept):,} others", None, messages)
+    others = Node(
+        f"n{len(kept):02d}", Kind.OTHERS, f"{left:,} {'others' if left > 1 else 'other'}", None, messages
+    )
     return _with_messages([*nodes, others], flows, naming)
+
+
+def _kept(ranked: Sequence[_Spot]) -> Sequence[_Spot]:
+    """The spots that have a node of their own, which leaves one for all others where there are any."""
+    kept = ranked[:MOST_NODES]
+    return kept[: MOST_NODES - 1] if _without_node(ranked, kept) else kept
+
+
+def _without_node(spots: Iterable[_Spot], kept: Iterable[_Spot]) -> list[_Spot]:
+    """The spots that are not kept and whose instance is not either."""
+    nodes = set(kept)
+    return [spot for spot in spots if not {spot, spot.around} & nodes]
 
 
 def _busyness(flows: Iterable[Flow], places: Iterable[Place], finder: _Finder) -> Mapping[_Spot, int]:
@@ -196,10 +216,10 @@ def _busyness(flows: Iterable[Flow], places: Iterable[Place], finder: _Finder) -
     return found
 
 
-def _node(spot: _Spot, ids: Mapping[_Spot, str], messages: int) -> Node:
+def _node(spot: _Spot, ids: Mapping[_Spot, str], messages: int, folded: int) -> Node:
     if spot.kind is Kind.DATABASE:
         return Node(ids[spot], spot.kind, spot.database, ids[spot.around], messages)
-    return Node(ids[spot], spot.kind, spot.name, None, messages)
+    return Node(ids[spot], spot.kind, spot.name, None, messages, folded)
 
 
 def _with_messages(nodes: Sequence[Node], flows: Iterable[Flow], naming: _Naming) -> Network:

@@ -114,6 +114,15 @@
     document.getElementById("filtered").textContent = `${number(whole)} of ${number(sum(all.cells))} messages`;
   }
 
+  // Services with few messages are not told apart over time.
+  function admit({ cells, moments }) {
+    const place = document.getElementById("not-over-time");
+    if (!place) return;
+    const missing = sum(cells) - sum(moments);
+    place.hidden = missing === 0;
+    place.textContent = `${number(missing)} of these messages are of services that are not told apart over time.`;
+  }
+
   // The rows of pictures, as pictures/ describes them: the largest in lanes of their own, the others in one.
   function lanes(rows, column, most, what) {
     const groups = group(rows, [column]).sort(mostFirst);
@@ -125,14 +134,16 @@
     const isFolded = groups.some((one) => one.key[0] === folded?.name);
     const left = own.length - kept.length + (isFolded ? folded.count : 0);
     if (what && left) labels.push(`${number(left)} ${what}`);
-    return { labels, of: (row) => place.get(row[column]) ?? kept.length };
+    return { labels, own: kept.length, of: (row) => place.get(row[column]) ?? kept.length };
   }
 
   function laid(rows, found, column, more) {
     const placed = rows.map((row) => ({ ...row, place: found.of(row) }));
-    return group(placed.filter((row) => row.place < found.labels.length), ["place", more ?? "place"])
-      .sort(byKey)
-      .map((one) => ({ place: one.key[0], [column]: found.labels[one.key[0]], messages: one.messages, one }));
+    const groups = group(placed.filter((row) => row.place < found.labels.length), ["place", more ?? "place"]);
+    return groups.sort(byKey).map((one) => {
+      const place = one.key[0];
+      return { place, [column]: found.labels[place], others: place >= found.own, messages: one.messages, one };
+    });
   }
 
   const step = (at) => ({ at: at * 1000, until: (at + series) * 1000 });
@@ -154,7 +165,8 @@
     },
     "reasons-picture": ({ cells }) => {
       const groups = group(cells.filter((cell) => page.stuck.includes(cell.outcome)), ["outcome", "reason"]);
-      const row = ({ key, messages }, place) => ({ place, reason: named("reason", key[1]), outcome: key[0], messages });
+      const row = ({ key: [outcome, reason], messages }, place) =>
+        ({ place, reason: named("reason", reason), others: false, outcome, messages });
       return { rows: groups.sort(mostFirst).map(row) };
     },
     "stuck-picture": ({ cells }) => {
@@ -179,6 +191,7 @@
     const left = { cells: all.cells.filter(isLeft), moments: all.moments.filter(isLeft) };
     for (const grid of grids) fill(grid, left[grid.source]);
     count(left.cells);
+    admit(left);
     for (const [id, view] of views) {
       for (const [data, rows] of Object.entries(pictures[id](left))) view.data(data, rows);
       view.resize().runAsync();

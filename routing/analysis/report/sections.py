@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.report.facts import Balance, Changes, Count, Pick, Report
 from routing.analysis.report.filling import minute
-from routing.analysis.report.tables import NUMBER, OUTCOME, SHOWN, Table, rest, table, words
+from routing.analysis.report.tables import NAME, NUMBER, OUTCOME, SHOWN, TEXT, WORD, Table, rest, table, words
 
 _SECOND = 1_000_000
 _SEVERITIES = ("error", "warning", "info")
@@ -19,16 +20,22 @@ _ROWS = 600
 
 @dataclass(frozen=True)
 class Section:
-    """``words`` say what is shown; ``pictures`` are ids; ``is_folded`` tables are the numbers of the pictures."""
+    """``short`` is its name among all; ``words`` say what is shown; ``pictures`` are ids.
+
+    ``is_folded``: the tables have the numbers of the pictures.
+    ``is_filtered`` sections are made of cells and moments.
+    """
 
     id: str
     title: str
+    short: str
     words: str = ""
     pictures: Sequence[str] = ()
     tables: Sequence[Table] = ()
     parts: Sequence[Section] = field(default_factory=tuple)
     more: str = ""
     is_folded: bool = False
+    is_filtered: bool = False
 
 
 def sections_of(report: Report, grids: Mapping[str, Table]) -> list[Section]:
@@ -50,44 +57,73 @@ def _of_messages(report: Report, grids: Mapping[str, Table]) -> Iterator[Section
         yield Section(
             "over-time",
             "Outcomes over time",
+            "Over time",
             "When the messages were decided, and what became of them.",
             ["times-picture"],
             [grids["times"]],
             is_folded=True,
+            is_filtered=True,
         )
-    yield Section("by-service", "By instance and service", "", ["instances-picture"], [grids["services"]])
     yield Section(
-        "reasons-of-trouble", "Why messages are delayed or dropped", "", ["reasons-picture"], [grids["reasons"]]
+        "by-service",
+        "By instance and service",
+        "Services",
+        "",
+        ["instances-picture"],
+        [grids["services"]],
+        is_filtered=True,
+    )
+    yield Section(
+        "reasons-of-trouble",
+        "Why messages are delayed or dropped",
+        "Reasons",
+        "",
+        ["reasons-picture"],
+        [grids["reasons"]],
+        is_filtered=True,
     )
     delays = ["delays-picture"] if report.series is not None else []
     yield Section(
         "most-stuck",
         "Services with most waiting messages",
+        "Waiting",
         "Messages that are delayed, and since when the first of them has been waiting.",
         ["stuck-picture", *delays],
         [grids["stuck"]],
+        is_filtered=True,
     )
     yield Section(
         "estate-map",
         "The estate",
+        "Estate",
         "Instances and databases, and the messages between them. What is delayed or dropped stops where it is.",
         ["estate-picture"],
         [grids["estate"]],
         is_folded=True,
+        is_filtered=True,
     )
 
 
 def _findings(report: Report) -> Section:
+    """What every instance has by default is counted: it would bury what somebody did."""
     order = {word: place for place, word in enumerate(_SEVERITIES)}
-    rows = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
-    names = ("severity", "code", "instance_name", "database_name", "object", "message", "advice")
-    heads = [(name, "") for name in ("Severity", "Code", "Instance", "Database", "Object", "What", "What to do")]
-    counts = [(word, sum(row["severity"] == word for row in rows)) for word in _SEVERITIES]
-    told = ", ".join(
-        f"{count:,} {word}{'' if count == 1 or word == 'info' else 's'}" for word, count in counts if count
+    every = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
+    rows = [row for row in every if row["code"] not in BY_CODE or not BY_CODE[row["code"]].is_default]
+    told = [_counted(sum(row["severity"] == word for row in rows), word) for word in _SEVERITIES]
+    defaults = len(every) - len(rows)
+    if defaults:
+        told.append(f"{defaults:,} more of what every instance has by default are not listed")
+    heads = (
+        *(("Severity", WORD), ("Code", WORD), ("Instance", ""), ("Database", ""), ("Object", NAME)),
+        *(("What", TEXT), ("What to do", TEXT)),
     )
+    names = ("severity", "code", "instance_name", "database_name", "object", "message", "advice")
     found = table("findings", "Findings, the worst first", heads, [[row[name] for name in names] for row in rows])
-    return Section("lint", "Faults and hazards of the configuration", told, (), [found])
+    return Section("lint", "Faults and hazards of the configuration", "Findings", ", ".join(told), (), [found])
+
+
+def _counted(count: int, severity: str) -> str:
+    return f"{count:,} {severity}{'' if count == 1 or severity == 'info' else 's'}"
 
 
 def _coverage(report: Report) -> Section:
@@ -97,24 +133,31 @@ def _coverage(report: Report) -> Section:
     lines = [(row["instance_name"], row["routes"], row["used"], row["routes"] - row["used"]) for row in rows]
     told = f"Messages used {used:,} of {routes:,} routes ({100 * used / routes if routes else 100.0:.1f} %)."
     found = table("coverage", "Routes that messages used, by instance", heads, lines)
-    return Section("routes-in-use", "Route coverage", told, (), [found])
+    return Section("routes-in-use", "Route coverage", "Coverage", told, (), [found])
 
 
 def _changes(changes: Changes) -> Section:
     tables = [
         _counts("outcome", changes.outcomes, OUTCOME),
-        _counts("reason", changes.reasons, ""),
+        _counts("reason", changes.reasons, WORD),
     ]
     if changes.routes is not None:
-        names = [(name, "") for name in ("Change", "Instance", "Database", "Route", "What changed")]
+        names = (("Change", WORD), ("Instance", ""), ("Database", ""), ("Route", NAME), ("What changed", TEXT))
         routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
         tables.append(table("routes", "Routes that differ", names, routes))
-    told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."]
+    if changes.run_id is None or changes.finished_at is None:
+        title, told = (
+            "What the scripts change",
+            ["Before is without the scripts that are tried, now is with them."],
+        )
+    else:
+        title = "Since the run before"
+        told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."]
     if changes.is_incremental:
         told.append("Each run counts what it decided itself, new messages and those tried again.")
     if changes.routes is None:
         told.append("The routes that it read cannot be read any more.")
-    return Section("since", "Since the run before", " ".join(told), (), tables)
+    return Section("since", title, "Changes", " ".join(told), (), tables)
 
 
 def _counts(word: str, counts: Sequence[Count], kind: str) -> Table:
@@ -138,12 +181,14 @@ def _balance(balances: Sequence[Balance]) -> Section:
         else "No service is balanced among several broker ids."
     )
     left = rest(balances, len(parts))
-    return Section("balance", "Balance", told, parts=parts, more=f"and {left:,} more services" if left else "")
+    return Section(
+        "balance", "Balance", "Balance", told, parts=parts, more=f"and {left:,} more services" if left else ""
+    )
 
 
 def _shared(one: Balance, name: str) -> Section:
     heads = (
-        ("Broker id", ""),
+        ("Broker id", WORD),
         ("Database", ""),
         ("Dialogs", NUMBER),
         ("Expected", NUMBER),
@@ -153,11 +198,11 @@ def _shared(one: Balance, name: str) -> Section:
     picks = [_pick(pick) for pick in one.picks]
     tables = [table(name, "Dialogs of each broker id", heads, picks, "no dialog was shared out")]
     if one.never:
-        names = [(head, "") for head in ("Broker id", "Route", "Why", "In words")]
+        names = (("Broker id", WORD), ("Route", NAME), ("Why", WORD), ("In words", TEXT))
         never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
-        tables.append(table(f"{name}-never", "Broker ids that can never be picked", names, never))
+        tables.append(table(f"{name}-never", "Routes that name a broker id in vain", names, never))
     title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
-    return Section(name, title, _judged(one), [f"{name}-picture"] if one.picks else (), tables)
+    return Section(name, title, "", _judged(one), [f"{name}-picture"] if one.picks else (), tables)
 
 
 def _pick(pick: Pick) -> tuple[Any, ...]:

@@ -11,8 +11,8 @@ from routing.analysis.report.coded import shown
 SHOWN = 200
 """Rows of a list that are shown; the others are counted."""
 LONGEST_TEXT = 600
-NUMBER, TIME, OUTCOME = "number", "time", "outcome"
-"""Kinds of columns that look different from words."""
+NUMBER, WORD, OUTCOME, NAME, TEXT = "number", "word", "outcome", "name", "text"
+"""Kinds of columns by which they look: a word is never broken, names and texts are given room."""
 Heads = Sequence[tuple[str, str]]
 
 

@@ -6,7 +6,7 @@ Nothing here needs the packages of the page before it is made: `check_packages` 
 from __future__ import annotations
 
 import os
-import tempfile
+import uuid
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,8 +14,6 @@ from routing.analysis.report.facts import Report
 from routing.errors import EnvironmentFault, OutputError
 
 _PACKAGES = {"altair": "altair", "jinja2": "jinja2", "mpmath": "mpmath", "vl_convert": "vl-convert-python"}
-# As umask has it for a file that is opened, which a temporary one is not.
-_READABLE = 0o666
 
 
 def check_packages() -> None:
@@ -55,21 +53,15 @@ def write_page(report: Report, file: str) -> None:
 
 def _write_whole(place: Path, text: str) -> None:
     """Write beside the file, then take its place: nobody ever sees half a page."""
-    number, name = tempfile.mkstemp(prefix=".sbroute-", suffix=".html", dir=place.parent)
-    written = Path(name)
+    # Where a link stands, what it leads to is written.
+    target = place.resolve()
+    beside = target.with_name(f".sbroute-{uuid.uuid4().hex}.html")
     try:
-        with open(number, "w", encoding="utf-8", newline="\n") as stream:
+        with beside.open("x", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        written.chmod(_READABLE & ~_umask())
-        written.replace(place)
+        beside.replace(target)
     except BaseException:
-        written.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    found = os.umask(0)
-    os.umask(found)
-    return found

@@ -16,24 +16,26 @@ from routing.terms import Outcome
 INSTANCES = 20
 REASONS = 20
 SERVICES = 12
+_PHONE = 480
+"""Narrower than so many pixels there is less room for words."""
 
 
 def outcomes_by_instance(flows: Sequence[Flow]) -> theme.Picture:
     """Stacked bars: the messages of each instance by outcome, the `INSTANCES` largest, all others together.
 
-    Rows of the data set ``rows``: place (number of the lane, from 0 on), instance, outcome, messages; a row for
-    each outcome that the instance has, in the order of the places.
+    Rows of the data set ``rows``: place (number of the lane, from 0 on), instance, others (whether this is all
+    others together), outcome, messages; a row for each outcome of the instance, in the order of places.
     """
     rows = instance_rows(flows)
     base = lanes.on_lanes(rows)
-    bars = theme.outcome_order(lanes.bars(base)).encode(
+    bars = theme.outcome_order(lanes.bars(base, "messages", room=90)).encode(
         color=theme.outcome_colour([row["outcome"] for row in rows]),
         order="order:Q",
         tooltip=[alt.Tooltip("instance:N"), alt.Tooltip("outcome:N"), lanes.MESSAGES],
     )
-    whole = base.transform_aggregate(messages="sum(messages)", groupby=["place", "instance"])
-    named = lanes.names(whole, "instance", room=100)
-    numbered = lanes.numbers(whole, "format(datum.messages, ',')")
+    whole = base.transform_aggregate(messages="sum(messages)", groupby=["place", "instance", "others"])
+    named = lanes.names(whole, "instance")
+    numbered = lanes.numbers(whole, "format(datum.messages, ',')", end="datum.messages")
     return lanes.dressed([bars, named, numbered], "Bars: the messages of each instance by outcome, most first.")
 
 
@@ -44,7 +46,7 @@ def instance_rows(flows: Sequence[Flow]) -> list[Row]:
     for flow in flows:
         counted[found.place[flow.instance], flow.outcome] += flow.messages
     return [
-        {"place": place, "instance": found.labels[place], "outcome": outcome, "messages": messages}
+        {**found.named("instance", place), "outcome": outcome, "messages": messages}
         for (place, outcome), messages in sorted(counted.items())
     ]
 
@@ -52,15 +54,16 @@ def instance_rows(flows: Sequence[Flow]) -> list[Row]:
 def reasons_of_trouble(flows: Sequence[Flow]) -> theme.Picture:
     """Bars: the messages delayed and dropped, by reason, the number beside the bar.
 
-    Rows of the data set ``rows``: place, reason, outcome (DELAYED or DROPPED), messages; in the order of places.
+    Rows of the data set ``rows``: place, reason, others, outcome (DELAYED or DROPPED), messages.
     """
     base = lanes.on_lanes(reason_rows(flows))
-    bars = lanes.bars(base).encode(
+    bars = lanes.bars(base, "messages", room=130).encode(
         color=theme.outcome_colour(),
         tooltip=[alt.Tooltip("reason:N"), alt.Tooltip("outcome:N"), lanes.MESSAGES],
     )
-    named = lanes.names(base, "reason", room=130)
-    numbered = lanes.numbers(base, "format(datum.messages, ',') + ' ' + lower(datum.outcome)")
+    named = lanes.names(base, "reason")
+    words = "format(datum.messages, ',') + ' ' + lower(datum.outcome)"
+    numbered = lanes.numbers(base, words, end="datum.messages")
     return lanes.dressed([bars, named, numbered], "Bars: the messages delayed and dropped by reason, most first.")
 
 
@@ -74,26 +77,29 @@ def reason_rows(flows: Sequence[Flow]) -> list[Row]:
         for reason, number in counted:
             messages[found.place[reason]] += number
         rows += [
-            {"reason": label, "outcome": str(outcome), "messages": messages[place]}
-            for place, label in enumerate(found.labels)
+            {**found.named("reason", place), "outcome": str(outcome), "messages": messages[place]}
+            for place in range(len(found.labels))
         ]
-    rows.sort(key=lambda row: -row["messages"])
-    return [{"place": place, **row} for place, row in enumerate(rows)]
+    rows.sort(key=lambda row: (row["others"], -row["messages"]))
+    return [{**row, "place": place} for place, row in enumerate(rows)]
 
 
 def most_stuck(flows: Sequence[Flow]) -> theme.Picture:
     """Bars: the services with most delayed messages and since when, the `SERVICES` largest, all others together.
 
-    Rows of the data set ``rows``: place, service, messages, oldest (milliseconds since 1970, UTC); in the order of
-    the places.
+    Rows of the data set ``rows``: place, service, others, messages, oldest (milliseconds since 1970, UTC).
     """
     base = lanes.on_lanes(stuck_rows(flows))
     told = base.transform_calculate(since="utcFormat(datum.oldest, '%Y-%m-%d %H:%M')")
-    bars = lanes.bars(told, style="trouble").encode(
+    # On a phone the day must do.
+    room = f"width < {_PHONE} ? 150 : 200"
+    bars = lanes.bars(told, "messages", room=room, style="trouble").encode(
         tooltip=[alt.Tooltip("service:N"), lanes.MESSAGES, alt.Tooltip("since:N", title="oldest (UTC)")]
     )
-    named = lanes.names(base, "service", room=190)
-    numbered = lanes.numbers(told, "format(datum.messages, ',') + ' since ' + datum.since")
+    named = lanes.names(base, "service", cut="start")
+    since = f"(width < {_PHONE} ? utcFormat(datum.oldest, '%-d %b') : datum.since)"
+    words = f"format(datum.messages, ',') + ' since ' + {since}"
+    numbered = lanes.numbers(told, words, end="datum.messages")
     return lanes.dressed(
         [bars, named, numbered], "Bars: the services with most delayed messages, and since when, in UTC."
     )
@@ -110,6 +116,6 @@ def stuck_rows(flows: Sequence[Flow]) -> list[Row]:
         messages[place] += flow.messages
         oldest[place] = min(flow.oldest, oldest.get(place, flow.oldest))
     return [
-        {"place": place, "service": label, "messages": messages[place], "oldest": oldest[place] // 1000}
-        for place, label in enumerate(found.labels)
+        {**found.named("service", place), "messages": messages[place], "oldest": oldest[place] // 1000}
+        for place in range(len(found.labels))
     ]

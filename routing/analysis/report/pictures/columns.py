@@ -5,18 +5,22 @@ Boxes are few and the search is greedy and without chance: the same boxes always
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
 
-GAP = 26
+GAP = 24
 """Between two boxes of a column, in pixels."""
-_MOST_COLUMNS = 4
+MOST = 4
+_LOW = 240.0
+"""Columns no higher need not be even."""
 _ROUNDS = 12
-# What it costs to stand badly: beside each other in one column, one column further than need be, against the main
-# direction; and how much an uneven column weighs.
-_BESIDE, _FURTHER, _BACKWARDS, _UNEVEN = 2.0, 1.2, 0.35, 0.4
+# What it costs to stand badly: beside each other in one column, a column further apart than need be, against the
+# main direction. What uneven columns cost, and one column more.
+_BESIDE, _FURTHER, _BACKWARDS, _UNEVEN, _WIDER = 2.0, 1.2, 0.35, 1.2, 0.6
 
 Weights = Mapping[tuple[str, str], int]
+Ties = Mapping[str, Mapping[str, tuple[float, float]]]
+"""How strongly a box is tied to each other one, by what it sends there and by what comes from there: 0 to 1."""
 
 
 def arrange(heights: Mapping[str, float], weights: Weights) -> list[list[str]]:
@@ -24,10 +28,17 @@ def arrange(heights: Mapping[str, float], weights: Weights) -> list[list[str]]:
 
     ``heights`` of all boxes in pixels, the most important first; ``weights``: messages from box to box.
     """
-    pull = _pull(heights, weights)
-    column_of = _assign(heights, pull)
-    columns = [[box for box in heights if column_of[box] == column] for column in range(_MOST_COLUMNS)]
-    return _ordered([column for column in columns if column], heights, pull)
+    ties = _tie(heights, weights)
+    # From the middle outwards: the first box is the one that most others are tied to.
+    tries = [
+        sorted(range(width), key=lambda column: abs(2 * column - width + 1.5)) for width in range(1, MOST + 1)
+    ]
+    assigned = [
+        _assign(order, choices, heights, ties) for choices in tries for order in (heights, [*heights][::-1])
+    ]
+    column_of = min(assigned, key=lambda placed: _whole_cost(placed, heights, ties))
+    columns = [[box for box in heights if column_of[box] == column] for column in range(MOST)]
+    return _ordered([column for column in columns if column], heights, ties)
 
 
 def tops(columns: Sequence[Sequence[str]], heights: Mapping[str, float]) -> dict[str, float]:
@@ -46,8 +57,7 @@ def _height(column: Sequence[str], heights: Mapping[str, float]) -> float:
     return sum(heights[box] for box in column) + GAP * (len(column) - 1)
 
 
-def _pull(boxes: Mapping[str, float], weights: Weights) -> dict[str, dict[str, tuple[float, float]]]:
-    """How strongly each box is tied to each other one: by what it sends, by what comes; 0 to 1."""
+def _tie(boxes: Iterable[str], weights: Weights) -> Ties:
     largest = max(weights.values(), default=1)
     found: dict[str, dict[str, tuple[float, float]]] = {box: {} for box in boxes}
     for (source, target), messages in weights.items():
@@ -57,27 +67,44 @@ def _pull(boxes: Mapping[str, float], weights: Weights) -> dict[str, dict[str, t
     return found
 
 
-def _assign(heights: Mapping[str, float], pull: Mapping[str, Mapping[str, tuple[float, float]]]) -> dict[str, int]:
-    """The column of each box: each is put where it costs least, the first first, then moved while that helps."""
-    fair = max(sum(heights.values()) / _MOST_COLUMNS, *heights.values(), 1.0)
-    # From the middle outwards, since the first box is the one that most others are tied to.
-    choices = sorted(range(_MOST_COLUMNS), key=lambda column: abs(column - _MOST_COLUMNS / 2 + 0.9))
+def _assign(
+    order: Iterable[str], choices: Sequence[int], heights: Mapping[str, float], ties: Ties
+) -> dict[str, int]:
+    """The column of each box: each is put where it costs least, in order, then moved while that helps."""
+    fair = _fair(heights)
     placed: dict[str, int] = {}
 
     def cost(box: str, column: int) -> float:
         taken = sum(heights[other] for other, where in placed.items() if where == column and other != box)
-        ties = ((there, placed[other]) for other, there in pull[box].items() if other in placed and other != box)
-        return _UNEVEN * (taken / fair) ** 2 + sum(
-            sends * _step(where - column) + comes * _step(column - where) for (sends, comes), where in ties
+        # What the square of the column's height grows by.
+        uneven = heights[box] * (heights[box] + 2 * taken) / fair**2
+        known = ((there, placed[other]) for other, there in ties[box].items() if other in placed)
+        return _UNEVEN * uneven + sum(
+            sends * _step(where - column) + comes * _step(column - where) for (sends, comes), where in known
         )
 
     for _ in range(_ROUNDS):
         before = dict(placed)
-        for box in heights:
+        for box in order:
             placed[box] = min(choices, key=lambda column: cost(box, column))
         if placed == before:
             break
     return placed
+
+
+def _whole_cost(placed: Mapping[str, int], heights: Mapping[str, float], ties: Ties) -> float:
+    columns = sorted(set(placed.values()))
+    uneven = (sum(heights[box] for box, where in placed.items() if where == column) for column in columns)
+    return (
+        _UNEVEN * sum((height / _fair(heights)) ** 2 for height in uneven)
+        + _WIDER * len(columns)
+        + sum(sends * _step(placed[to] - placed[box]) for box in placed for to, (sends, _) in ties[box].items())
+    )
+
+
+def _fair(heights: Mapping[str, float]) -> float:
+    """The height of a column where all are equally high; that of the highest box where none can be lower."""
+    return max([sum(heights.values()) / MOST, *heights.values(), _LOW])
 
 
 def _step(columns: int) -> float:
@@ -87,15 +114,13 @@ def _step(columns: int) -> float:
     return (abs(columns) - 1) * _FURTHER + (_BACKWARDS if columns < 0 else 0.0)
 
 
-def _ordered(
-    columns: list[list[str]], heights: Mapping[str, float], pull: Mapping[str, Mapping[str, tuple[float, float]]]
-) -> list[list[str]]:
+def _ordered(columns: list[list[str]], heights: Mapping[str, float], ties: Ties) -> list[list[str]]:
     """The same columns, boxes moved up and down towards what they are tied to, so that fewer edges cross."""
     for _ in range(_ROUNDS):
         for number, column in enumerate(columns):
             begin = tops(columns, heights)
             middle = {box: begin[box] + heights[box] / 2 for box in begin}
-            columns[number] = sorted(column, key=lambda box: _wish(box, middle, pull[box]))
+            columns[number] = sorted(column, key=lambda box: _wish(box, middle, ties[box]))
     return columns
 
 

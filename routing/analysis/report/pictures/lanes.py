@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -16,6 +16,8 @@ THICK = 11
 MESSAGES = alt.Tooltip("messages:Q", format=",")
 
 Row = Mapping[str, Any]
+Cut = Literal["start", "end"]
+"""Where a long name is cut: names of services often begin alike."""
 
 
 def on_lanes(rows: Sequence[Row]) -> alt.Chart:
@@ -25,23 +27,30 @@ def on_lanes(rows: Sequence[Row]) -> alt.Chart:
     return alt.Chart(theme.named(rows)).encode(y=lane)
 
 
-def bars(lanes: alt.Chart, messages: str = "messages", style: str | None = None) -> alt.Chart:
-    """A bar a lane, as long as the field says; ``style`` is one of the theme's."""
-    along = alt.X(f"{messages}:Q", axis=None, scale=alt.Scale(nice=False, zero=True))
-    mark = alt.MarkDef(type="bar", height=THICK, yOffset=BELOW, style=style or "bar")
-    return marked(lanes, mark).encode(x=along)
+def bars(lanes: alt.Chart, field: str, room: int | str, style: str = "bar") -> alt.Chart:
+    """A bar a lane, as long as the field says, ``room`` pixels left for what stands beside the longest.
+
+    A row with ``others`` has no bar: all others together would dwarf the largest. ``style`` is one of the theme's.
+    """
+    mark = alt.MarkDef(type="bar", height=THICK, yOffset=BELOW, style=style)
+    longest = alt.ExprRef(f"max(60, width - ({room}))")
+    along = alt.X(f"{field}:Q", axis=None, scale=alt.Scale(nice=False, zero=True, rangeMax=longest))
+    return marked(lanes.transform_filter("!datum.others"), mark).encode(x=along)
 
 
-def names(lanes: alt.Chart, field: str, room: int, dy: int = ABOVE) -> alt.Chart:
-    """The name of a lane above its bar, cut where it would run into the ``room`` pixels of the number."""
-    mark = alt.MarkDef(type="text", style="name", dy=dy, limit=alt.ExprRef(f"max(40, width - {room})"))
+def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int = ABOVE) -> alt.Chart:
+    """The name of a lane above its bar, cut at the picture's width less ``room`` pixels."""
+    limit = alt.ExprRef(f"max(40, width - {room})")
+    # Nothing else depends on the direction: the browser writes each letter as it is written.
+    mark = alt.MarkDef(type="text", style="name", dy=dy, limit=limit, dir="rtl" if cut == "start" else "ltr")
     return marked(lanes, mark).encode(x=alt.value(0), text=f"{field}:N")
 
 
-def numbers(lanes: alt.Chart, words: str, dy: int = ABOVE) -> alt.Chart:
-    """What an expression over the lane's row says, at the right end above its bar."""
-    written = marked(lanes.transform_calculate(words=words), alt.MarkDef(type="text", style="number", dy=dy))
-    return written.encode(x=alt.value("width"), text="words:N")
+def numbers(lanes: alt.Chart, words: str, end: str) -> alt.Chart:
+    """What an expression over the lane's row says, beside its bar, which ends where another one says."""
+    written = lanes.transform_calculate(words=words, end=f"datum.others ? 0 : {end}")
+    mark = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
+    return marked(written, mark).encode(x="end:Q", text="words:N")
 
 
 def dressed(layers: Sequence[alt.Chart], description: str, step: int = STEP) -> theme.Picture:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from routing.show import printable
 
@@ -15,6 +16,12 @@ class Largest:
 
     labels: Sequence[str]
     place: Mapping[str, int]
+    others: int | None = None
+    """The place of all others together."""
+
+    def named(self, field: str, place: int) -> dict[str, Any]:
+        """The beginning of a row: place, the label in the field, and whether this is all others together."""
+        return {"place": place, field: self.labels[place], "others": place == self.others}
 
 
 def largest(counted: Iterable[tuple[str, int]], most: int, others: str | None) -> Largest:
@@ -32,6 +39,5 @@ def largest(counted: Iterable[tuple[str, int]], most: int, others: str | None) -
     labels = [printable(name) for name in kept]
     if others is None or not left:
         return Largest(labels, {name: place for place, name in enumerate(kept)})
-    return Largest(
-        [*labels, f"{len(left):,} {others}"], {name: min(place, len(kept)) for place, name in enumerate(ordered)}
-    )
+    places = {name: min(place, len(kept)) for place, name in enumerate(ordered)}
+    return Largest([*labels, f"{len(left):,} {others}"], places, len(kept))

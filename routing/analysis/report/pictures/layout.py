@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from routing.analysis.report.network import Kind, Network, Node
-from routing.analysis.report.pictures import columns
+from routing.analysis.report.pictures import columns, theme
 from routing.show import printable
 from routing.terms import Outcome
 
@@ -17,7 +17,7 @@ LANE = 32
 """The left of a box, where messages that stay in the instance are drawn."""
 NAME, DATABASE, MARKS = 30, 26, 20
 """The heights of an instance's name, of a database, and of marks that need a line of their own."""
-_MARK, _LETTER, _EDGE = 28, 6.7, 8
+_MARK, _LETTER, _EDGE = 28, 7.0, 8
 _SCHEME = "tcp://"
 
 
@@ -68,8 +68,12 @@ def as_wide_as(messages: int) -> str:
 
 
 def shown_name(node: Node) -> str:
-    """A node's name as it is written in the picture, which has no room for what all addresses begin with."""
-    return printable(node.name.removeprefix(_SCHEME) if node.kind is Kind.ADDRESS else node.name)
+    """A node's name as it is written in the picture, which has no room for what all addresses begin with.
+
+    An instance some of whose databases are not drawn says how many: ``hub +3``.
+    """
+    name = printable(node.name.removeprefix(_SCHEME) if node.kind is Kind.ADDRESS else node.name)
+    return f"{name} +{node.folded:,}" if node.folded else name
 
 
 def lay_out(network: Network) -> Layout:
@@ -90,8 +94,14 @@ def lay_out(network: Network) -> Layout:
                 spots[node.id], found = _place(node, box, number, y, ended[node.id])
                 marks += found
                 y += spots[node.id].height
-    width = len(arranged) * (BOX + GUTTER) - GUTTER + 2 * MARGIN + _overhang(network, spots, len(arranged))
-    return Layout(spots, marks, heights, width, max(spot.y + spot.height for spot in spots.values()) + MARGIN)
+    width = max(len(arranged), 1) * (BOX + GUTTER) - GUTTER + 2 * MARGIN + _overhang(network, spots, len(arranged))
+    return Layout(
+        spots,
+        marks,
+        heights,
+        width,
+        max((spot.y + spot.height for spot in spots.values()), default=LEGEND) + MARGIN,
+    )
 
 
 def _ended(network: Network) -> dict[str, list[tuple[str, int]]]:
@@ -102,7 +112,8 @@ def _ended(network: Network) -> dict[str, list[tuple[str, int]]]:
             found[edge.target][edge.outcome] += edge.messages
     for stop in network.stops:
         found[stop.node][stop.outcome] += stop.messages
-    return {node: list(counts.items()) for node, counts in found.items()}
+    order = list(reversed(theme.OUTCOMES))
+    return {node: sorted(counts.items(), key=lambda item: order.index(item[0])) for node, counts in found.items()}
 
 
 def _between(network: Network) -> dict[tuple[str, str], int]:
@@ -122,7 +133,7 @@ def _mark_width(messages: int) -> float:
 def _needs_line(node: Node, ended: Sequence[tuple[str, int]]) -> bool:
     """Whether the marks of a node do not fit beside its name."""
     marked = sum(_mark_width(messages) for _, messages in ended)
-    return bool(ended) and marked + _LETTER * min(len(node.name), 22) > BOX - LANE - _EDGE
+    return bool(ended) and marked + _LETTER * min(len(node.name) + 1, 22) > BOX - LANE - _EDGE
 
 
 def _height(node: Node, ended: Sequence[tuple[str, int]]) -> float:

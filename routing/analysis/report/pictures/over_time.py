@@ -78,20 +78,27 @@ def delays_by_service(series: Series) -> theme.Picture:
     )
     whole = strips.transform_aggregate(highest="max(messages)", groupby=["place", "service"])
     base = lanes.marked(whole, alt.MarkDef(type="rule", style="base", yOffset=_BASE))
-    named = lanes.names(whole, "service", room=120, dy=_WORDS)
-    numbered = lanes.numbers(whole, "'at most ' + format(datum.highest, ',')", dy=_WORDS)
+    named = lanes.names(whole, "service", room=110, cut="start", dy=_WORDS)
+    most = alt.MarkDef(type="text", style="number", align="right", dy=_WORDS)
+    at_most = lanes.marked(whole.transform_calculate(words="'at most ' + format(datum.highest, ',')"), most)
+    numbered = at_most.encode(x=alt.value("width"), text="words:N")
     words = f"Strips: delayed messages in steps of {_span(series.seconds)}, one strip a service, times in UTC."
     return lanes.dressed([base, bars, named, numbered], words, step=_STRIP)
 
 
 def delay_rows(series: Series) -> list[Row]:
     """The rows of `delays_by_service`."""
-    delayed = [point for point in series.points if point.outcome == Outcome.DELAYED]
-    found = largest(((point.service, point.messages) for point in delayed), STRIPS, None)
+    delayed = [
+        (point.service, point)
+        for point in series.points
+        # Services that are not told apart have no strip.
+        if point.outcome == Outcome.DELAYED and point.service is not None
+    ]
+    found = largest(((service, point.messages) for service, point in delayed), STRIPS, None)
     counted: Counter[tuple[int, int]] = Counter()
-    for point in delayed:
-        if point.service in found.place:
-            counted[found.place[point.service], point.at] += point.messages
+    for service, point in delayed:
+        if service in found.place:
+            counted[found.place[service], point.at] += point.messages
     return [
         {"place": place, "service": found.labels[place], **_step(at, series), "messages": messages}
         for (place, at), messages in sorted(counted.items())

@@ -24,9 +24,10 @@ window.draw = (element, spec) => new View(parse(spec, null, {{ast: true}}), {{
 """
 # What is published has the compiler in it too, and half as much again in bytes.
 _EMBEDDED = """
+const words = value => Object.entries(value || {}).map(([name, said]) => `${name}: ${said}`).join("\\n");
 window.draw = (element, spec) => vegaEmbed(element, spec, {
-  mode: "vega", ast: true, actions: false, defaultStyle: false, renderer: "svg",
-  tooltip: (handler, event, item, value) => element.setAttribute("title", value || "")
+  mode: "vega", ast: true, actions: false, defaultStyle: false, renderer: "svg", logLevel: 1,
+  tooltip: (handler, event, item, value) => element.setAttribute("title", words(value))
 }).then(embedded => embedded.view);
 """
 

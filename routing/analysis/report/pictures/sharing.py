@@ -16,21 +16,23 @@ def balance(shared: Balance) -> theme.Picture:
     """Bars: the dialogs of each broker id, a line where chance lets expect them, a band where 95 of 100 end.
 
     Of more than `PICKS` ids those furthest from what is expected. Rows of the data set ``rows``: place (number of
-    the lane, from 0 on), broker, dialogs, expected, low, high; ids with most dialogs first.
+    the lane, from 0 on), broker (the id and, where known, whose it is), dialogs, expected, low, high.
     """
     base = lanes.on_lanes(pick_rows(shared))
-    numbers = [alt.Tooltip(f"{name}:Q", format=",.4~r") for name in ("expected", "low", "high")]
-    bars = lanes.bars(base, "dialogs", style="plain").encode(
+    numbers = [alt.Tooltip(f"{name}:Q", format=",.1f") for name in ("expected", "low", "high")]
+    bars = lanes.bars(base, "dialogs", room=120, style="plain").encode(
         tooltip=[alt.Tooltip("broker:N"), alt.Tooltip("dialogs:Q", format=","), *numbers]
     )
     tall = lanes.THICK + 8
     band = lanes.marked(base, alt.MarkDef(type="bar", style="fair", height=tall, yOffset=lanes.BELOW))
     line = lanes.marked(base, alt.MarkDef(type="tick", style="expected", size=tall, yOffset=lanes.BELOW))
-    named = lanes.names(base, "broker", room=140)
-    numbered = lanes.numbers(base, "format(datum.dialogs, ',') + ', fair ' + format(datum.expected, ',.0f')")
+    named = lanes.names(base, "broker")
+    fair = "format(datum.expected, datum.expected < 100 ? ',.1f' : ',.0f')"
+    words = f"format(datum.dialogs, ',') + ', fair ' + {fair}"
+    numbered = lanes.numbers(base, words, end="max(datum.dialogs, datum.high)")
     layers = [bars, band.encode(x="low:Q", x2="high:Q"), line.encode(x="expected:Q"), named, numbered]
-    words = "Bars: the dialogs of each broker id, with the number that chance lets expect and where 95 of 100 end."
-    return lanes.dressed(layers, words)
+    what = "Bars: the dialogs of each broker id, with the number that chance lets expect and where 95 of 100 end."
+    return lanes.dressed(layers, what)
 
 
 def pick_rows(shared: Balance) -> list[Row]:
@@ -40,9 +42,7 @@ def pick_rows(shared: Balance) -> list[Row]:
     return [
         {
             "place": place,
-            "broker": printable(
-                pick.broker_instance if pick.owner is None else f"{pick.owner}, {pick.broker_instance}"
-            ),
+            "broker": printable(", ".join(filter(None, (pick.broker_instance, pick.owner)))),
             "dialogs": pick.dialogs,
             "expected": pick.expected,
             "low": pick.low,

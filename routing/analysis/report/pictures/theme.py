@@ -32,7 +32,7 @@ class Palette:
     outcomes: Mapping[str, str]
 
 
-_LIGHT = ("#a8233a", "#e08a1e", "#7d8590", "#6b5aa8", "#2f6db3", "#3f9b6c")
+_LIGHT = ("#a8233a", "#d47a10", "#7d8590", "#6b5aa8", "#2f6db3", "#3f9b6c")
 _DARK = ("#e8637a", "#eba04a", "#949ca8", "#a395e4", "#5f9fe6", "#4fb681")
 LIGHT = Palette("#1c2430", "#56606e", "#d9dee5", "#ffffff", dict(zip(OUTCOMES, _LIGHT, strict=True)))
 DARK = Palette("#e8ebf0", "#a7b0bd", "#353d49", "#14181f", dict(zip(OUTCOMES, _DARK, strict=True)))
@@ -75,7 +75,7 @@ def config(palette: Palette) -> dict[str, Any]:
         "range": {"category": [palette.outcomes[name] for name in OUTCOMES]},
         "style": {
             "name": {"color": palette.ink, "fontSize": 13, "align": "left", "baseline": "middle"},
-            "number": {"color": palette.soft, "fontSize": 12, "align": "right", "baseline": "middle"},
+            "number": {"color": palette.soft, "fontSize": 12, "align": "left", "baseline": "middle"},
             "fair": {"color": palette.soft, "opacity": 0.3},
             "expected": {"color": palette.ink, "thickness": 2},
             "base": {"color": palette.line},

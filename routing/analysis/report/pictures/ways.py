@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ MOST = 160
 """So many edges are drawn, the largest; the table has them all."""
 _MOST_NUMBERS = 30
 _TIP = 5
-_PORT = 4
+_PORT, _APART = 4, 6
 _LETTER, _LINE = 7.2, 15
 # How far along its curve a number may stand, the best first.
 _PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)
@@ -44,9 +45,19 @@ class Way:
 
 def ways(edges: Sequence[Edge], layout: Layout) -> list[Way]:
     """The curves of the largest edges, the largest first."""
-    drawn = [_way(edge, layout.spots) for edge in edges[:MOST]]
+    drawn = list(_apart(_way(edge, layout.spots) for edge in edges[:MOST]))
     taken = [(spot.x, spot.y, spot.x + BOX, spot.y + spot.height) for spot in layout.spots.values()]
     return list(_numbered(drawn, taken))
+
+
+def _apart(drawn: Iterable[Way]) -> Iterator[Way]:
+    """The ways, those of several outcomes between the same two nodes below each other."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for way in drawn:
+        down = _APART * seen[way.edge.source, way.edge.target]
+        seen[way.edge.source, way.edge.target] += 1
+        begin, leave, reach, end = ((x, y + down) for x, y in way.points)
+        yield replace(way, points=(begin, leave, reach, end))
 
 
 def _way(edge: Edge, spots: Mapping[str, Spot]) -> Way:

@@ -1,0 +1,116 @@
+"""A check as what the page shows."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from routing.analysis.check.checking import Check
+from routing.analysis.check.deciding import Fate
+from routing.analysis.check.grouping import Group
+from routing.analysis.check.notes import find_notes
+from routing.analysis.check.phrases import count, cut, gap_sentence
+from routing.analysis.check.printing import summary
+from routing.analysis.lint.catalogue import BY_CODE
+from routing.analysis.lint.reporting import rows_of
+from routing.analysis.report.altered import list_altered
+from routing.analysis.report.facts import Changes, Count, Flow, Place, Report
+from routing.schemas import ROUTES
+from routing.storage.columns import Columns
+from routing.storage.times import micros_of
+
+_Key = tuple[str, "str | None", str, str, "str | None", "str | None", "str | None", "str | None"]
+
+
+def as_report(done: Check) -> Report:
+    """What becomes of the messages that wait; with scripts to try, as it is with them, and what that changes.
+
+    There is nothing over time, since all are decided at one time, nor a balance, since most of the dialogs that
+    were shared out do not wait. The findings are all of lint's.
+    """
+    shown = done.tried or done
+    return Report(
+        headline=_headline(done),
+        not_known=tuple(_not_known(done)),
+        made_at=max(shown.estate.times.values()),
+        flows=_flows(shown.fates),
+        places=_places(shown),
+        findings=rows_of(shown.every_finding, BY_CODE),
+        changes=None if done.tried is None else _changes(done, done.tried),
+    )
+
+
+def _headline(done: Check) -> str:
+    if done.tried is None:
+        parts = [summary(done)]
+        troubled = sum(map(_reported, done.groups))
+        if troubled:
+            parts.append(f"SQL Server reports trouble with {count(troubled, 'message')} whose routing is right")
+    else:
+        scripts = sorted({cut(one.file) for one in done.tried.evidence.scripts})
+        parts = [summary(done.tried), f"with {', '.join(scripts[:3])}{_more(len(scripts) - 3)} in force"]
+    return "; ".join(parts)
+
+
+def _reported(group: Group) -> int:
+    """How many messages on their way SQL Server reports trouble of."""
+    return 0 if group.trouble is None else sum(fate.said.text is not None for fate in group.fates)
+
+
+def _more(many: int) -> str:
+    return f" and {many:,} more" if many > 0 else ""
+
+
+def _not_known(done: Check) -> Iterator[str]:
+    """What cannot be told, what could not be read, and what else is to be known of both."""
+    yield from map(gap_sentence, (done.tried or done).gaps)
+    # Those of scripts that are tried are told apart from those of what was read.
+    for check in (done, *([] if done.tried is None else [done.tried])):
+        yield from (f"rejected: {cut(sentence)}" for sentence in check.evidence.rejected)
+        yield from (f"note: {cut(sentence)}" for sentence in find_notes(check))
+
+
+def _flows(fates: Sequence[Fate]) -> tuple[Flow, ...]:
+    """The messages by sender, service and fate, the most first."""
+    enqueued: dict[_Key, list[int]] = defaultdict(list)
+    for fate in fates:
+        enqueued[_key(fate)].append(micros_of(fate.row["enqueue_time"]))
+    flows = [Flow(*key, messages=len(times), oldest=min(times)) for key, times in enqueued.items()]
+    return tuple(sorted(flows, key=lambda flow: (-flow.messages, flow.oldest)))
+
+
+def _key(fate: Fate) -> _Key:
+    row, verdict = fate.row, fate.verdict
+    who = row["instance_name"], row["database_name"], row["to_service_name"], fate.outcome
+    if verdict is None:
+        return (*who, None, None, None, None)
+    return (*who, str(verdict.reason), verdict.route_name, verdict.address, verdict.destination_database)
+
+
+def _places(done: Check) -> tuple[Place, ...]:
+    rows, instances = done.evidence.rows["instances"], done.estate.instances
+    return tuple(
+        Place(name, tuple(addresses), tuple(sorted(instances[name].databases)))
+        for name, addresses in sorted((row["instance_name"], row["addresses"] or ()) for row in rows)
+    )
+
+
+def _changes(before: Check, after: Check) -> Changes:
+    at = max(after.estate.times.values())
+    was, now = (Columns.of_rows(check.evidence.rows["routes"], ROUTES) for check in (before, after))
+    return Changes(
+        run_id=None,
+        finished_at=None,
+        is_incremental=False,
+        outcomes=_counts(before.outcomes, after.outcomes),
+        reasons=_counts(_reasons(before), _reasons(after)),
+        routes=list_altered(was, now, at, at),
+    )
+
+
+def _reasons(done: Check) -> Counter[str]:
+    return Counter(str(fate.verdict.reason) for fate in done.fates if fate.verdict is not None)
+
+
+def _counts(before: Counter[str], after: Counter[str]) -> tuple[Count, ...]:
+    return tuple(Count(word, before[word], after[word]) for word in sorted(before.keys() | after.keys()))

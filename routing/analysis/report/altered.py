@@ -1,0 +1,27 @@
+"""Which routes differ between two times or tables, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from routing.analysis.diff.route_changes import find_route_changes, said_by
+from routing.analysis.diff.sides import OneSide, Sides
+from routing.analysis.report.facts import RouteChange
+from routing.storage.columns import Columns
+
+
+def list_altered(before: Columns, after: Columns, before_at: int, after_at: int) -> tuple[RouteChange, ...]:
+    """The routes in force at two times that one table alone has, or that say something else, by their names.
+
+    ``before`` and ``after`` are columns of ``routes``, the times microseconds since 1970. A route counts by its
+    name, as in `find_route_changes`.
+    """
+    sides = Sides(OneSide("before", before_at, {"routes": before}), OneSide("after", after_at, {"routes": after}))
+    return tuple(map(_change, find_route_changes(sides)))
+
+
+def _change(row: Mapping[str, Any]) -> RouteChange:
+    said = [said for said in (said_by(row, "before"), said_by(row, "after")) if said is not None]
+    who = row["instance_name"], row["database_name"], row["name"]
+    return RouteChange(*who, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(said))

@@ -1,0 +1,72 @@
+"""How many messages took which way, and when: counted where the rows are, told as `facts` has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from routing.analysis.report.facts import Flow, Point, Series
+from routing.analysis.report.scale import Dialogs, Spans, choose_scale
+from routing.storage.columns import Table, is_frame
+
+if TYPE_CHECKING:
+    from routing.analysis.report import by_arrow, by_spark
+
+    Messages = by_arrow.Messages | by_spark.Messages
+
+
+def count_all(resolved: Table) -> tuple[list[Flow], Series]:
+    """Every flow of the messages, most first, and the messages over time, in the order of time.
+
+    ``resolved`` is the table ``resolved_routes``, of which a row that a later attempt has replaced does not count.
+    Its rows stay where they are: they are read once for the flows, and few columns of them once more, since by
+    then it is known how finely a picture can show them (`scale.choose_scale`).
+    """
+    messages = _standing(resolved)
+    counted = messages.count_flows()
+    scale = choose_scale(counted)
+    points = sorted(messages.count_points(scale), key=_place_of_point)
+    return sorted(counted.flows, key=_place_of_flow), Series(scale.seconds, points)
+
+
+def count_flows(resolved: Table) -> list[Flow]:
+    """The first of what `count_all` finds."""
+    return sorted(_standing(resolved).count_flows().flows, key=_place_of_flow)
+
+
+def count_series(resolved: Table) -> Series:
+    """The second of what `count_all` finds."""
+    return count_all(resolved)[1]
+
+
+def count_dialogs(resolved: Table, spans: Spans) -> Dialogs:
+    """How many dialogs were balanced to each broker id (matching step 3), by instance, database, service and id.
+
+    ``spans`` name the instances, databases whose routes are searched, and services, each with the time, in
+    microseconds, from which on and before which its messages were decided (None: no bound). What has no dialog is
+    left out. A dialog counts once for an id, however many messages it has.
+    """
+    return _standing(resolved).count_dialogs(spans)
+
+
+def _standing(resolved: Table) -> Messages:
+    if not is_frame(resolved):
+        from routing.analysis.report import by_arrow
+
+        return by_arrow.Messages.of(resolved)
+    from routing.analysis.report import by_spark
+
+    return by_spark.Messages.of(resolved)
+
+
+def _place_of_flow(flow: Flow) -> tuple[Any, ...]:
+    names = (flow.instance, flow.database, flow.service, flow.outcome, flow.reason)
+    return (-flow.messages, *map(_text, (*names, flow.route, flow.address, flow.destination_database)))
+
+
+def _place_of_point(point: Point) -> tuple[Any, ...]:
+    return (point.at, *map(_text, (point.instance, point.service, point.outcome)))
+
+
+def _text(value: str | None) -> tuple[bool, str]:
+    """Nulls after all texts."""
+    return value is None, value or ""

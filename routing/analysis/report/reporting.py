@@ -1,0 +1,90 @@
+"""Tell how messages are routed: from the tables of a run, or any others, to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from routing.analysis.lint import reading
+from routing.analysis.lint.linting import lint_columns
+from routing.analysis.lint.options import LintSettings
+from routing.analysis.lint.options import settings as lint_settings
+from routing.analysis.lint.resolved import used_routes
+from routing.analysis.report import given as tables_given
+from routing.analysis.report.balancing import find_balances, spans_of
+from routing.analysis.report.changes import changes_since
+from routing.analysis.report.choices import find_choices
+from routing.analysis.report.facts import Place, Report, Series
+from routing.analysis.report.flows import count_all, count_dialogs
+from routing.config import Config
+from routing.storage.columns import Columns, Table
+from routing.storage.opening import Opener
+from routing.storage.times import micros_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SECOND = 1_000_000
+
+
+def report(
+    tables: Mapping[str, Table] | Config,
+    *,
+    now: datetime | None = None,
+    lint: LintSettings | None = None,
+    opener: Opener | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """What became of the messages of the last run, where they are stuck, and what the configuration says to it.
+
+    ``tables`` are a configuration, or tables by its keys (tables.md), ``resolved_routes`` among them: DataFrames,
+    Arrow tables or datasets. Ages are told and lint judges as of ``now`` (UTC where it has no zone; the clock if
+    not given); broker ids compete as they did when the last message was decided. ``lint`` says which findings
+    count; a configuration brings its own. A configuration's tables are opened by ``opener``, or as `Opener` does
+    it, with ``spark`` where a session is needed. Raises ContractError, and StorageError.
+    """
+    moment = micros_of(datetime.now(timezone.utc) if now is None else now)
+    if isinstance(tables, Config):
+        opener = opener or Opener.of_settings(tables.spark, spark)
+        given, changes = tables_given.of_config(tables, opener), changes_since(tables, opener)
+        lint = lint or lint_settings(tables.lint, tables.file)
+    else:
+        given, changes = tables_given.of_tables(tables), None
+    progress("counting messages")
+    flows, series = count_all(given.resolved)
+    progress("reading the configuration")
+    columns = reading.columns(given.settings, moment)
+    choices = find_choices(columns, min(moment, _end(series)) if series.points else moment)
+    balances = find_balances(choices, count_dialogs(given.resolved, spans_of(choices)))
+    progress("linting")
+    linted = lint_columns(columns, moment, lint or LintSettings(), used=used_routes(given.resolved))
+    return Report(
+        headline=tables_given.headline(given, sum(flow.messages for flow in flows)),
+        not_known=given.not_known,
+        made_at=moment,
+        flows=flows,
+        places=places_of(columns),
+        series=series,
+        balances=balances,
+        findings=linted.findings,
+        coverage=linted.coverage,
+        changes=changes,
+    )
+
+
+def _end(series: Series) -> int:
+    """The last moment of a series that has any."""
+    return max(point.at for point in series.points) + series.seconds * _SECOND - 1
+
+
+def places_of(tables: Mapping[str, Columns]) -> list[Place]:
+    """The instances with their addresses and databases, in the order of their names."""
+    databases: dict[str, list[str]] = {}
+    for instance, name in tables["databases"].rows("instance_name", "name"):
+        databases.setdefault(instance, []).append(name)
+    return [
+        Place(instance, tuple(filter(None, addresses or ())), tuple(sorted(databases.get(instance, ()))))
+        for instance, addresses in sorted(tables["instances"].rows("instance_name", "addresses"))
+    ]

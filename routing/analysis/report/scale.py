@@ -1,0 +1,91 @@
+"""How finely messages are counted: by which columns, over which steps of time, and for which services."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from routing.analysis.report.facts import Flow
+from routing.terms import Outcome
+
+FLOW = (
+    *("instance_name", "database_name", "to_service_name", "outcome", "reason"),
+    *("route_name", "address", "destination_database"),
+)
+"""What the messages of a `facts.Flow` have in common, in the order of its fields."""
+POINT = ("instance_name", "to_service_name", "outcome")
+"""What those of a `facts.Point` have in common besides their time."""
+DECIDED, ENQUEUED = "decided_at", "enqueue_time"
+MICROSECONDS = 1_000_000
+MOST_STEPS = 96
+_DAY = 86_400
+_STEPS = (300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, _DAY, 2 * _DAY, 7 * _DAY, 28 * _DAY)
+# So many with most messages, and as many with most that are stuck or lost, are told apart.
+_MOST_SERVICES, _MOST_INSTANCES = 200, 100
+_IN_TROUBLE = (Outcome.DELAYED, Outcome.DROPPED)
+_Named = TypeVar("_Named")
+Service = tuple[str, str]
+"""An instance, and a service that its messages are for."""
+Spans = Mapping[tuple[str, str, str], tuple[int | None, int | None]]
+"""From when on and until when (microseconds; None: no bound) dialogs count, by instance, database and service."""
+Dialogs = dict[tuple[str, str, str, str], int]
+"""How many dialogs were balanced, by instance, database, service and broker id."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """All flows of some messages, and when the first and last of them were decided (None of no message)."""
+
+    flows: Sequence[Flow]
+    first: int | None
+    last: int | None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Steps of so many seconds, and which services and instances are told apart."""
+
+    seconds: int
+    services: Sequence[Service]
+    instances: Sequence[str]
+
+    @property
+    def step(self) -> int:
+        """A step in microseconds; steps begin at whole multiples of it."""
+        return self.seconds * MICROSECONDS
+
+
+def choose_scale(counted: Counted) -> Scale:
+    """As fine as a picture can show, and no finer, so that the points are few whatever is counted."""
+    services = _most(counted.flows, lambda flow: (flow.instance, flow.service), _MOST_SERVICES)
+    instances = _most(counted.flows, lambda flow: flow.instance, _MOST_INSTANCES)
+    seconds = choose_seconds(counted.first or 0, counted.last or 0)
+    return Scale(seconds, sorted(one for one in services if one[0] in instances), sorted(instances))
+
+
+def choose_seconds(first: int, last: int) -> int:
+    """How long the steps between two times (microseconds) are, so that they are at most `MOST_STEPS`."""
+    days = (seconds for seconds in range(_STEPS[-1], (last - first) // MICROSECONDS + 2 * _STEPS[-1], _STEPS[-1]))
+    return next(seconds for seconds in (*_STEPS, *days) if _steps(first, last, seconds) <= MOST_STEPS)
+
+
+def _steps(first: int, last: int, seconds: int) -> int:
+    step = seconds * MICROSECONDS
+    return last // step - first // step + 1
+
+
+def _most(flows: Iterable[Flow], name: Callable[[Flow], _Named], most: int) -> set[_Named]:
+    """The names of which there are most messages, and those of which most are stuck or lost."""
+    everything: Counter[Any] = Counter()
+    trouble: Counter[Any] = Counter()
+    for flow in flows:
+        everything[name(flow)] += flow.messages
+        if flow.outcome in _IN_TROUBLE:
+            trouble[name(flow)] += flow.messages
+    return {one for counter in (everything, trouble) for one, _ in sorted(counter.items(), key=_first)[:most]}
+
+
+def _first(item: tuple[Any, int]) -> tuple[int, Any]:
+    return -item[1], item[0]

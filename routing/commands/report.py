@@ -1,0 +1,47 @@
+"""``sbroute report``: one page of HTML that shows how the messages of the last run are routed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import datetime, timezone
+
+from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener
+from routing.errors import EXIT_DONE
+from routing.storage.arrow import leave_pandas_out
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "report",
+        parents=[common],
+        help="one HTML page: outcomes, delays, the estate as a picture, balance, findings",
+        description="Write one HTML page that shows how the messages of the last run are routed: it loads nothing,"
+        " and is readable without JavaScript; docs/report.md tells more.",
+    )
+    add_config(command)
+    command.add_argument("--out", metavar="FILE", required=True, help="the file to write, replaced as a whole")
+    command.add_argument("--now", metavar="TIME", help="tell ages as of this time (ISO 8601; default: the clock)")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Make the page and write it."""
+    from routing.analysis.report import writing
+
+    writing.check_packages()
+    writing.check_place(options.out)
+    now = moment_or_none(options.now, "--now") or datetime.now(timezone.utc)
+    settings = load(options)
+    leave_pandas_out()
+    from routing.analysis.report.reporting import report
+
+    console.progress("reading")
+    found = report(settings, now=now, opener=opener(settings, options, console), progress=console.progress)
+    console.progress("writing")
+    writing.write_page(found, options.out)
+    if options.format == "json":
+        console.result(json.dumps({"file": options.out, "headline": found.headline, "outcomes": found.outcomes}))
+    else:
+        console.result(f"{found.headline}\nwritten to {options.out}")
+    return EXIT_DONE

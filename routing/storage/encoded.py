@@ -1,0 +1,121 @@
+"""Columns of texts as numbers: most of ten million texts are the same few, and a number is sooner compared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+
+
+def encoded(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
+    """A dataset whose named columns are read as they mostly stand in files of Parquet: each text once, by number.
+
+    That takes a sixth of the time. What is no such file, or is not in it (partitions), is read as ever.
+    """
+    import pyarrow
+    from pyarrow.dataset import FileSystemDataset, ParquetFileFormat, ParquetReadOptions
+
+    if not isinstance(rows, FileSystemDataset) or not isinstance(rows.format, ParquetFileFormat) or not rows.files:
+        return rows
+    in_files = set(next(rows.get_fragments()).physical_schema.names) & set(names)
+    texts = {name for name in in_files if rows.schema.field(name).type == pyarrow.string()}
+    unit = rows.format.read_options.coerce_int96_timestamp_unit
+    options = ParquetReadOptions(dictionary_columns=texts, coerce_int96_timestamp_unit=unit)
+    numbers = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    kinds = [one.with_type(numbers) if one.name in texts else one for one in rows.schema]
+    parquet = ParquetFileFormat(read_options=options)
+    files = [
+        parquet.make_fragment(one.path, rows.filesystem, one.partition_expression) for one in rows.get_fragments()
+    ]
+    return FileSystemDataset(files, pyarrow.schema(kinds), parquet, rows.filesystem)
+
+
+@dataclass
+class Numbering:
+    """Numbers for the texts of a column that is read part by part: a text has the same one in every part."""
+
+    _texts: pyarrow.Array | None = None
+    _last: tuple[Any, Any] | None = field(default=None, repr=False)
+
+    @property
+    def texts(self) -> pyarrow.Array:
+        """The texts so far, each in the place that is its number."""
+        import pyarrow
+
+        return pyarrow.array([], pyarrow.string()) if self._texts is None else self._texts
+
+    def number(self, column: pyarrow.Array) -> pyarrow.Array:
+        """The numbers of a part of the column; null stays null."""
+        words, places = _parts(column)
+        # All parts of a group of rows in a file have the same.
+        if self._last is None or not words.equals(self._last[0]):
+            self._last = words, self._learn(words)
+        return self._last[1].take(places)
+
+    def _learn(self, words: pyarrow.Array) -> pyarrow.Array:
+        import pyarrow
+        import pyarrow.compute as pc
+
+        known = pc.index_in(words, self.texts)
+        new = words.filter(pc.and_(pc.is_null(known), pc.is_valid(words)))
+        if len(new):
+            self._texts = pyarrow.concat_arrays([self.texts, new])
+            known = pc.index_in(words, self._texts)
+        return known
+
+
+@dataclass(frozen=True)
+class Places:
+    """Some combinations of texts, all of one length, and how the rows that have one of them are found."""
+
+    names: Sequence[tuple[str, ...]]
+
+    def find(self, columns: Sequence[pyarrow.Array]) -> pyarrow.Array:
+        """For each row the place of its combination among ``names``; null where it is none of them."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        if not self.names:
+            return pyarrow.nulls(len(columns[0]), pyarrow.int32())
+        found: Any = 0
+        for column, known in zip(columns, self._texts, strict=True):
+            words, places = _parts(column)
+            one = pc.index_in(words, known).take(places).cast("int64")
+            found = pc.add(pc.multiply(found, len(known)), one)
+        return pc.index_in(found, self._codes)
+
+    @cached_property
+    def _texts(self) -> list[pyarrow.Array]:
+        import pyarrow
+
+        return [pyarrow.array(sorted(set(texts)), pyarrow.string()) for texts in zip(*self.names, strict=True)]
+
+    @cached_property
+    def _codes(self) -> pyarrow.Array:
+        """Each combination as the number that `find` makes of it."""
+        import pyarrow
+
+        orders = [{text: place for place, text in enumerate(known.to_pylist())} for known in self._texts]
+        codes = []
+        for name in self.names:
+            code = 0
+            for text, order in zip(name, orders, strict=True):
+                code = code * len(order) + order[text]
+            codes.append(code)
+        return pyarrow.array(codes, pyarrow.int64())
+
+
+def _parts(column: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
+    """The texts of a column, each once, and for each row the place of its text among them.
+
+    A row may be null by itself, or by its text: a column that is null throughout is read so.
+    """
+    import pyarrow
+
+    coded = column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode()
+    return coded.dictionary.cast(pyarrow.string()), coded.indices

@@ -1,0 +1,117 @@
+"""A check as what the page shows: the messages by their fate, what is not known, what scripts change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from routing.analysis.check.checking import check
+from routing.analysis.check.page_form import as_report
+from routing.analysis.report.facts import Count, Flow, Place, Report, RouteChange
+from tests.exported import endpoint, export, waiting, whole_shop
+
+# 2026-01-05T12:00:00Z and 18:00:00Z.
+NOON, EVENING = 1_767_614_400_000_000, 1_767_636_000_000_000
+MINUTE = 60_000_000
+QUEUE = [waiting(3, "//stock"), waiting(1, "//mine"), waiting(2, "//mine"), waiting(5, "//orders")]
+MINE = "USE Orders;\nGO\nCREATE ROUTE Mine WITH SERVICE_NAME = '//mine', ADDRESS = 'TCP://mine:4022';\nGO\n"
+
+
+def report(folder: Path, *then: str) -> Report:
+    return as_report(check([str(folder)], then=then, instance="SHOP"))
+
+
+def counts(found: object) -> dict[str, tuple[int, int]]:
+    assert isinstance(found, tuple)
+    assert all(isinstance(one, Count) for one in found)
+    return {one.word: (one.before, one.now) for one in found}
+
+
+def test_messages_are_counted_by_sender_service_and_fate(tmp_path: Path) -> None:
+    found = report(whole_shop(tmp_path, QUEUE))
+    nowhere = ("AutoCreatedLocal", None, None)
+    assert found.flows == (
+        Flow("SHOP", "Orders", "//mine", "DELAYED", "SERVICE_NOT_FOUND", *nowhere, 2, NOON + MINUTE),
+        Flow(
+            *("SHOP", "Orders", "//stock", "SENT", "NETWORK_ADDRESS", "ToStock", "TCP://hub.example:4022", None),
+            messages=1,
+            oldest=NOON + 3 * MINUTE,
+        ),
+        Flow(
+            *("SHOP", "Orders", "//orders", "DELIVERED", "LOCAL_SERVICE", "AutoCreatedLocal", "LOCAL", "Orders"),
+            messages=1,
+            oldest=NOON + 5 * MINUTE,
+        ),
+    )
+    assert found.outcomes == {"DELAYED": 2, "DELIVERED": 1, "SENT": 1}
+    assert found.made_at == EVENING
+    assert found.places == (Place("SHOP", ("tcp://SHOP:4022",), ("Orders", "msdb")),)
+    assert (found.series, found.balances, found.coverage, found.changes) == (None, None, None, None)
+    told = "4 messages in the transmission queues as of 2026-01-05T18:00:00Z: 1 DELIVERED, 1 SENT, 2 DELAYED"
+    assert found.headline == told
+
+
+def test_a_message_without_a_verdict_is_not_known_and_what_would_be_needed_is_told(tmp_path: Path) -> None:
+    folder = whole_shop(tmp_path, QUEUE, [endpoint(1), endpoint(2), endpoint(5)], routes=None)
+    found = report(export(folder, "HUB", transmission_queue={"Hub": []}))
+    assert found.outcomes == {"NOT_KNOWN": 4}
+    unknown = (None, None, None, None)
+    assert Flow("SHOP", "Orders", "//mine", "NOT_KNOWN", *unknown, 2, NOON + MINUTE) in found.flows
+    assert "'SHOP', database 'Orders': its routes are not known; export sys.routes" in found.not_known
+    assert "'HUB': only the name of the instance is known; export sys.databases" in found.not_known
+    assert Place("HUB", (), ()) in found.places
+
+
+def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
+    found = report(whole_shop(tmp_path, [*QUEUE, waiting(6, "//stock", enqueue_time="yesterday")]))
+    [told] = [sentence for sentence in found.not_known if sentence.startswith("rejected: ")]
+    assert "yesterday" in told
+    [note] = [sentence for sentence in found.not_known if sentence.startswith("note: ")]
+    assert "4 messages have a blank transmission_status" in note
+
+
+def test_trouble_that_sql_server_reports_stands_in_the_headline(tmp_path: Path) -> None:
+    refused = "Connection attempt failed with error: '10061'."
+    queue = [waiting(1, "//stock", transmission_status=refused), waiting(2, "//stock")]
+    found = report(whole_shop(tmp_path, queue))
+    assert found.headline.endswith(": 2 SENT; SQL Server reports trouble with 1 message whose routing is right"), (
+        found.headline
+    )
+
+
+def test_findings_are_all_that_lint_has(tmp_path: Path) -> None:
+    found = report(whole_shop(tmp_path, QUEUE))
+    assert found.findings is not None
+    assert ("SBR036", "info", "SHOP", "msdb", "AutoCreatedLocal") in [
+        (row["code"], row["severity"], row["instance_name"], row["database_name"], row["object"])
+        for row in found.findings
+    ]
+
+
+@pytest.fixture
+def tried(tmp_path: Path) -> Report:
+    file = tmp_path / "fix.sql"
+    file.write_text(MINE)
+    return report(whole_shop(tmp_path / "shop", QUEUE), str(file))
+
+
+def test_with_a_script_to_try_the_page_shows_what_it_makes_of_the_messages(tried: Report) -> None:
+    assert tried.outcomes == {"SENT": 3, "DELIVERED": 1}
+    assert ("Mine", 2) in [(flow.route, flow.messages) for flow in tried.flows]
+    assert "1 DELIVERED, 3 SENT; with " in tried.headline
+    assert tried.headline.endswith("fix.sql in force")
+
+
+def test_what_a_script_changes_is_told_beside_what_was(tried: Report) -> None:
+    changes = tried.changes
+    assert changes is not None
+    assert (changes.run_id, changes.finished_at) == (None, None)
+    assert counts(changes.outcomes) == {"DELAYED": (2, 0), "DELIVERED": (1, 1), "SENT": (1, 3)}
+    assert counts(changes.reasons) == {
+        "LOCAL_SERVICE": (1, 1),
+        "NETWORK_ADDRESS": (1, 3),
+        "SERVICE_NOT_FOUND": (2, 0),
+    }
+    said = "service //mine, address TCP://mine:4022"
+    assert changes.routes == (RouteChange("SHOP", "Orders", "Mine", "ADDED", said),)

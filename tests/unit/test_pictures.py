@@ -1,0 +1,365 @@
+"""Pictures of a report: their rows, that names stay data, and what the page draws them with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+import altair as alt
+import pytest
+import vl_convert
+
+from routing.analysis.report import pictures
+from routing.analysis.report.facts import Balance, Flow, Pick, Point, Series
+from routing.analysis.report.pictures import by_lane, over_time, runtime, sharing, theme
+from routing.analysis.report.pictures.largest import largest
+
+HOSTILE = "'+alert(1)+\"</script>\u202e${datum.x}"
+# The mark that turns the writing round is not for a page.
+HARMLESS = "'+alert(1)+\"</script>\ufffd${datum.x}"
+HOUR = 3_600
+
+
+def _at(hour: int, minute: int = 0) -> int:
+    return int(datetime(2026, 1, 5, hour, minute, tzinfo=timezone.utc).timestamp()) * 1_000_000
+
+
+def _flow(
+    service: str, outcome: str, reason: str | None, messages: int, hour: int = 9, instance: str = "HQ"
+) -> Flow:
+    return Flow(instance, "Sales", service, outcome, reason, None, None, None, messages, _at(hour))
+
+
+FLOWS = (
+    _flow("//a", "DELIVERED", "LOCAL_SERVICE", 12_000),
+    _flow("//b", "DELIVERED", "LOCAL_SERVICE", 345),
+    _flow("//b", "DELAYED", "NO_ROUTE", 1_000, hour=14),
+    _flow("//b", "DELAYED", "BROKER_DISABLED", 200, hour=13),
+    _flow(HOSTILE, "DELAYED", "NO_ROUTE", 30, hour=11),
+    _flow("//a", "DROPPED", "HOP_LIMIT", 1_100, instance=HOSTILE),
+    _flow("//a", "NOT_KNOWN", None, 7),
+)
+SERIES = Series(
+    HOUR,
+    (
+        Point(_at(9), "HQ", "//a", "DELIVERED", 5),
+        Point(_at(9), HOSTILE, "//b", "DELIVERED", 6),
+        Point(_at(9), "HQ", "//b", "DELAYED", 2),
+        Point(_at(11), "HQ", "//b", "DELAYED", 1_500),
+        Point(_at(11), HOSTILE, "//b", "DELAYED", 500),
+        Point(_at(11), "HQ", HOSTILE, "DELAYED", 3),
+    ),
+)
+SHARED = Balance(
+    "HQ",
+    "Sales",
+    HOSTILE,
+    None,
+    None,
+    (Pick("ID-1", None, 40, 50.0, 37.0, 63.0), Pick("ID-2", f"HQ.{HOSTILE}", 1_060, 50.0, 37.0, 63.0)),
+    (),
+    None,
+    None,
+)
+EIGHT, NINE, ELEVEN, NOON = (1_767_600_000_000, 1_767_603_600_000, 1_767_610_800_000, 1_767_614_400_000)
+
+PICTURES = {
+    "by instance": pictures.outcomes_by_instance(FLOWS),
+    "reasons": pictures.reasons_of_trouble(FLOWS),
+    "stuck": pictures.most_stuck(FLOWS),
+    "over time": pictures.outcomes_over_time(SERIES),
+    "delays": pictures.delays_by_service(SERIES),
+    "balance": pictures.balance(SHARED),
+}
+EMPTY = {
+    "by instance": pictures.outcomes_by_instance([]),
+    "reasons": pictures.reasons_of_trouble([]),
+    "stuck": pictures.most_stuck([]),
+    "over time": pictures.outcomes_over_time(Series(HOUR, [])),
+    "delays": pictures.delays_by_service(Series(HOUR, [])),
+    "balance": pictures.balance(Balance("HQ", "Sales", "//a", None, None, (), (), None, None)),
+}
+named = pytest.mark.parametrize("name", list(PICTURES))
+
+
+def test_rows_by_instance() -> None:
+    hq = {"place": 0, "instance": "HQ", "others": False}
+    hostile = {"place": 1, "instance": HARMLESS, "others": False}
+    assert by_lane.instance_rows(FLOWS) == [
+        {**hq, "outcome": "DELAYED", "messages": 1_230},
+        {**hq, "outcome": "DELIVERED", "messages": 12_345},
+        {**hq, "outcome": "NOT_KNOWN", "messages": 7},
+        {**hostile, "outcome": "DROPPED", "messages": 1_100},
+    ]
+
+
+def test_rows_by_reason() -> None:
+    no_route = {"place": 1, "reason": "NO_ROUTE", "others": False, "outcome": "DELAYED", "messages": 1_030}
+    assert by_lane.reason_rows(FLOWS) == [
+        {"place": 0, "reason": "HOP_LIMIT", "others": False, "outcome": "DROPPED", "messages": 1_100},
+        no_route,
+        {"place": 2, "reason": "BROKER_DISABLED", "others": False, "outcome": "DELAYED", "messages": 200},
+    ]
+
+
+def test_one_reason_of_two_outcomes_has_two_lanes() -> None:
+    flows = [_flow("//a", "DELAYED", None, 1), _flow("//a", "DROPPED", None, 2)]
+    assert by_lane.reason_rows(flows) == [
+        {"place": 0, "reason": "NOT_KNOWN", "others": False, "outcome": "DROPPED", "messages": 2},
+        {"place": 1, "reason": "NOT_KNOWN", "others": False, "outcome": "DELAYED", "messages": 1},
+    ]
+
+
+def test_rows_of_what_is_stuck_tell_since_when() -> None:
+    one_in_the_afternoon, eleven = NOON + 3_600_000, ELEVEN
+    assert by_lane.stuck_rows(FLOWS) == [
+        {"place": 0, "service": "//b", "others": False, "messages": 1_200, "oldest": one_in_the_afternoon},
+        {"place": 1, "service": HARMLESS, "others": False, "messages": 30, "oldest": eleven},
+    ]
+
+
+def test_others_are_counted_together() -> None:
+    flows = [_flow(f"//{n:02d}", "DELAYED", "NO_ROUTE", 87 + n, hour=8 if n == 0 else 9) for n in range(14)]
+    rows = by_lane.stuck_rows(flows)
+    assert len(rows) == 13
+    assert rows[11] == {"place": 11, "service": "//02", "others": False, "messages": 89, "oldest": NINE}
+    assert rows[12] == {
+        "place": 12,
+        "service": "2 other services",
+        "others": True,
+        "messages": 88 + 87,
+        "oldest": EIGHT,
+    }
+
+
+def test_one_other_is_named() -> None:
+    flows = [_flow(f"//{n:02d}", "DELAYED", "NO_ROUTE", 100 - n) for n in range(13)]
+    assert [row["service"] for row in by_lane.stuck_rows(flows)][-1] == "//12"
+
+
+@pytest.mark.parametrize(
+    ("counted", "most", "others", "labels", "places"),
+    [
+        ([], 2, "other things", [], {}),
+        ([("a", 1), ("b", 1)], 1, None, ["a"], {"a": 0}),
+        ([("a", 1), ("b", 3), ("a", 4)], 1, None, ["a"], {"a": 0}),
+        ([("a", 1), ("b", 1)], 1, "other things", ["a", "b"], {"a": 0, "b": 1}),
+        (
+            [("a", 1), ("b", 2), ("c", 3)],
+            1,
+            "other things",
+            ["c", "2 other things"],
+            {"a": 1, "b": 1, "c": 0},
+        ),
+        # A name that reads like the others' is a place of its own.
+        (
+            [("2 other things", 9), ("b", 2), ("c", 3)],
+            1,
+            "other things",
+            ["2 other things", "2 other things"],
+            {"2 other things": 0, "b": 1, "c": 1},
+        ),
+    ],
+)
+def test_the_largest(
+    counted: list[tuple[str, int]], most: int, others: str | None, labels: list[str], places: dict[str, int]
+) -> None:
+    found = largest(counted, most, others)
+    assert (found.labels, found.place) == (labels, places)
+
+
+def test_rows_over_time() -> None:
+    nine = {"at": NINE, "until": NINE + 3_600_000}
+    assert over_time.time_rows(SERIES) == [
+        {**nine, "outcome": "DELAYED", "messages": 2},
+        {**nine, "outcome": "DELIVERED", "messages": 11},
+        {"at": ELEVEN, "until": NOON, "outcome": "DELAYED", "messages": 2_003},
+    ]
+
+
+def test_rows_of_delays() -> None:
+    busy = {"place": 0, "service": "//b"}
+    assert over_time.delay_rows(SERIES) == [
+        {**busy, "at": NINE, "until": NINE + 3_600_000, "messages": 2},
+        {**busy, "at": ELEVEN, "until": NOON, "messages": 2_000},
+        {"place": 1, "service": HARMLESS, "at": ELEVEN, "until": NOON, "messages": 3},
+    ]
+
+
+def test_no_more_than_eight_strips() -> None:
+    points = [Point(_at(9), "HQ", f"//{n}", "DELAYED", 100 - n) for n in range(10)]
+    assert [row["service"] for row in over_time.delay_rows(Series(HOUR, points))] == [f"//{n}" for n in range(8)]
+
+
+def test_rows_of_balance() -> None:
+    chance = {"expected": 50.0, "low": 37.0, "high": 63.0}
+    assert sharing.pick_rows(SHARED) == [
+        {"place": 0, "broker": f"ID-2, HQ.{HARMLESS}", "dialogs": 1_060, **chance},
+        {"place": 1, "broker": "ID-1", "dialogs": 40, **chance},
+    ]
+
+
+def test_of_many_ids_those_furthest_from_chance_are_shown() -> None:
+    picks = [Pick(f"{n:02d}", None, 50 + n, 60.0, 55.0, 65.0) for n in range(21)]
+    rows = sharing.pick_rows(Balance("HQ", "Sales", "//a", None, None, picks, (), None, None))
+    assert [row["broker"] for row in rows] == [f"{n:02d}" for n in range(20, -1, -1) if n != 10]
+
+
+# What a picture reads like; names, numbers and times as somebody sees them.
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("by instance", {"HQ", HARMLESS, "13,582", "1,100", "delivered", "delayed", "dropped", "not known"}),
+        ("reasons", {"NO_ROUTE", "1,030 delayed", "1,100 dropped", "200 delayed"}),
+        ("stuck", {"//b", "1,200 since 2026-01-05 13:00", "30 since 2026-01-05 11:00"}),
+        ("over time", {"messages in 1 hour", "2026-01-05, UTC", "09:00", "2,000", "delivered", "delayed"}),
+        ("delays", {"//b", HARMLESS, "at most 2,000", "at most 3", "2026-01-05, UTC", "09:00"}),
+        ("balance", {"ID-1", "1,060, fair 50.0", "40, fair 50.0"}),
+    ],
+)
+def test_words_of_a_picture(name: str, words: set[str]) -> None:
+    assert words - set(_words(vl_convert.vegalite_to_svg(PICTURES[name].to_dict()))) == set()
+
+
+@named
+def test_the_legend_has_only_outcomes_that_there_are(name: str) -> None:
+    written = _words(vl_convert.vegalite_to_svg(PICTURES[name].to_dict()))
+    assert {"sent", "forwarded"} & set(written) == set()
+
+
+def _words(svg: str) -> list[str]:
+    found = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    escapes = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+    return [re.sub("|".join(escapes), lambda match: escapes[match[0]], word) for word in found]
+
+
+@named
+def test_names_are_data_and_nothing_else(name: str) -> None:
+    """Neither in an expression nor in the name of a field nor in the description: only among the rows."""
+    spec = runtime.to_vega(PICTURES[name])
+    rows = [one.pop("values") for one in spec["data"] if "values" in one]
+    assert len(rows) == 1
+    assert (name in {"over time", "reasons"}) == ("alert" not in str(rows)), "the rows of the others hold the name"
+    assert [text for text in _texts(spec) if "alert" in text or "</" in text] == []
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield key
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def test_a_name_in_an_expression_would_be_seen() -> None:
+    assert [text for text in _texts({"signals": [{"update": f"datum['{HOSTILE}']"}]}) if "alert" in text] != []
+
+
+@named
+def test_the_page_finds_rows_width_and_colours(name: str) -> None:
+    spec = runtime.to_vega(PICTURES[name])
+    assert [one["name"] for one in spec["data"] if "values" in one] == ["rows"]
+    width = next(signal for signal in spec["signals"] if signal["name"] == "width")
+    assert "containerSize()[0]" in str(width)
+    assert [text for text in _texts(spec) if re.search(r"(?<!, )#[0-9a-f]{6}", text)] == [], "colours of no style"
+    assert len(spec["description"]) > 40
+
+
+@named
+def test_times_are_utc_wherever_the_page_is_read(name: str) -> None:
+    spec = str(runtime.to_vega(PICTURES[name]))
+    assert "timeFormat" not in spec
+    assert "'type': 'time'" not in spec
+    assert name not in {"over time", "delays"} or "'type': 'utc'" in spec
+
+
+@named
+def test_nothing_to_show_is_drawn_too(name: str) -> None:
+    assert vl_convert.vega_to_svg(runtime.to_vega(EMPTY[name])).startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(300, "5 minutes"), (3_600, "1 hour"), (10_800, "3 hours"), (86_400, "1 day"), (90, "90 seconds")],
+)
+def test_a_step_of_time_in_words(seconds: int, words: str) -> None:
+    spec = pictures.outcomes_over_time(Series(seconds, SERIES.points)).to_dict()
+    assert spec["encoding"]["y"]["axis"]["title"] == f"messages in {words}"
+
+
+def test_days_of_a_series_do_not_count_where_it_ends() -> None:
+    day = 24 * HOUR
+    points = [Point(_at(0), "HQ", "//a", "SENT", 1), Point(_at(0) + day * 1_000_000, "HQ", "//a", "SENT", 1)]
+    spec = pictures.outcomes_over_time(Series(day, points)).to_dict()
+    assert spec["encoding"]["x"]["title"] == "2026-01-05 to 2026-01-06, UTC"
+
+
+def test_the_runtime_is_whole_and_small() -> None:
+    script = runtime.javascript()
+    assert "window.draw=" in script
+    assert len(script.encode()) < 620_000, "vega-lite or vega-embed is in it"
+    assert "</script" not in script
+    assert "<!--" not in script
+    # What a bundle of an import that is not there looks like.
+    assert "__default=null" not in script.replace("const __default=null;", "", 1)
+
+
+def test_another_vl_convert_is_asked_for_what_it_publishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_MODULES", {})
+    script = runtime.javascript()
+    assert "window.draw=" in script
+    assert len(script.encode()) < 1_000_000
+
+
+# The numbers of WCAG 2: 4.5 for words, 3 for what is drawn.
+@pytest.mark.parametrize("palette", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+def test_colours_can_be_told_from_the_paper(palette: theme.Palette) -> None:
+    words = {
+        name: _contrast(colour, palette.paper) for name, colour in (("ink", palette.ink), ("soft", palette.soft))
+    }
+    drawn = {name: _contrast(colour, palette.paper) for name, colour in palette.outcomes.items()}
+    assert {name: found for name, found in words.items() if found < 4.5} == {}
+    assert {name: found for name, found in drawn.items() if found < 3} == {}
+
+
+def test_contrast() -> None:
+    assert _contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert _contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+def _contrast(one: str, other: str) -> float:
+    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_the_style_sheet_names_what_pictures_ask_for() -> None:
+    asked = set(re.findall(r"var\((--[a-z-]+)", str(theme.config(theme.by_style_sheet()))))
+    light, dark = theme.css().split("@media", 1)
+    assert "--outcome-not-known" in asked
+    assert asked - {f"--{name}" for name in re.findall(r"--([a-z-]+):", light)} == set()
+    assert re.findall(r"--([a-z-]+):", light) == re.findall(r"--([a-z-]+):", dark)
+
+
+def test_a_notebook_holds_pictures_as_png() -> None:
+    before = alt.renderers.active
+    try:
+        pictures.for_notebook()
+        bundle: Any = PICTURES["reasons"]._repr_mimebundle_()
+    finally:
+        alt.renderers.enable(before)
+    shown, about = bundle
+    assert list(shown) == ["image/png"]
+    assert shown["image/png"].startswith(b"\x89PNG")
+    assert about["image/png"]["width"] > 600

@@ -1,0 +1,44 @@
+"""Which routes differ between two times, in words."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from routing.analysis.report.altered import list_altered
+from routing.demo.drafting import Draft
+from routing.schemas import ROUTES
+from routing.storage.columns import Columns
+from routing.storage.times import micros_of
+
+NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
+DAY = timedelta(days=1)
+
+
+def columns(*routes: tuple[str, str, str | None], **more: object) -> Columns:
+    draft = Draft()
+    for name, address, broker in routes:
+        draft.route("one", "Sales", name, address, "S", broker, **more)
+    return Columns.of_rows(draft.tables["routes"], ROUTES)
+
+
+def altered(before: Columns, after: Columns, between: timedelta = timedelta()) -> dict[str, tuple[str, str]]:
+    found = list_altered(before, after, micros_of(NOW - between), micros_of(NOW))
+    assert {(one.instance, one.database) for one in found} <= {("one", "Sales")}
+    return {one.route: (one.change, one.words) for one in found}
+
+
+def test_routes_that_come_go_and_say_something_else() -> None:
+    before = columns(("Same", "LOCAL", None), ("Gone", "LOCAL", "id"), ("Other", "tcp://old:1", None))
+    after = columns(("Same", "LOCAL", None), ("New", "tcp://new:1", None), ("Other", "tcp://new:1", "id"))
+    assert altered(before, after) == {
+        "Gone": ("REMOVED", "service S, broker id, address LOCAL"),
+        "New": ("ADDED", "service S, address tcp://new:1"),
+        "Other": ("CHANGED", "broker -, address tcp://old:1 \N{RIGHTWARDS ARROW} broker id, address tcp://new:1"),
+    }
+
+
+def test_a_lifetime_that_ends_between_the_times_takes_a_route_away() -> None:
+    routes = columns(("Short", "LOCAL", None), lifetime=NOW - DAY)
+    removed = ("REMOVED", "service S, address LOCAL, lifetime 2026-01-04 10:00:00Z")
+    assert altered(routes, routes, 2 * DAY) == {"Short": removed}
+    assert altered(routes, routes) == {}

@@ -1,0 +1,133 @@
+"""What changed since the run before, from local tables."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.report.changes import changes_since
+from routing.analysis.report.facts import Changes, Count, RouteChange
+from routing.config import Config
+from routing.schemas import ROUTES, RUNS
+from routing.storage.opening import Opener
+from tests.counted_messages import micros
+from tests.frames import arrow_of
+from tests.stored import config_of, route, save_estate, small_estate
+
+pytest.importorskip("deltalake")
+STOCK_BEFORE = [
+    route("Far", "//far", "tcp://first:1"),
+    route("Ends", "//ends", "tcp://ends:1", lifetime="2026-01-06T00:00:00Z"),
+    route("Stays", "//stays", "LOCAL"),
+]
+STOCK_NOW = [route("Far", "//far", "tcp://second:2"), *STOCK_BEFORE[1:], route("New", "//new", "LOCAL")]
+
+
+def no_session() -> Any:
+    raise AssertionError("no session is needed")
+
+
+def run(config: Config, name: str, day: int, version: int | None, **columns: Any) -> dict[str, Any]:
+    """A row of ``runs`` of a day at noon, one hour long."""
+    return {
+        "run_id": name,
+        "mode": "full",
+        "started_at": f"2026-01-{day:02d}T12:00:00Z",
+        "finished_at": f"2026-01-{day:02d}T13:00:00Z",
+        "input_versions": {"routes": version},
+        "output_versions": {},
+        "rows_read": 9,
+        "rows_resolved": 9,
+        "rows_rejected": 0,
+        "outcome_counts": {},
+        "reason_counts": {},
+        "dialog_hash": "builtin",
+        "settings": config.as_json(),
+        "stage_seconds": {},
+        "release": "0.2.0",
+        **columns,
+    }
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Routes at version 2 are those before, at version 3 those of now."""
+    from deltalake import write_deltalake
+
+    save_estate(small_estate(), tmp_path / "in")
+    for rows in (STOCK_BEFORE, STOCK_NOW):
+        write_deltalake(str(tmp_path / "in" / "routes"), arrow_of(rows, ROUTES), mode="overwrite")
+    return config_of(tmp_path / "in", tmp_path / "out")
+
+
+def changed(config: Config, *runs: dict[str, Any]) -> Changes | None:
+    from deltalake import write_deltalake
+
+    write_deltalake(config.output["runs"].text, arrow_of(list(runs), RUNS), mode="overwrite")
+    return changes_since(config, Opener(no_session))
+
+
+def told(changes: Changes | None) -> list[tuple[str, str]] | None:
+    assert changes is not None
+    return None if changes.routes is None else [(one.change, one.route) for one in changes.routes]
+
+
+def test_the_two_last_runs(config: Config) -> None:
+    counts = {"outcome_counts": {"DELAYED": 4, "SENT": 5}, "reason_counts": {"NO_ROUTE": 4, "NETWORK_ADDRESS": 5}}
+    later = {"outcome_counts": {"SENT": 7, "DROPPED": 2}, "reason_counts": {"HOP_LIMIT": 2, "NETWORK_ADDRESS": 7}}
+    rows = [
+        run(config, "now", 5, 3, **later),
+        run(config, "oldest", 3, 0, outcome_counts={"SENT": 1}),
+        run(config, "before", 4, 2, **counts),
+    ]
+    assert changed(config, *rows) == Changes(
+        run_id="before",
+        finished_at=micros("2026-01-04T13:00:00Z"),
+        is_incremental=False,
+        outcomes=[Count("SENT", 5, 7), Count("DELAYED", 4, 0), Count("DROPPED", 0, 2)],
+        reasons=[Count("NETWORK_ADDRESS", 5, 7), Count("NO_ROUTE", 4, 0), Count("HOP_LIMIT", 0, 2)],
+        routes=(
+            RouteChange(
+                "hub",
+                "Sales",
+                "Far",
+                "CHANGED",
+                "address tcp://first:1 \N{RIGHTWARDS ARROW} address tcp://second:2",
+            ),
+            RouteChange("hub", "Sales", "New", "ADDED", "service //new, address LOCAL"),
+        ),
+    )
+
+
+def test_there_is_no_run_before(config: Config) -> None:
+    assert changes_since(config, Opener(no_session)) is None
+    assert changed(config, run(config, "only", 5, 3)) is None
+
+
+def test_a_route_that_ended_between_two_runs(config: Config) -> None:
+    """The table is the same; what counts is the time that a run decides for, or else when it began."""
+    before = run(config, "before", 5, 2)
+    assert told(changed(config, before, run(config, "now", 6, 2))) == [("REMOVED", "Ends")]
+    retried = {"mode": "incremental", "now": "2026-01-05T23:59:59Z"}
+    found = changed(config, before, run(config, "now", 6, 2, **retried))
+    assert found is not None
+    assert (told(found), found.is_incremental) == ([], True)
+    assert told(changed(config, before, run(config, "now", 6, 2, as_of="2026-01-05T23:59:59Z"))) == []
+
+
+def test_routes_that_are_not_at_hand(config: Config, tmp_path: Path) -> None:
+    now = run(config, "now", 5, 3)
+    assert told(changed(config, run(config, "before", 4, None), now)) is None
+    assert told(changed(config, run(config, "before", 4, 9), now)) is None
+    assert told(changed(config, now, run(config, "before", 4, 2))) is not None
+    elsewhere = config_of(tmp_path / "in", tmp_path / "out", routes=tmp_path / "in" / "services")
+    assert told(changed(config, run(elsewhere, "before", 4, 1), now)) is None
+    # All files are gone, those of the version now too.
+    for file in Path(config.tables["routes"].text).glob("*.parquet"):
+        file.unlink()
+    assert told(changed(config, run(config, "before", 4, 2), now)) is None
+    shutil.rmtree(config.tables["routes"].text)
+    assert told(changed(config, run(config, "before", 4, 2), now)) is None

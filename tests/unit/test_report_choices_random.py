@@ -1,0 +1,68 @@
+"""Random estates: the ids that compete are those that the tests' own resolver gives to dialogs, and no others."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+from routing.analysis.report.choices import Choice, Scope, find_choices
+from routing.schemas import INPUTS
+from routing.storage.columns import Columns
+from routing.storage.times import micros_of
+from tests.reference.estates import random_estate
+from tests.reference.resolver import resolve as reference
+
+ESTATES, MESSAGES, DIALOGS, SEED = 120, 40, 40, 20260105
+TABLES = ("instances", "databases", "services", "routes")
+Row = dict[str, Any]
+
+
+def choices(estate: dict[str, Any], at: datetime) -> dict[Scope, Choice]:
+    columns = {key: Columns.of_rows(estate[key], INPUTS[key]) for key in TABLES}
+    return {choice.scope: choice for choice in find_choices(columns, micros_of(at))}
+
+
+def scope_of(row: Row) -> Scope:
+    searched = "msdb" if row["database_name"] is None or row["rerouted_from"] else row["database_name"]
+    return Scope(row["instance_name"], searched, row["to_service_name"])
+
+
+def balanced(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["matching_step"] == 3]
+
+
+def like(rng: random.Random, row: Row) -> list[Row]:
+    """Open messages of new dialogs, sent when and where another one was decided."""
+    names = ("instance_name", "database_name", "to_service_name")
+    ids = [str(uuid.UUID(int=rng.getrandbits(128))) for _ in range(DIALOGS)]
+    sent = {"is_initiator": True, "enqueue_time": row["decided_at"], **{name: row[name] for name in names}}
+    return [{**dict.fromkeys(INPUTS["messages"].names), **sent, **_ids(each)} for each in ids]
+
+
+def _ids(each: str) -> Row:
+    return {"message_id": each, "conversation_id": each}
+
+
+def test_what_competes_is_what_dialogs_get() -> None:
+    rng = random.Random(SEED)
+    seen: Counter[str] = Counter()
+    for number in range(ESTATES):
+        estate = random_estate(rng, MESSAGES, f"e{number}/")
+        for row in balanced(reference(estate, None).resolved_routes)[:3]:
+            scope = scope_of(row)
+            choice = choices(estate, row["decided_at"]).get(scope)
+            if choice is None:
+                # All routes of the scope have one id.
+                continue
+            sent = {**estate, "messages": like(rng, row)}
+            given = [each for each in balanced(reference(sent, None).resolved_routes) if scope_of(each) == scope]
+            # Those that come back to msdb itself are told apart there, those that arrive are not.
+            lost = {one.broker_instance for one in choice.never if one.why == "COMES_BACK"}
+            assert {each["broker_instance"] for each in given} - lost == choice.owners.keys(), (number, scope)
+            seen.update(len(choice.owners) * [f"{len(choice.owners)} ids"])
+            seen.update(one.why for one in choice.never)
+    assert seen["2 ids"] > 20, seen
+    assert {"EXPIRED", "NOT_YET_VALID", "DOUBLED"} <= seen.keys(), seen

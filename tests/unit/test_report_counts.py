@@ -1,0 +1,195 @@
+"""Messages counted for a report from local tables, without Spark."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.report import by_arrow, scale
+from routing.analysis.report.facts import Flow, Point, Series
+from routing.analysis.report.flows import count_all, count_dialogs, count_flows, count_series
+from routing.config import Location
+from routing.schemas import RESOLVED_ROUTES
+from routing.storage.local import Unfit, dataset_of, open_local
+from tests.counted_messages import (
+    BALANCED,
+    FLOWS,
+    ROWS,
+    dialogs_plainly,
+    flows_plainly,
+    micros,
+    points_plainly,
+    random_traffic,
+)
+from tests.frames import arrow_of
+from tests.listed_messages import Row, resolved
+
+pytest.importorskip("deltalake")
+NOON = micros("2026-01-05T12:00:00Z")
+HOUR = 3600
+
+
+def table(rows: list[Row]) -> Any:
+    return arrow_of(rows, RESOLVED_ROUTES)
+
+
+def in_files(rows: list[Row], folder: Path, parts: int = 1, by: list[str] | None = None) -> Any:
+    """A dataset of several files, as a table has that grew."""
+    from deltalake import write_deltalake
+
+    for part in range(parts):
+        write_deltalake(str(folder), table(rows[part::parts]), mode="append", partition_by=by)
+    opened = open_local(Location(str(folder)))
+    assert not isinstance(opened, Unfit)
+    return dataset_of(str(folder), opened)
+
+
+def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
+    wanted = [Flow(*flow[:-1], micros(f"2026-01-05T{flow[-1]}Z")) for flow in FLOWS]
+    for given in (table(ROWS), in_files(ROWS, tmp_path / "resolved", 3)):
+        flows, series = count_all(given)
+        assert flows == wanted
+        assert count_flows(given) == wanted
+        assert series == count_series(given)
+        # All were decided at noon.
+        assert series == Series(
+            300,
+            [
+                Point(NOON, "HUB", "//billing", "SENT", 1),
+                Point(NOON, "HUB", "//stock", "DELAYED", 5),
+                Point(NOON, "HUB", "//stock", "DELIVERED", 1),
+                Point(NOON, "HUB", "//stock", "SENT", 1),
+                Point(NOON, "SPOKE", "//stock", "DELIVERED", 1),
+            ],
+        )
+
+
+def test_no_message(tmp_path: Path) -> None:
+    for given in (table([]), in_files([], tmp_path / "resolved")):
+        assert count_all(given) == ([], Series(300, []))
+        assert count_dialogs(given, {("HUB", "Shop", "//shared"): (None, None)}) == {}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "seconds"),
+    [
+        ("2026-01-05T12:00:00Z", "2026-01-05T12:00:00Z", 300),
+        # 96 steps of five minutes are eight hours; one message later they are 97.
+        ("2026-01-05T00:00:00Z", "2026-01-05T07:59:59.999999Z", 300),
+        ("2026-01-05T00:00:00Z", "2026-01-05T08:00:00Z", 900),
+        # So are eight hours that do not begin with a step.
+        ("2026-01-05T00:04:59Z", "2026-01-05T08:04:58Z", 900),
+        ("2026-01-05T00:00:00Z", "2026-01-05T23:59:59Z", 900),
+        ("2026-01-05T00:00:00Z", "2026-01-06T23:59:59Z", 1800),
+        ("2026-01-01T00:00:00Z", "2026-01-04T23:59:59Z", HOUR),
+        ("2026-01-01T00:00:00Z", "2026-01-31T00:00:00Z", 12 * HOUR),
+        ("2025-01-01T00:00:00Z", "2025-12-31T00:00:00Z", 7 * 24 * HOUR),
+        # Nineteen years are 248 times 28 days.
+        ("2000-01-01T00:00:00Z", "2019-01-01T00:00:00Z", 3 * 28 * 24 * HOUR),
+        ("1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", 300),
+    ],
+)
+def test_as_fine_as_a_picture_can_show(first: str, last: str, seconds: int) -> None:
+    assert scale.choose_seconds(micros(first), micros(last)) == seconds
+
+
+def test_the_whole_calendar_has_steps() -> None:
+    first, last = micros("0001-01-01T00:00:00Z"), micros("9999-12-31T23:59:59Z")
+    step = scale.choose_seconds(first, last) * 1_000_000
+    assert step % (28 * 24 * HOUR * 1_000_000) == 0
+    assert last // step - first // step < 96
+
+
+def test_a_step_holds_its_beginning_and_not_its_end() -> None:
+    times = ("2026-01-05T12:04:59.999999Z", "2026-01-05T12:05:00Z", "1969-12-31T23:59:59.999999Z")
+    rows = [
+        resolved(f"m{n}", "//a", "01:00:00", "SENT NETWORK_ADDRESS", decided_at=t) for n, t in enumerate(times)
+    ]
+    near = count_series(table(rows[:2]))
+    assert [(point.at, point.messages) for point in near.points] == [(NOON, 1), (NOON + 300_000_000, 1)]
+    far = count_series(table(rows))
+    assert far.seconds == 8 * 28 * 24 * HOUR
+    assert [(point.at, point.messages) for point in far.points] == [
+        (-far.seconds * 1_000_000, 1),
+        (NOON // (far.seconds * 1_000_000) * far.seconds * 1_000_000, 2),
+    ]
+
+
+def test_many_services_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "_MOST_SERVICES", 1)
+    monkeypatch.setattr(scale, "_MOST_INSTANCES", 1)
+    rows = [
+        *(resolved(f"a{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="BIG") for n in range(5)),
+        *(resolved(f"b{n}", "//some", "01:00:00", "SENT NETWORK_ADDRESS", instance="BIG") for n in range(3)),
+        *(resolved(f"c{n}", "//stuck", "01:00:00", "DELAYED NO_ROUTE", instance="SAD") for n in range(2)),
+        *(resolved(f"d{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="SAD") for n in range(2)),
+        *(resolved(f"e{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="LESS") for n in range(4)),
+    ]
+    assert [astuple(point)[1:] for point in count_series(table(rows)).points] == [
+        ("BIG", "//many", "SENT", 5),
+        ("BIG", None, "SENT", 3),
+        ("SAD", "//stuck", "DELAYED", 2),
+        ("SAD", None, "SENT", 2),
+        (None, None, "SENT", 4),
+    ]
+
+
+def test_dialogs_count_once() -> None:
+    both = {("HUB", "Shop", "//shared"): (None, None), ("HUB", "msdb", "//shared"): (None, None)}
+    found = {
+        ("HUB", "Shop", "//shared", "id-a"): 2,
+        ("HUB", "Shop", "//shared", "id-b"): 2,
+        ("HUB", "msdb", "//shared", "id-m"): 2,
+    }
+    assert count_dialogs(table(BALANCED), both) == found
+    assert count_dialogs(table(BALANCED), {("HUB", "Shop", "//other"): (None, None)}) == {}
+    assert count_dialogs(table(BALANCED), {}) == {}
+
+
+def test_dialogs_of_a_span_of_time() -> None:
+    shop = ("HUB", "Shop", "//shared")
+
+    def counted(since: int | None, until: int | None) -> list[int]:
+        found = count_dialogs(table(BALANCED), {shop: (since, until), ("SPOKE", "Shop", "//shared"): (None, None)})
+        assert found.pop(("SPOKE", "Shop", "//shared", "id-a")) == 1
+        return [found.get((*shop, broker), 0) for broker in ("id-a", "id-b")]
+
+    second = 1_000_000
+    assert counted(NOON + 2 * second, None) == [1, 2]
+    assert counted(NOON + 2 * second + 1, None) == [0, 2]
+    assert counted(None, NOON + 2 * second) == [1, 0]
+    assert counted(NOON + second, NOON + 4 * second) == [2, 1]
+    assert counted(NOON + 4 * second, NOON + 4 * second) == [0, 0]
+
+
+SPANS = {
+    ("HUB", "Shop", "//a"): (None, None),
+    ("HUB", "msdb", "//a"): (micros("2026-01-05T12:00:00Z"), None),
+    ("SPOKE", "Other", "//é"): (None, micros("2026-01-05T12:00:00Z")),
+    ("hub", "msdb", "//b"): (0, micros("2026-01-06T12:00:00Z")),
+    ("nowhere", "Shop", "//a"): (None, None),
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # So that sums are made on the way too.
+    monkeypatch.setattr(by_arrow, "_WAITING", 20)
+    chance = random.Random(seed)
+    rows = random_traffic(chance, chance.choice((3, 40, 300)))
+    for given in (
+        table(rows),
+        in_files(rows, tmp_path / "parts", chance.randrange(1, 4)),
+        in_files(rows, tmp_path / "partitions", 2, ["instance_name", "outcome"]),
+    ):
+        flows, series = count_all(given)
+        assert {astuple(flow)[:8]: (flow.messages, flow.oldest) for flow in flows} == flows_plainly(rows)
+        points = Counter({astuple(point)[:4]: point.messages for point in series.points})
+        assert len(points) == len(series.points)
+        assert points == points_plainly(rows, series.seconds)
+        assert count_dialogs(given, SPANS) == dialogs_plainly(rows, SPANS)
