@@ -51,7 +51,8 @@ build/moto/.ready: tests/platforms/moto.lock
 	@touch $@
 
 test-browser: setup  ## open the page of a report in Chromium without a window, and look at it as readers do
-	@$(BIN)/python -m pytest tests/platforms/test_looks.py tests/platforms/test_browser.py --durations=5 $(ARGS)
+	@$(BIN)/python -m pytest tests/platforms/test_looks.py tests/platforms/test_browser.py \
+		tests/platforms/test_browser_demo.py --durations=5 $(ARGS)
 
 test-bundle: setup  ## hold the Databricks bundle to the schema that the Databricks CLI prints (needs that CLI, no workspace)
 	@$(BIN)/python -m pytest tests/platforms/test_bundle.py $(ARGS)
