@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from routing.analysis.check.checking import check
 from routing.analysis.check.page_form import as_report
 from routing.analysis.report.facts import Count, Flow, Place, Report, RouteChange
+from routing.analysis.report.page import render
 from tests.exported import endpoint, export, waiting, whole_shop
 
 # 2026-01-05T12:00:00Z and 18:00:00Z.
@@ -87,6 +90,15 @@ def test_findings_are_all_that_lint_has(tmp_path: Path) -> None:
         (row["code"], row["severity"], row["instance_name"], row["database_name"], row["object"])
         for row in found.findings
     ]
+
+
+def test_the_page_has_each_table_that_its_script_fills(tmp_path: Path) -> None:
+    page = render(report(whole_shop(tmp_path, QUEUE)))
+    found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    filled = [grid["id"] for grid in json.loads(found[1])["grids"]]
+    assert len(filled) > 2
+    assert [name for name in filled if f'<table id="{name}"' not in page] == []
 
 
 @pytest.fixture

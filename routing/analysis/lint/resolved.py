@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.rules.following import OPEN_STEPS
-from routing.storage.columns import Table, is_frame, select_arrow
+from routing.storage.columns import Table, as_dataset, is_frame, select_arrow
+from routing.storage.encoded import Numbering, encoded
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 RouteName = tuple[Any, Any, Any]
 """Instance, database and name."""
-_ROUTES = ("instance_name", "database_name", "route_name", "rerouted_from", "alternative_routes")
+_WHERE = ("instance_name", "database_name", "rerouted_from")
 _SENDER = ("instance_name", "database_name", "to_service_name")
 _DIALOG = ("instance_name", "database_name", "to_service_name", "conversation_id", "is_initiator")
 
@@ -53,27 +54,54 @@ def used_routes(resolved: Table) -> set[RouteName]:
     transport may take any of these.
     """
     used: set[RouteName] = set()
-    for instance, database, name, rerouted_from, others in _groups(resolved):
+    for instance, database, rerouted_from, name in _groups(resolved):
         here = MSDB if database is None else database
         there = here if rerouted_from is None else MSDB
-        used.add((instance, here, rerouted_from))
-        used |= {(instance, there, one) for one in (name, *(others or ()))}
+        used |= {(instance, here, rerouted_from), (instance, there, name)}
     return {route for route in used if route[2] is not None}
 
 
 def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
-    """The distinct values of what tells the routes; alternatives by their names."""
-    if is_frame(resolved):
-        from pyspark.sql import functions as F
+    """The distinct values of what tells the routes: instance, database, rerouted_from, and a name.
 
-        from routing.storage.frames import collect
+    That is the one a message reports, or one of alternative_routes.
+    """
+    if not is_frame(resolved):
+        return _groups_in_arrow(resolved)
+    from pyspark.sql import functions as F
 
-        names = F.transform("alternative_routes", lambda route: route["route_name"])
-        distinct = resolved.withColumn("alternative_routes", names).select(*_ROUTES).distinct()
-        return collect(distinct).rows(*_ROUTES)
-    *given, others = (values.to_pylist() for values in select_arrow(resolved, _ROUTES).columns)
-    named = (routes and tuple(route["route_name"] for route in routes) for routes in others)
-    return set(zip(*given, named, strict=True))
+    from routing.storage.frames import collect
+
+    others = F.coalesce(F.transform("alternative_routes", lambda route: route["route_name"]), F.array())
+    names = F.explode(F.concat(F.array("route_name"), others)).alias("route_name")
+    return collect(resolved.select(*_WHERE, names).distinct()).rows(*_WHERE, "route_name")
+
+
+def _groups_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
+    """The same part by part, by numbers of texts: of many rows few are different."""
+    import pyarrow.compute as pc
+
+    rows = encoded(as_dataset(resolved), (*_WHERE, "route_name"))
+    where, names = [Numbering() for _ in _WHERE], Numbering()
+    found: set[tuple[Any, ...]] = set()
+    for part in rows.to_batches(columns=[*_WHERE, "route_name", "alternative_routes"]):
+        places = [numbering.number(part[name]) for numbering, name in zip(where, _WHERE, strict=True)]
+        found |= _distinct([*places, names.number(part["route_name"])])
+        others = part["alternative_routes"]
+        if others.null_count < len(others):
+            of_row = pc.list_parent_indices(others)
+            named = pc.struct_field(pc.list_flatten(others), "route_name")
+            found |= _distinct([*(place.take(of_row) for place in places), names.number(named)])
+    texts = [numbering.texts.to_pylist() for numbering in (*where, names)]
+    return (tuple(None if n is None else text[n] for n, text in zip(row, texts, strict=True)) for row in found)
+
+
+def _distinct(columns: list[Any]) -> set[tuple[Any, ...]]:
+    import pyarrow
+
+    keys = [str(place) for place in range(len(columns))]
+    rows = pyarrow.table(dict(zip(keys, columns, strict=True))).group_by(keys).aggregate([])
+    return set(zip(*(rows[key].to_pylist() for key in keys), strict=True))
 
 
 def changed_picks(resolved: Table) -> list[Changed]:

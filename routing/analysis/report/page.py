@@ -38,7 +38,9 @@ def render(report: Report) -> str:
     cube = cube_of(report, network.ends_of)
     held = coded(cube, network.titles)
     advice = _advice(held, cube)
-    kinds = grids([word for word in OUTCOMES if word in report.outcomes])
+    every = grids([word for word in OUTCOMES if word in report.outcomes])
+    # The page has no tables of what was not asked for, and its script looks for those alone that it has.
+    kinds = {name: grid for name, grid in every.items() if report.series is not None or grid.source != "moments"}
     filler = Filler(held, report.made_at // _SECOND, advice)
     sections = sections_of(report, {name: filler.fill(grid) for name, grid in kinds.items()})
     data = _data(report, network, held, advice, kinds.values(), sections)

@@ -10,13 +10,14 @@ from math import sqrt
 
 GAP = 24
 """Between two boxes of a column, in pixels."""
-MOST = 4
-_LOW = 240.0
+_WIDTHS = (1, 2, 3, 4)
+"""So many columns there may be."""
+_LOW = 320.0
 """Columns no higher need not be even."""
 _ROUNDS = 12
 # What it costs to stand badly: beside each other in one column, a column further apart than need be, against the
 # main direction. What uneven columns cost, and one column more.
-_BESIDE, _FURTHER, _BACKWARDS, _UNEVEN, _WIDER = 2.0, 1.2, 0.35, 1.2, 0.6
+_BESIDE, _FURTHER, _BACKWARDS, _UNEVEN, _WIDER = 2.0, 1.2, 0.35, 1.2, 0.3
 
 Weights = Mapping[tuple[str, str], int]
 Ties = Mapping[str, Mapping[str, tuple[float, float]]]
@@ -29,16 +30,20 @@ def arrange(heights: Mapping[str, float], weights: Weights) -> list[list[str]]:
     ``heights`` of all boxes in pixels, the most important first; ``weights``: messages from box to box.
     """
     ties = _tie(heights, weights)
-    # From the middle outwards: the first box is the one that most others are tied to.
-    tries = [
-        sorted(range(width), key=lambda column: abs(2 * column - width + 1.5)) for width in range(1, MOST + 1)
-    ]
-    assigned = [
-        _assign(order, choices, heights, ties) for choices in tries for order in (heights, [*heights][::-1])
-    ]
+    orders = [_walk(boxes, ties) for boxes in ([*heights], [*heights][::-1])]
+    assigned = [_assign(order, choices, heights, ties) for choices in _choices() for order in orders]
     column_of = min(assigned, key=lambda placed: _whole_cost(placed, heights, ties))
-    columns = [[box for box in heights if column_of[box] == column] for column in range(MOST)]
+    columns = [[box for box in heights if column_of[box] == column] for column in range(_WIDTHS[-1])]
     return _ordered([column for column in columns if column], heights, ties)
+
+
+def _choices() -> list[list[int]]:
+    """The columns that there may be, and in which order they are thought of for the first box.
+
+    From the middle outwards, since most others are tied to it; and from the right.
+    """
+    outwards = [sorted(range(width), key=lambda column: abs(2 * column - width + 1.5)) for width in _WIDTHS]
+    return [*outwards, *([*range(width)][::-1] for width in _WIDTHS)]
 
 
 def tops(columns: Sequence[Sequence[str]], heights: Mapping[str, float]) -> dict[str, float]:
@@ -64,6 +69,18 @@ def _tie(boxes: Iterable[str], weights: Weights) -> Ties:
         strength = sqrt(messages / largest)
         found[source][target] = (strength, found[source].get(target, (0.0, 0.0))[1])
         found[target][source] = (found[target].get(source, (0.0, 0.0))[0], strength)
+    return found
+
+
+def _walk(boxes: Sequence[str], ties: Ties) -> list[str]:
+    """The boxes in an order in which the next is the one that is tied most to those before it."""
+    left, pull, found = list(boxes), dict.fromkeys(boxes, 0.0), []
+    while left:
+        box = max(left, key=lambda one: pull[one])
+        left.remove(box)
+        found.append(box)
+        for other, (sends, comes) in ties[box].items():
+            pull[other] += sends + comes
     return found
 
 
@@ -104,7 +121,7 @@ def _whole_cost(placed: Mapping[str, int], heights: Mapping[str, float], ties: T
 
 def _fair(heights: Mapping[str, float]) -> float:
     """The height of a column where all are equally high; that of the highest box where none can be lower."""
-    return max([sum(heights.values()) / MOST, *heights.values(), _LOW])
+    return max([sum(heights.values()) / _WIDTHS[-1], *heights.values(), _LOW])
 
 
 def _step(columns: int) -> float:

@@ -89,7 +89,7 @@ def _node_row(node: Node, layout: Layout, titles: Mapping[str, str]) -> Row:
     return {
         "id": node.id,
         "kind": str(node.kind),
-        "name": shown_name(node),
+        "name": shown_name(node, spot.name_width),
         "title": printable(titles[node.id]),
         "told": _told(node, printable(titles[node.id])),
         "x": spot.x,

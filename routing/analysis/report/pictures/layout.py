@@ -18,6 +18,7 @@ LANE = 32
 NAME, DATABASE, MARKS = 30, 26, 20
 """The heights of an instance's name, of a database, and of marks that need a line of their own."""
 _MARK, _LETTER, _EDGE = 28, 7.0, 8
+_WIDEST = 15
 _SCHEME = "tcp://"
 
 
@@ -67,13 +68,16 @@ def as_wide_as(messages: int) -> str:
     return f"{min(messages, 99_999):,}"
 
 
-def shown_name(node: Node) -> str:
+def shown_name(node: Node, width: float) -> str:
     """A node's name as it is written in the picture, which has no room for what all addresses begin with.
 
     An instance some of whose databases are not drawn says how many: ``hub +3``.
     """
     name = printable(node.name.removeprefix(_SCHEME) if node.kind is Kind.ADDRESS else node.name)
-    return f"{name} +{node.folded:,}" if node.folded else name
+    # Vega cuts what is too long, but by halves of the letters that UTF-16 writes as two.
+    most = int(width // _WIDEST)
+    cut = f"{name[:most]}…" if len(name) > most and max(name) > "\uffff" else name
+    return f"{cut} +{node.folded:,}" if node.folded else cut
 
 
 def lay_out(network: Network) -> Layout:
