@@ -10,9 +10,9 @@ import pytest
 
 from routing.analysis.check.checking import check
 from routing.analysis.check.page_form import as_report
-from routing.analysis.report.facts import Count, Flow, Place, Report, RouteChange
+from routing.analysis.report.facts import Advice, Count, Flow, Place, Report, RouteChange
 from routing.analysis.report.page import render
-from tests.exported import endpoint, export, waiting, whole_shop
+from tests.exported import endpoint, export, route, waiting, whole_shop
 
 # 2026-01-05T12:00:00Z and 18:00:00Z.
 NOON, EVENING = 1_767_614_400_000_000, 1_767_636_000_000_000
@@ -83,6 +83,28 @@ def test_trouble_that_sql_server_reports_stands_in_the_headline(tmp_path: Path) 
     )
 
 
+def test_what_to_do_is_told_group_by_group_with_its_statement(tmp_path: Path) -> None:
+    orders = {"msdb": [route("AutoCreatedLocal")], "Orders": [route("ToMine", "//Mine", "TCP://mine:4022")]}
+    refused = "Connection attempt failed with error: '10061'."
+    queue = [waiting(1, "//mine"), waiting(2, "//mine"), waiting(3, "//orders")]
+    orders["Orders"].append(route("ToStock", "//stock", "TCP://hub.example:4022"))
+    found = report(
+        whole_shop(tmp_path, [*queue, waiting(4, "//stock", transmission_status=refused)], routes=orders)
+    )
+    assert found.advice is not None
+    trouble, mine, local = found.advice
+    assert mine == Advice(
+        *("SHOP", "Orders", "//mine", "DELAYED", "NO_ROUTE", 2),
+        words="Route 'ToMine' of 'Orders' names '//Mine'; the messages are for '//mine'. Names are compared"
+        " exactly, and no known database holds a service of the route's spelling: if the messages are right, give"
+        " the route theirs.",
+        statement="USE [Orders];\nALTER ROUTE [ToMine] WITH SERVICE_NAME = N'//mine';",
+    )
+    assert (trouble.service, trouble.outcome, trouble.statement) == ("//stock", "SENT", None)
+    assert trouble.words.startswith("The routing is right, the connection fails.")
+    assert (local.service, local.reason) == ("//orders", "NO_ROUTE")
+
+
 def test_findings_are_all_that_lint_has(tmp_path: Path) -> None:
     found = report(whole_shop(tmp_path, QUEUE))
     assert found.findings is not None
@@ -92,12 +114,16 @@ def test_findings_are_all_that_lint_has(tmp_path: Path) -> None:
     ]
 
 
-def test_the_page_has_each_table_that_its_script_fills(tmp_path: Path) -> None:
-    page = render(report(whole_shop(tmp_path, QUEUE)))
+def test_the_page_has_statements_as_text_and_each_table_that_its_script_fills(tmp_path: Path) -> None:
+    queue = [*QUEUE, waiting(7, "//br<b>ken")]
+    page = render(report(whole_shop(tmp_path, queue)))
     found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     assert found is not None
     filled = [grid["id"] for grid in json.loads(found[1])["grids"]]
     assert len(filled) > 2
+    assert "<pre>" in page
+    assert "//br&lt;b&gt;ken" in page
+    assert "<b>" not in page
     assert [name for name in filled if f'<table id="{name}"' not in page] == []
 
 
@@ -105,7 +131,10 @@ def test_the_page_has_each_table_that_its_script_fills(tmp_path: Path) -> None:
 def tried(tmp_path: Path) -> Report:
     file = tmp_path / "fix.sql"
     file.write_text(MINE)
-    return report(whole_shop(tmp_path / "shop", QUEUE), str(file))
+    no_service = "The target service could not be found."
+    told = [{**row, "transmission_status": no_service} for row in QUEUE if row["to_service_name"] == "//mine"]
+    rest = [row for row in QUEUE if row["to_service_name"] != "//mine"]
+    return report(whole_shop(tmp_path / "shop", [*told, *rest]), str(file))
 
 
 def test_with_a_script_to_try_the_page_shows_what_it_makes_of_the_messages(tried: Report) -> None:
@@ -113,6 +142,7 @@ def test_with_a_script_to_try_the_page_shows_what_it_makes_of_the_messages(tried
     assert ("Mine", 2) in [(flow.route, flow.messages) for flow in tried.flows]
     assert "1 DELIVERED, 3 SENT; with " in tried.headline
     assert tried.headline.endswith("fix.sql in force")
+    assert tried.advice == ()
 
 
 def test_what_a_script_changes_is_told_beside_what_was(tried: Report) -> None:

@@ -14,7 +14,7 @@ from routing.analysis.check.printing import summary
 from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.reporting import rows_of
 from routing.analysis.report.altered import list_altered
-from routing.analysis.report.facts import Changes, Count, Flow, Place, Report
+from routing.analysis.report.facts import Advice, Changes, Count, Flow, Place, Report
 from routing.schemas import ROUTES
 from routing.storage.columns import Columns
 from routing.storage.times import micros_of
@@ -37,6 +37,7 @@ def as_report(done: Check) -> Report:
         places=_places(shown),
         findings=rows_of(shown.every_finding, BY_CODE),
         changes=None if done.tried is None else _changes(done, done.tried),
+        advice=tuple(_advice(shown, is_tried=done.tried is not None)),
     )
 
 
@@ -85,6 +86,17 @@ def _key(fate: Fate) -> _Key:
     if verdict is None:
         return (*who, None, None, None, None)
     return (*who, str(verdict.reason), verdict.route_name, verdict.address, verdict.destination_database)
+
+
+def _advice(done: Check, *, is_tried: bool) -> Iterator[Advice]:
+    """What to do about each group of which there is something to do.
+
+    SQL Server knows nothing of scripts that are tried: what it reported is not about what they set on its way.
+    """
+    for group in done.groups:
+        if group.remedy is not None and not (is_tried and group.first.is_on_its_way):
+            fate = _key(group.first)[:5]
+            yield Advice(*fate, len(group.fates), group.remedy.words, group.remedy.statement)
 
 
 def _places(done: Check) -> tuple[Place, ...]:

@@ -105,6 +105,23 @@ class Balance:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """What to do about messages of one sender to one service with one fate: words, and T-SQL where that helps.
+
+    Of a ``statement`` into which a value must be put first every line is a comment.
+    """
+
+    instance: str
+    database: str | None
+    service: str
+    outcome: str
+    reason: str | None
+    messages: int
+    words: str
+    statement: str | None
+
+
+@dataclass(frozen=True)
 class Place:
     """An instance of the estate: its own addresses and its databases."""
 
@@ -156,7 +173,8 @@ class Report:
     """What the page shows.
 
     ``headline`` says in one line what was looked at, ``not_known`` what cannot be told, one sentence each.
-    ``made_at`` is the time as of which ages are told. ``findings`` and ``coverage`` are rows of lint.
+    ``made_at`` is the time as of which ages are told. ``findings`` and ``coverage`` are rows of lint. Of single
+    groups of messages ``advice`` is what to do, those first that need it most.
     """
 
     headline: str
@@ -169,6 +187,7 @@ class Report:
     findings: Rows | None = None
     coverage: Rows | None = None
     changes: Changes | None = None
+    advice: Sequence[Advice] | None = None
 
     @property
     def outcomes(self) -> Mapping[str, int]:

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.analysis.lint.catalogue import BY_CODE
-from routing.analysis.report.facts import Balance, Changes, Count, Pick, Report
+from routing.analysis.report.facts import Advice, Balance, Changes, Count, Pick, Report
 from routing.analysis.report.filling import minute
 from routing.analysis.report.tables import NAME, NUMBER, OUTCOME, SHOWN, TEXT, WORD, Table, rest, table, words
+from routing.show import printable
 
 _SECOND = 1_000_000
 _SEVERITIES = ("error", "warning", "info")
+_REMEDIES = 40
+"""So many groups of messages are told what to do about."""
 _SERVICES = 30
 """So many balanced services are shown, and the ids of so many rows of them in all."""
 _ROWS = 600
@@ -20,7 +23,7 @@ _ROWS = 600
 
 @dataclass(frozen=True)
 class Section:
-    """``short`` is its name among all; ``words`` say what is shown; ``pictures`` are ids.
+    """``short`` is its name among all; ``words`` say what is shown; ``pictures`` are ids; ``code`` is T-SQL.
 
     ``is_folded``: the tables have the numbers of the pictures.
     ``is_filtered`` sections are made of cells and moments.
@@ -34,6 +37,7 @@ class Section:
     tables: Sequence[Table] = ()
     parts: Sequence[Section] = field(default_factory=tuple)
     more: str = ""
+    code: str = ""
     is_folded: bool = False
     is_filtered: bool = False
 
@@ -41,6 +45,8 @@ class Section:
 def sections_of(report: Report, grids: Mapping[str, Table]) -> list[Section]:
     """The sections of a report, those of which nothing was asked left out."""
     found = [*_of_messages(report, grids)]
+    if report.advice is not None:
+        found.append(_remedies(report.advice))
     if report.balances is not None:
         found.append(_balance(report.balances))
     if report.findings is not None:
@@ -102,6 +108,28 @@ def _of_messages(report: Report, grids: Mapping[str, Table]) -> Iterator[Section
         is_folded=True,
         is_filtered=True,
     )
+
+
+def _remedies(advice: Sequence[Advice]) -> Section:
+    """What to do about the first groups; the others are counted."""
+    parts = [_remedy(one, f"remedy-{place}") for place, one in enumerate(advice[:_REMEDIES])]
+    told = (
+        "For the oldest message of each group, on its sender's instance. What is a comment needs a value first."
+        if parts
+        else "There is nothing to do."
+    )
+    left = rest(advice, _REMEDIES)
+    more = f"and {left:,} more groups" if left else ""
+    return Section("remedies", "What to do, one by one", "What to do", told, parts=parts, more=more)
+
+
+def _remedy(one: Advice, name: str) -> Section:
+    number = f"{one.messages:,} message{'' if one.messages == 1 else 's'}"
+    sender = words(one.instance) if one.database is None else f"{words(one.instance)}.{words(one.database)}"
+    fate = " ".join(filter(None, (one.outcome, one.reason)))
+    title = f"{number} from {sender} to {words(one.service)}: {fate}"
+    code = "\n".join(map(printable, (one.statement or "").splitlines()))
+    return Section(name, title, title, words(one.words), code=code)
 
 
 def _findings(report: Report) -> Section:
