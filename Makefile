@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium demo demo-import test test-long test-rules test-matrix test-pythons test-connect test-cluster test-s3 test-browser test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java chromium demo demo-import test test-long test-rules test-matrix test-pythons test-connect test-cluster test-s3 test-browser screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -53,6 +53,9 @@ build/moto/.ready: tests/platforms/moto.lock
 test-browser: setup  ## open the page of a report in Chromium without a window, and look at it as readers do
 	@$(BIN)/python -m pytest tests/platforms/test_looks.py tests/platforms/test_browser.py \
 		tests/platforms/test_browser_demo.py --durations=5 $(ARGS)
+
+screenshot: setup  ## make the README's picture of a report's page anew, of the demo
+	@$(BIN)/python -m tests.platforms.screenshot
 
 test-bundle: setup  ## hold the Databricks bundle to the schema that the Databricks CLI prints (needs that CLI, no workspace)
 	@$(BIN)/python -m pytest tests/platforms/test_bundle.py $(ARGS)

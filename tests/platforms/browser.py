@@ -27,7 +27,7 @@ OPTIONS = (
     # As on a phone, bars take no room.
     "--hide-scrollbars",
 )
-WIDE, NARROW = 1280, 320
+WIDE, NARROW, HIGH = 1280, 320, 900
 _KEEP_ALERTS = "window.alerted = []; window.alert = text => { window.alerted.push(String(text)); };"
 
 
@@ -40,19 +40,23 @@ class Browser:
         # A dialog would hold up everything that follows; what it would have said is kept instead.
         self._command("Page.addScriptToEvaluateOnNewDocument", source=_KEEP_ALERTS)
 
-    def open(self, page: Path, *, width: int = WIDE, dark: bool = False, scripts: bool = True) -> None:
+    def open(
+        self, page: Path, *, width: int = WIDE, height: int = HIGH, dark: bool = False, scripts: bool = True
+    ) -> None:
         """Show a file, and forget what was logged before."""
         self._command("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.show_as(width=width, dark=dark)
+        self.show_as(width=width, height=height, dark=dark)
         # From a page of its own: a file that differs from the one shown by nothing but its fragment is not loaded.
         self._driver.get("about:blank")
         self.log("performance"), self.log("browser")
         self._shown = page.resolve().as_uri()
         self._driver.get(self._shown)
 
-    def show_as(self, *, width: int = WIDE, dark: bool = False, medium: str = "screen") -> None:
-        """Change the width of the window, the reader's colours, or screen to print."""
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    def show_as(
+        self, *, width: int = WIDE, height: int = HIGH, dark: bool = False, medium: str = "screen"
+    ) -> None:
+        """Change the size of the window, the reader's colours, or screen to print."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._command("Emulation.setDeviceMetricsOverride", **metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._command("Emulation.setEmulatedMedia", media=medium, features=[scheme])

@@ -25,6 +25,10 @@ _WORDS = """
 return [...document.querySelectorAll(`#${CSS.escape(arguments[0])} svg text`)]
     .map(label => label.textContent).filter(label => label.trim());
 """
+_HUES = """
+return Object.fromEntries([...document.querySelectorAll('[data-outcome]')].map(tile =>
+    [getComputedStyle(tile.querySelector('.outcome'), '::before').backgroundColor, tile.dataset.outcome]));
+"""
 # Pictures are drawn when there is time: done is what has stayed as it is for a while.
 _SETTLE = """
 const drawn = () => [...document.querySelectorAll('figure')].map(one => one.innerHTML).join();
@@ -73,6 +77,11 @@ def bars(shown: Browser, picture: str) -> list[Bar]:
     """The bars of a picture, from left to right and from top to bottom, to the tenth of a point."""
     found = (Bar(hue, *(round(number, 1) for number in box)) for hue, *box in shown.ask(_BARS, picture))
     return sorted(found, key=lambda bar: (bar.x, bar.y, bar))
+
+
+def hues(shown: Browser) -> dict[str, str]:
+    """The outcome that each colour stands for, by the marks that stand beside the outcomes' words."""
+    return dict(shown.ask(_HUES))
 
 
 def settle(shown: Browser) -> None:

@@ -11,7 +11,7 @@ from routing.analysis.report import page
 from tests import report_samples as samples
 from tests.platforms.browser import NARROW, ROOT, WIDE, Browser, browser
 from tests.platforms.looks import faults, made_of_text, stands_out
-from tests.platforms.shown_page import bars, choose, clear, open_all, settle, table, tiles, words
+from tests.platforms.shown_page import bars, choose, clear, hues, open_all, settle, table, tiles, words
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 HUB, SPOKE, EDGE, STOCK, BILLING = samples.HUB, samples.SPOKE, samples.EDGE, samples.STOCK, samples.BILLING
@@ -21,15 +21,7 @@ PAPER = ("rgba(0, 0, 0, 0)", "rgb(255, 255, 255)")
 SERVICES, REASONS = ("Instance", "To service", "Messages"), ("Outcome", "Reason", "Messages")
 STUCK = ("To service", "Instance", "Database", "Messages", "Waiting since (UTC)", "For")
 ESTATE = ("From", "To", "Outcome", "Messages")
-HUES = {
-    "rgb(63, 155, 108)": "DELIVERED",
-    "rgb(47, 109, 179)": "SENT",
-    "rgb(107, 90, 168)": "FORWARDED",
-    "rgb(224, 138, 30)": "DELAYED",
-    "rgb(168, 35, 58)": "DROPPED",
-    "rgb(125, 133, 144)": "NOT_KNOWN",
-}
-OUTCOMES = tuple(HUES.values())
+OUTCOMES = ("DELIVERED", "SENT", "FORWARDED", "DELAYED", "DROPPED", "NOT_KNOWN")
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +45,10 @@ def times(shown: Browser) -> list[tuple[str, ...]]:
 def heights(shown: Browser) -> list[tuple[str, int]]:
     """The bars of outcomes over time, from left to right: an outcome, and the messages that the height tells."""
     found = sorted(bars(shown, "times-picture"), key=lambda bar: (bar.x, -bar.y))
+    outcomes = hues(shown)
     whole = sum(int(tile.replace(",", "")) for tile in tiles(shown).values())
     point = whole / sum(bar.height for bar in found) if found else 0
-    return [(HUES[bar.hue], round(bar.height * point)) for bar in found]
+    return [(outcomes[bar.hue], round(bar.height * point)) for bar in found]
 
 
 def everything(shown: Browser) -> list[object]:
@@ -64,7 +57,7 @@ def everything(shown: Browser) -> list[object]:
     heads = [shown.texts(f"#{name} thead th") for name in grids]
     tables = [table(shown, name, *of) for name, of in zip(grids, heads, strict=True)]
     pictures = [f"{name}-picture" for name in ("times", "instances", "reasons", "stuck", "delays", "estate")]
-    drawn = [(words(shown, name), bars(shown, name)) for name in pictures]
+    drawn = [(sorted(words(shown, name)), bars(shown, name)) for name in pictures]
     return [tiles(shown), tables, drawn]
 
 

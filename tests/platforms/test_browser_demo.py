@@ -13,13 +13,12 @@ import pyarrow.compute as pc
 import pytest
 
 from routing import cli
-from tests.demo_runs import store_demo_runs
 from tests.platforms.browser import NARROW, ROOT, WIDE, Browser, browser
 from tests.platforms.looks import faults
+from tests.platforms.screenshot import write_demo_page
 from tests.platforms.shown_page import choose, open_all, settle, table, tiles, words
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
-NOW = "2026-01-07T09:00:00Z"
 EAST, LABELS = "depot-east", "//larkfield.example/Shipping/Labels"
 QUARTER = 15 * 60
 SHOWN = 200
@@ -33,12 +32,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the demo with the page of its last run."""
-    folder = tmp_path_factory.mktemp("demo") / "sbroute-demo"
-    config = store_demo_runs(folder)
-    line = ["report", "--config", str(config), "--out", str(folder.parent / "demo.html"), "--now", NOW, "--quiet"]
-    assert cli.main(line) == 0
-    return folder
+    """The page of the demo's last run."""
+    return write_demo_page(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +41,9 @@ def stored(demo: Path) -> pyarrow.Table:
     """What is stored of each message, as it is read by nobody but this test."""
     from deltalake import DeltaTable
 
-    return DeltaTable(str(demo / "out" / "resolved_routes")).to_pyarrow_dataset().to_table()
+    return (
+        DeltaTable(str(demo.parent / "sbroute-demo" / "out" / "resolved_routes")).to_pyarrow_dataset().to_table()
+    )
 
 
 def told(number: int) -> str:
@@ -107,7 +104,7 @@ def minute(at: int) -> str:
 
 
 def test_the_numbers_are_those_of_the_tables(shown: Browser, demo: Path, stored: pyarrow.Table) -> None:
-    shown.open(demo.parent / "demo.html")
+    shown.open(demo)
     settle(shown)
     open_all(shown)
     assert stored.num_rows == 12_050
@@ -117,7 +114,7 @@ def test_the_numbers_are_those_of_the_tables(shown: Browser, demo: Path, stored:
 def test_the_numbers_of_a_filter_are_those_of_the_tables(
     shown: Browser, demo: Path, stored: pyarrow.Table
 ) -> None:
-    shown.open(demo.parent / "demo.html")
+    shown.open(demo)
     settle(shown)
     choose(shown, instance=EAST)
     assert_told(shown, only(stored, instance_name=EAST))
@@ -128,10 +125,33 @@ def test_the_numbers_of_a_filter_are_those_of_the_tables(
     assert told(rows.num_rows) in words(shown, "estate-picture")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize(("width", "dark"), [(WIDE, False), (NARROW, True)])
 def test_nothing_is_in_anybodys_way(shown: Browser, demo: Path, width: int, dark: bool) -> None:
-    shown.open(demo.parent / "demo.html", width=width, dark=dark)
+    shown.open(demo, width=width, dark=dark)
     settle(shown)
     shown.picture(SCREENSHOTS / f"demo-{width}-{'dark' if dark else 'light'}.png")
     assert faults(shown) == {}
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a check of the example files, from no tables at all."""
+    file = tmp_path_factory.mktemp("check") / "check.html"
+    examples = [str(ROOT / "conf" / "examples" / name) for name in ("exports", "scripts/hub.sql")]
+    assert cli.main(["check", *examples, "--html", str(file)]) == 0
+    return file
+
+
+@pytest.mark.parametrize(("width", "dark"), [(WIDE, True), (NARROW, False)])
+def test_the_page_of_a_check(shown: Browser, checked: Path, width: int, dark: bool) -> None:
+    shown.open(checked, width=width, dark=dark)
+    settle(shown)
+    shown.picture(SCREENSHOTS / f"check-{width}-{'dark' if dark else 'light'}.png")
+    assert faults(shown) == {}
+    # As conf/examples/README.md tells it: of two queues, four messages to //billing have waited since morning.
+    assert tiles(shown) == {"SENT": "4", "DELAYED": "4"}
+    waiting = [("//billing", "SHOP", "Orders", "SERVICE_NOT_FOUND", "4", "2026-01-05 09:12")]
+    assert table(shown, "stuck", *STUCK) == waiting
+    choose(shown, instance="STOCK")
+    assert table(shown, "services", "Instance", "To service", "Messages") == [("STOCK", "//orders", "1")]
+    assert table(shown, "stuck", *STUCK) == []
