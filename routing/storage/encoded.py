@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
+
+# As many groups wait at most before they are added up.
+_WAITING = 1_000_000
 
 
 def encoded(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
@@ -108,6 +111,36 @@ class Places:
                 code = code * len(order) + order[text]
             codes.append(code)
         return pyarrow.array(codes, pyarrow.int64())
+
+
+@dataclass
+class Sums:
+    """Rows added up by some columns, part by part: in memory are their groups, and those of some parts.
+
+    ``how`` names the other columns, and what becomes of them (sum, min, max); without it groups are but found.
+    """
+
+    names: Sequence[str]
+    how: Mapping[str, str]
+    _parts: list[pyarrow.Table] = field(default_factory=list)
+    _waiting: int = 0
+
+    def add(self, rows: pyarrow.Table) -> None:
+        """Add a part."""
+        self._parts.append(self._group(rows))
+        self._waiting += len(self._parts[-1])
+        if self._waiting > _WAITING:
+            self._parts, self._waiting = [self.all()], 0
+
+    def all(self) -> pyarrow.Table:
+        """The groups of all parts."""
+        import pyarrow
+
+        return self._group(pyarrow.concat_tables(self._parts))
+
+    def _group(self, rows: pyarrow.Table) -> pyarrow.Table:
+        grouped = rows.group_by(list(self.names)).aggregate(list(self.how.items()))
+        return grouped.rename_columns([*self.names, *self.how])
 
 
 def _parts(column: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:

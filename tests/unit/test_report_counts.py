@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.report import by_arrow, scale
+from routing.analysis.report import scale
 from routing.analysis.report.facts import Flow, Point, Series
 from routing.analysis.report.flows import count_all, count_dialogs, count_flows, count_series
 from routing.config import Location
 from routing.schemas import RESOLVED_ROUTES
+from routing.storage import encoded
 from routing.storage.local import Unfit, dataset_of, open_local
 from tests.counted_messages import (
     BALANCED,
@@ -179,7 +180,7 @@ SPANS = {
 @pytest.mark.parametrize("seed", range(6))
 def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # So that sums are made on the way too.
-    monkeypatch.setattr(by_arrow, "_WAITING", 20)
+    monkeypatch.setattr(encoded, "_WAITING", 20)
     chance = random.Random(seed)
     rows = random_traffic(chance, chance.choice((3, 40, 300)))
     for given in (

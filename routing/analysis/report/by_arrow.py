@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routing.analysis.messages.attempts import split_tried
@@ -11,7 +11,7 @@ from routing.analysis.report.facts import Flow, Point
 from routing.analysis.report.scale import DECIDED, ENQUEUED, FLOW, POINT, Counted, Dialogs, Scale, Spans
 from routing.storage.arrow import micros_in
 from routing.storage.columns import as_dataset, rows_where
-from routing.storage.encoded import Numbering, Places, encoded
+from routing.storage.encoded import Numbering, Places, Sums, encoded
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ _BALANCED = ("instance_name", "database_name", "to_service_name", "broker_instan
 _READ = tuple(dict.fromkeys((*FLOW, *_BALANCED, ENQUEUED, DECIDED, "conversation_id", "matching_step")))
 # Of such texts there are few.
 _FEW = (*FLOW, "broker_instance")
-# As many groups wait at most before they are added up.
-_WAITING = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Messages:
         import pyarrow.compute as pc
 
         numbers = {name: Numbering() for name in FLOW}
-        sums = _Sums(FLOW, {"messages": "sum", "oldest": "min", "first": "min", "last": "max"})
+        sums = Sums(FLOW, {"messages": "sum", "oldest": "min", "first": "min", "last": "max"})
         for part in self._parts((*FLOW, ENQUEUED, DECIDED)):
             coded = {name: numbers[name].number(part[name]) for name in FLOW}
             enqueued, decided = micros_in(part[ENQUEUED]), micros_in(part[DECIDED])
@@ -64,7 +62,7 @@ class Messages:
 
         services, instances = Places(scale.services), Places([(name,) for name in scale.instances])
         outcomes = Numbering()
-        sums = _Sums(("at", "instance", "service", "outcome"), {"messages": "sum"})
+        sums = Sums(("at", "instance", "service", "outcome"), {"messages": "sum"})
         for part in self._parts((*POINT, DECIDED)):
             told = {
                 "at": _floor(micros_in(part[DECIDED]), scale.step),
@@ -94,7 +92,7 @@ class Messages:
             return {}
         scopes, brokers, names = Places(list(spans)), Numbering(), list(spans)
         bounds = [pyarrow.array(bound, pyarrow.int64()) for bound in zip(*spans.values(), strict=True)]
-        dialogs = _Sums(("scope", "broker", "dialog"), {})
+        dialogs = Sums(("scope", "broker", "dialog"), {})
         is_balanced = pc.field("matching_step") == int(MatchingStep.BALANCED)
         for part in self._parts((*_BALANCED, "conversation_id", DECIDED), is_balanced):
             places = scopes.find([part["instance_name"], _searched(part), part["to_service_name"]])
@@ -118,36 +116,6 @@ class Messages:
         tried = as_dataset(self.tried).to_table(list(names), filter=only)
         # One at least, so that what is made of all parts has its columns.
         yield from tried.to_batches() or [pyarrow.RecordBatch.from_pylist([], tried.schema)]
-
-
-@dataclass
-class _Sums:
-    """Rows added up by some columns, part by part: in memory are their groups, and those of some parts.
-
-    ``how`` names the other columns, and what becomes of them (sum, min, max).
-    """
-
-    names: Sequence[str]
-    how: Mapping[str, str]
-    _parts: list[pyarrow.Table] = field(default_factory=list)
-    _waiting: int = 0
-
-    def add(self, rows: pyarrow.Table) -> None:
-        """Add a part."""
-        self._parts.append(self._group(rows))
-        self._waiting += len(self._parts[-1])
-        if self._waiting > _WAITING:
-            self._parts, self._waiting = [self.all()], 0
-
-    def all(self) -> pyarrow.Table:
-        """The groups of all parts."""
-        import pyarrow
-
-        return self._group(pyarrow.concat_tables(self._parts))
-
-    def _group(self, rows: pyarrow.Table) -> pyarrow.Table:
-        grouped = rows.group_by(list(self.names)).aggregate(list(self.how.items()))
-        return grouped.rename_columns([*self.names, *self.how])
 
 
 def _ones(part: pyarrow.RecordBatch) -> pyarrow.Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from routing.analysis.report.facts import Flow, Point, Report
 from routing.terms import Outcome
@@ -84,23 +84,29 @@ class Cube:
 def cube_of(report: Report, ends_of: EndsOf) -> Cube:
     """The cells of a report: with as many names, halved again and again, as make no more of them than may be."""
     instances, services = (_ranked(report.flows, name) for name in ("instance", "service"))
-    cells = _merge_cells(_cell(flow, ends_of) for flow in report.flows)
-    moments = _merge_moments(map(_moment, report.series.points if report.series else ()))
+    cells = _cells(report.flows, ends_of)
+    moments = _moments(report.series.points if report.series else ())
     limit = MOST_NAMES
     while True:
         told = [Names(frozenset(names[:limit]), len(names)) for names in (instances, services)]
-        cells = _merge_cells(_fold_cell(cell, *told) for cell in cells)
-        moments = _merge_moments(_fold_moment(one, *told) for one in moments)
-        cube = Cube(cells, moments, *told)
-        if limit == 0 or _is_small(cube):
-            return cube
+        cells, moments = _fold_cells(cells, *told), _fold_moments(moments, *told)
+        if limit == 0 or _is_small(cells, moments, *told):
+            return Cube(
+                [Cell._make((*key, *numbers)) for key, numbers in cells.items()],
+                [Moment._make((*key, messages)) for key, messages in moments.items()],
+                *told,
+            )
         limit //= 2
 
 
-def _is_small(cube: Cube) -> bool:
-    names = sum(map(len, cube.instances.told | cube.services.told))
-    few = len(cube.cells) <= MOST_CELLS and len(cube.moments) <= MOST_MOMENTS
-    return few and names <= MOST_CHARACTERS
+# What cells and moments are told apart by, and their numbers: many of them are sooner folded so than by name.
+_Cells = dict[tuple[Any, ...], tuple[int, int]]
+_Moments = dict[tuple[Any, ...], int]
+
+
+def _is_small(cells: _Cells, moments: _Moments, instances: Names, services: Names) -> bool:
+    names = sum(map(len, instances.told | services.told))
+    return len(cells) <= MOST_CELLS and len(moments) <= MOST_MOMENTS and names <= MOST_CHARACTERS
 
 
 def _ranked(flows: Iterable[Flow], name: str) -> list[str]:
@@ -118,40 +124,44 @@ def _ranked(flows: Iterable[Flow], name: str) -> list[str]:
     return sorted(best, key=lambda key: (best[key], key))
 
 
-def _cell(flow: Flow, ends_of: EndsOf) -> Cell:
-    who = (flow.instance, flow.service, flow.database)
-    return Cell(*who, flow.outcome, flow.reason, *ends_of(flow), flow.messages, flow.oldest // _SECOND)
+def _cells(flows: Iterable[Flow], ends_of: EndsOf) -> _Cells:
+    """The cells of flows; of those that go the same way the ends are looked for once."""
+    ends: dict[tuple[Any, ...], tuple[str, str | None]] = {}
+    found: _Cells = {}
+    for flow in flows:
+        way = (flow.instance, flow.database, flow.outcome, flow.address, flow.destination_database)
+        if way not in ends:
+            ends[way] = ends_of(flow)
+        key = (flow.instance, flow.service, flow.database, flow.outcome, flow.reason, *ends[way])
+        _add(found, key, flow.messages, flow.oldest // _SECOND)
+    return found
 
 
-def _moment(point: Point) -> Moment:
-    return Moment(point.instance, point.service, point.at // _SECOND, point.outcome, point.messages)
+def _fold_cells(cells: _Cells, instances: Names, services: Names) -> _Cells:
+    found: _Cells = {}
+    for key, numbers in cells.items():
+        instance, service = instances.fold(key[0]), services.fold(key[1])
+        database = _ANY if instance is None or service is None else key[2]
+        _add(found, (instance, service, database, *key[3:]), *numbers)
+    return found
 
 
-def _fold_cell(cell: Cell, instances: Names, services: Names) -> Cell:
-    instance, service = instances.fold(cell.instance), services.fold(cell.service)
-    database = _ANY if instance is None or service is None else cell.database
-    return Cell(instance, service, database, *cell[3:])
+def _add(cells: _Cells, key: tuple[Any, ...], messages: int, oldest: int) -> None:
+    same = cells.get(key)
+    cells[key] = (messages, oldest) if same is None else (same[0] + messages, min(same[1], oldest))
 
 
-def _fold_moment(moment: Moment, instances: Names, services: Names) -> Moment:
-    return Moment(instances.fold(moment.instance), services.fold(moment.service), *moment[2:])
+def _moments(points: Iterable[Point]) -> _Moments:
+    found: _Moments = {}
+    for point in points:
+        key = (point.instance, point.service, point.at // _SECOND, point.outcome)
+        found[key] = found.get(key, 0) + point.messages
+    return found
 
 
-def _merge_cells(cells: Iterable[Cell]) -> list[Cell]:
-    """Cells that differ in nothing but numbers as one."""
-    found: dict[tuple[object, ...], Cell] = {}
-    for cell in cells:
-        key, same = cell[:-2], found.get(cell[:-2])
-        if same is not None:
-            cell = same._replace(messages=same.messages + cell.messages, oldest=min(same.oldest, cell.oldest))
-        found[key] = cell
-    return list(found.values())
-
-
-def _merge_moments(moments: Iterable[Moment]) -> list[Moment]:
-    """Moments that differ in nothing but their messages as one."""
-    found: dict[tuple[object, ...], Moment] = {}
-    for moment in moments:
-        same = found.get(moment[:-1])
-        found[moment[:-1]] = moment if same is None else same._replace(messages=same.messages + moment.messages)
-    return list(found.values())
+def _fold_moments(moments: _Moments, instances: Names, services: Names) -> _Moments:
+    found: _Moments = {}
+    for (instance, service, at, outcome), messages in moments.items():
+        key = (instances.fold(instance), services.fold(service), at, outcome)
+        found[key] = found.get(key, 0) + messages
+    return found

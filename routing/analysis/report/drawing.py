@@ -7,7 +7,7 @@ from typing import Any
 
 from routing.analysis.report.facts import Report
 from routing.analysis.report.network import Network
-from routing.analysis.report.pictures import by_lane, over_time, sharing, theme
+from routing.analysis.report.pictures import by_lane, lanes, over_time, sharing, theme
 from routing.analysis.report.pictures.estate import estate
 from routing.analysis.report.pictures.runtime import to_vega
 
@@ -17,8 +17,12 @@ _NO_ROWS: tuple[str, ...] = ("rows", "estate_edges", "estate_stops")
 Spec = dict[str, Any]
 
 
-def draw(report: Report, network: Network, balances: Sequence[str]) -> dict[str, Spec]:
-    """Specifications by id; ``balances`` are the ids of the first balances' pictures."""
+BALANCE = "balance"
+"""The id of the specification that every balance's picture has; only their rows differ."""
+
+
+def draw(report: Report, network: Network) -> dict[str, Spec]:
+    """Specifications by id."""
     charts: dict[str, Any] = {
         "instances-picture": by_lane.outcomes_by_instance(report.flows),
         "reasons-picture": by_lane.reasons_of_trouble(report.flows),
@@ -27,12 +31,17 @@ def draw(report: Report, network: Network, balances: Sequence[str]) -> dict[str,
     if report.series is not None:
         charts["times-picture"] = over_time.outcomes_over_time(report.series)
         charts["delays-picture"] = over_time.delays_by_service(report.series)
+    if report.balances:
+        charts[BALANCE] = sharing.balance(report.balances[0])
     found = {name: _without_rows(to_vega(chart)) for name, chart in charts.items()}
     found["estate-picture"] = _without_rows(estate(network, theme.by_style_sheet()))
-    for name, one in zip(balances, report.balances or (), strict=False):
-        if one.picks:
-            found[name] = to_vega(sharing.balance(one))
     return found
+
+
+def rows_of_balances(report: Report, names: Sequence[str]) -> dict[str, list[lanes.Row]]:
+    """The rows of balances' pictures, by the ids of these: the first ones that have any dialogs."""
+    picked = [one for one in report.balances or () if one.picks]
+    return {name: sharing.pick_rows(one) for name, one in zip(names, picked, strict=False)}
 
 
 def _without_rows(spec: Spec) -> Spec:

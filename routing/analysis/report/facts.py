@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from routing.storage.rows import Rows
 
@@ -59,8 +60,8 @@ class Series:
 class Pick:
     """A broker id that dialogs were balanced to: how many, and how many chance lets expect.
 
-    ``owner`` is the database that has the id (``instance.database``), None where none is known. From ``low`` to
-    ``high`` is where 95 of 100 fair choices end.
+    ``owner`` is the database that has the id (``instance.database``; a list where several have it), None where
+    none is known. From ``low`` to ``high`` is where 95 of 100 fair choices end.
     """
 
     broker_instance: str
@@ -189,7 +190,7 @@ class Report:
     changes: Changes | None = None
     advice: Sequence[Advice] | None = None
 
-    @property
+    @cached_property
     def outcomes(self) -> Mapping[str, int]:
         """How many messages have each outcome, most first."""
         found: dict[str, int] = {}

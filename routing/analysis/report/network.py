@@ -6,7 +6,7 @@ Every message of the flows is in one edge or in one stop.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -156,13 +156,18 @@ class _Naming:
     def ends(self, flow: Flow) -> tuple[str, str | None]:
         """The ids of the nodes at both ends of a flow."""
         source, target = self.finder.ends(flow)
-        return self._id(source), None if target is None else self._id(target)
+        return self.id(source), None if target is None else self.id(target)
 
-    def _id(self, spot: _Spot) -> str:
+    def id(self, spot: _Spot) -> str:
+        """The id of the node that a spot belongs to."""
         found = self.ids.get(spot) or self.ids.get(spot.around) or self.others
         if found is None:
             raise KeyError(spot)
         return found
+
+
+_Courses = Counter[tuple[_Spot, _Spot | None, str]]
+"""Messages by where they begin, where they end, None where they stop, and outcome."""
 
 
 def _at(instance: str, database: str | None = None) -> _Spot:
@@ -172,7 +177,10 @@ def _at(instance: str, database: str | None = None) -> _Spot:
 def network_of(flows: Sequence[Flow], places: Sequence[Place]) -> Network:
     """The picture of an estate: its places and what else its messages come by, and the messages."""
     finder = _Finder.of_places(places)
-    busyness = _busyness(flows, places, finder)
+    courses: _Courses = Counter()
+    for flow in flows:
+        courses[(*finder.ends(flow), flow.outcome)] += flow.messages
+    busyness = _busyness(courses, places)
     order = list(Kind)
     # An instance is never less busy than a database of it and comes before it: none has a node without it.
     ranked = sorted(busyness, key=lambda spot: (-busyness[spot], order.index(spot.kind), spot))
@@ -181,15 +189,8 @@ def network_of(flows: Sequence[Flow], places: Sequence[Place]) -> Network:
     ids = {spot: f"n{number:02d}" for number, spot in enumerate(kept)}
     folded = Counter(spot.around for spot in ranked if spot not in ids)
     nodes = [_node(spot, ids, busyness[spot], folded[spot]) for spot in kept]
-    left = len(_without_node(ranked, kept))
-    if not left:
-        return _with_messages(nodes, flows, _Naming(finder, ids, None))
-    naming = _Naming(finder, ids, f"n{len(kept):02d}")
-    messages = sum(flow.messages for flow in flows if naming.others in naming.ends(flow))
-    others = Node(
-        f"n{len(kept):02d}", Kind.OTHERS, f"{left:,} {'others' if left > 1 else 'other'}", None, messages
-    )
-    return _with_messages([*nodes, others], flows, naming)
+    others = _others(set(_without_node(ranked, kept)), courses, f"n{len(kept):02d}")
+    return _with_messages([*nodes, *others], courses, _Naming(finder, ids, others[0].id if others else None))
 
 
 def _kept(ranked: Sequence[_Spot]) -> Sequence[_Spot]:
@@ -204,15 +205,22 @@ def _without_node(spots: Iterable[_Spot], kept: Iterable[_Spot]) -> list[_Spot]:
     return [spot for spot in spots if not {spot, spot.around} & nodes]
 
 
-def _busyness(flows: Iterable[Flow], places: Iterable[Place], finder: _Finder) -> Mapping[_Spot, int]:
+def _others(left: Set[_Spot], courses: _Courses, number: str) -> list[Node]:
+    """The one node of all that is left, none where nothing is."""
+    messages = sum(messages for (source, target, _), messages in courses.items() if left & {source, target})
+    name = f"{len(left):,} {'other' if len(left) == 1 else 'others'}"
+    return [Node(number, Kind.OTHERS, name, None, messages)] if left else []
+
+
+def _busyness(courses: _Courses, places: Iterable[Place]) -> Mapping[_Spot, int]:
     """How many messages begin, end or stop at each spot; places without any are there with 0."""
     found: Counter[_Spot] = Counter()
     for place in places:
         found.update({_at(place.instance): 0, **{_at(place.instance, name): 0 for name in place.databases}})
-    for flow in flows:
-        ends = [end for end in finder.ends(flow) if end is not None]
+    for (source, target, _), messages in courses.items():
+        ends = (source,) if target is None else (source, target)
         for spot in {*ends, *(end.around for end in ends)}:
-            found[spot] += flow.messages
+            found[spot] += messages
     return found
 
 
@@ -222,15 +230,14 @@ def _node(spot: _Spot, ids: Mapping[_Spot, str], messages: int, folded: int) -> 
     return Node(ids[spot], spot.kind, spot.name, None, messages, folded)
 
 
-def _with_messages(nodes: Sequence[Node], flows: Iterable[Flow], naming: _Naming) -> Network:
+def _with_messages(nodes: Sequence[Node], courses: _Courses, naming: _Naming) -> Network:
     edges: Counter[tuple[str, str, str]] = Counter()
     stops: Counter[tuple[str, str]] = Counter()
-    for flow in flows:
-        source, target = naming.ends(flow)
+    for (source, target, outcome), messages in courses.items():
         if target is None:
-            stops[source, flow.outcome] += flow.messages
+            stops[naming.id(source), outcome] += messages
         else:
-            edges[source, target, flow.outcome] += flow.messages
+            edges[naming.id(source), naming.id(target), outcome] += messages
     made = [Edge(*ends, messages) for ends, messages in edges.items()]
     left = [Stop(*where, messages) for where, messages in stops.items()]
     return Network(

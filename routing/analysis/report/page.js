@@ -216,14 +216,19 @@
     update();
   }
 
+  async function draw(id, spec, rows) {
+    const figure = document.getElementById(id);
+    figure.hidden = false;
+    const view = await window.draw(figure.firstElementChild, spec);
+    return rows ? view.data("rows", rows).resize().runAsync() : view;
+  }
+
   async function drawAll() {
-    for (const [id, spec] of Object.entries(page.pictures)) {
-      const figure = document.getElementById(id);
-      figure.hidden = false;
-      const view = await window.draw(figure.firstElementChild, spec);
-      if (id in pictures) views.set(id, view);
+    for (const id of Object.keys(pictures)) {
+      if (page.pictures[id]) views.set(id, await draw(id, page.pictures[id]));
     }
     update();
+    for (const [id, rows] of Object.entries(page.balances)) await draw(id, page.pictures.balance, rows);
   }
 
   // On paper there is nothing to unfold.

@@ -95,7 +95,8 @@ def _data(
         "lanes": drawing.LANES,
         "made": report.made_at // _SECOND,
         "series": report.series.seconds if report.series else None,
-        "pictures": drawing.draw(report, network, parts),
+        "pictures": drawing.draw(report, network),
+        "balances": drawing.rows_of_balances(report, parts),
     }
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from routing.analysis.report.network import Edge, Kind, Network, Node, Stop
-from routing.analysis.report.pictures import drawing, theme
+from routing.analysis.report.pictures import marks, theme
 from routing.analysis.report.pictures.layout import MARGIN, Layout, lay_out, shown_name
 from routing.analysis.report.pictures.ways import MOST, Way, ways
 from routing.show import printable
@@ -42,16 +42,21 @@ def estate(network: Network, palette: theme.Palette = theme.LIGHT) -> Row:
         "autosize": "none",
         "config": {"text": {"font": theme.FONT, "fill": palette.ink}},
         "data": [*_places(network, layout), *_messages(network)],
-        "scales": drawing.scales(palette),
-        "marks": drawing.marks(palette),
+        "scales": marks.scales(palette),
+        "marks": marks.drawn(palette),
     }
 
 
 def description(network: Network) -> str:
     """What a screen reader says of the picture."""
     kinds = [node.kind for node in network.nodes]
-    words = {Kind.INSTANCE: "instances", Kind.DATABASE: "databases", Kind.ADDRESS: "addresses outside"}
-    counted = ", ".join(f"{kinds.count(kind):,} {word}" for kind, word in words.items())
+    words = {
+        Kind.INSTANCE: ("instance", "instances"),
+        Kind.DATABASE: ("database", "databases"),
+        Kind.ADDRESS: ("address outside", "addresses outside"),
+    }
+    counts = ((kinds.count(kind), *names) for kind, names in words.items())
+    counted = ", ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in counts)
     return (
         f"The estate: {counted}. Curves are messages between them by outcome; marks say how many were delivered,"
         " delayed or dropped where. The table has the same numbers."

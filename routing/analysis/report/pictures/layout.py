@@ -19,7 +19,12 @@ NAME, DATABASE, MARKS = 30, 26, 20
 """The heights of an instance's name, of a database, and of marks that need a line of their own."""
 _MARK, _LETTER, _EDGE = 28, 7.0, 8
 _WIDEST = 15
+_SHOWN = 22
+"""So many letters of a name are worth a line of their own."""
 _SCHEME = "tcp://"
+
+Ended = Sequence[tuple[str, int]]
+"""The outcomes of messages that end at a node, and how many, in the order of their marks."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,8 @@ def lay_out(network: Network) -> Layout:
     )
 
 
-def _ended(network: Network) -> dict[str, list[tuple[str, int]]]:
-    """For each node the outcomes of messages that end there, and how many; in the order of their marks."""
+def _ended(network: Network) -> dict[str, Ended]:
+    """What ends at each node."""
     found: dict[str, Counter[str]] = {node.id: Counter() for node in network.nodes}
     for edge in network.edges:
         if edge.outcome == Outcome.DELIVERED:
@@ -134,33 +139,44 @@ def _mark_width(messages: int) -> float:
     return _MARK + _LETTER * len(as_wide_as(messages))
 
 
-def _needs_line(node: Node, ended: Sequence[tuple[str, int]]) -> bool:
-    """Whether the marks of a node do not fit beside its name."""
-    marked = sum(_mark_width(messages) for _, messages in ended)
-    return bool(ended) and marked + _LETTER * min(len(node.name) + 1, 22) > BOX - LANE - _EDGE
+def _lines(node: Node, ended: Ended) -> list[list[tuple[str, float]]]:
+    """The marks of a node, outcome and width, by lines: all beside its name where they fit, else all below it."""
+    marks = [(outcome, _mark_width(messages)) for outcome, messages in ended]
+    if _width(marks) + _LETTER * min(len(node.name) + 1, _SHOWN) <= BOX - LANE - _EDGE:
+        return [marks]
+    lines: list[list[tuple[str, float]]] = [[], []]
+    for mark in marks:
+        if _width([*lines[-1], mark]) > BOX - _EDGE:
+            lines.append([])
+        lines[-1].append(mark)
+    return lines
 
 
-def _height(node: Node, ended: Sequence[tuple[str, int]]) -> float:
-    return (NAME if node.inside is None else DATABASE) + MARKS * _needs_line(node, ended)
+def _width(marks: Sequence[tuple[str, float]]) -> float:
+    return sum(width for _, width in marks)
 
 
-def _place(
-    node: Node, box: str, column: int, y: float, ended: Sequence[tuple[str, int]]
-) -> tuple[Spot, list[Mark]]:
+def _height(node: Node, ended: Ended) -> float:
+    return (NAME if node.inside is None else DATABASE) + MARKS * (len(_lines(node, ended)) - 1)
+
+
+def _place(node: Node, box: str, column: int, y: float, ended: Ended) -> tuple[Spot, list[Mark]]:
     x: float = MARGIN + column * (BOX + GUTTER)
-    right, marks, is_below = x + BOX - _EDGE + 2, [], _needs_line(node, ended)
-    middle = y + (NAME if node.inside is None else DATABASE) / 2 + (MARKS + 2) * is_below
-    for outcome, messages in reversed(ended):
-        width = _mark_width(messages)
-        right -= width
-        marks.append(Mark(node.id, outcome, right, middle, width - 4))
+    lines = _lines(node, ended)
     # Nothing stays in an address, whose names are long.
     name_x = x + (_EDGE if node.kind is Kind.ADDRESS else LANE)
-    name_width = (x + BOX if is_below or not ended else right) - name_x - _EDGE
-    return Spot(node, box, column, x, y, _height(node, ended), name_x, name_width), marks
+    name_width = x + BOX - _width(lines[0]) - name_x - _EDGE
+    spot = Spot(node, box, column, x, y, _height(node, ended), name_x, name_width)
+    marks = []
+    for number, line in enumerate(lines):
+        right = x + BOX - _EDGE + 4
+        for outcome, width in reversed(line):
+            right -= width
+            marks.append(Mark(node.id, outcome, right, spot.middle + MARKS * number, width - 4))
+    return spot, marks
 
 
 def _overhang(network: Network, spots: Mapping[str, Spot], number: int) -> float:
     """Room at the right for edges between boxes of the last column, which bend there."""
     ends = ((spots[edge.source], spots[edge.target]) for edge in network.edges)
-    return GUTTER / 2 * any(one.box != two.box and one.column == two.column == number - 1 for one, two in ends)
+    return GUTTER * 0.75 * any(one.box != two.box and one.column == two.column == number - 1 for one, two in ends)

@@ -88,7 +88,10 @@ def config(palette: Palette) -> dict[str, Any]:
 def outcome_colour(shown: Sequence[str] = (), offset: int = 14) -> alt.Color:
     """The colour of field ``outcome``, the same for a word everywhere, and above a legend of the words shown."""
     plain = "replace(lower(datum.label), '_', ' ')"
-    top = alt.Legend(title=None, orient="top", columns=3, offset=offset, labelExpr=plain, values=_ordered(shown))
+    many = alt.ExprRef("clamp(floor(width / 95), 2, 6)")
+    top = alt.Legend(
+        title=None, orient="top", columns=many, offset=offset, labelExpr=plain, values=_ordered(shown)
+    )
     legend = top if shown else None
     return alt.Color("outcome:N", scale=alt.Scale(domain=list(OUTCOMES), range="category"), legend=legend)
 

@@ -22,7 +22,7 @@ _GLYPHS = {
 _LINE = "M-1.4,-.3h2.8v.6h-2.8z"
 
 
-def marks(palette: theme.Palette) -> list[Mark]:
+def drawn(palette: theme.Palette) -> list[Mark]:
     """All marks, those that lie beneath others first: curves between boxes run behind the boxes on their way."""
     return [
         *_curves("estate_across"),

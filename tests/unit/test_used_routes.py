@@ -1,0 +1,75 @@
+"""The routes that messages used, from local tables; without Spark."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.lint.resolved import used_routes
+from routing.config import Location
+from routing.schemas import RESOLVED_ROUTES
+from routing.storage import encoded
+from routing.storage.local import Unfit, dataset_of, open_local
+from tests.frames import arrow_of
+from tests.listed_messages import Row, resolved
+
+pytest.importorskip("deltalake")
+_SENT = ("//a", "01:00:00", "SENT NETWORK_ADDRESS")
+
+
+def used(name: str, *others: str | None, **columns: Any) -> Row:
+    """A message that took a route, or could have taken others."""
+    alternatives = [{"route_name": other, "address": "tcp://x:1", "mirror_address": None} for other in others]
+    return resolved(name, *_SENT, alternative_routes=alternatives or None, **columns)
+
+
+def in_files(rows: list[Row], folder: Path, parts: int) -> Any:
+    from deltalake import write_deltalake
+
+    for part in range(parts):
+        write_deltalake(str(folder), arrow_of(rows[part::parts], RESOLVED_ROUTES), mode="append")
+    opened = open_local(Location(str(folder)))
+    assert not isinstance(opened, Unfit)
+    return dataset_of(str(folder), opened)
+
+
+def test_routes_that_were_used(tmp_path: Path) -> None:
+    rows = [
+        used("m1", route_name="One"),
+        used("m2", "Two", "Three", route_name="One"),
+        used("m3", database_name=None, route_name="Arrived"),
+        # Its own address brought it back: the second decision is one of msdb's.
+        used("m4", "Later", rerouted_from="Back", route_name="Then"),
+        used("m5", "Only", None),
+        used("m6"),
+    ]
+    found = {
+        *(("HUB", "Shop", name) for name in ("One", "Two", "Three", "Back", "Only")),
+        *(("HUB", "msdb", name) for name in ("Arrived", "Then", "Later")),
+    }
+    assert used_routes(arrow_of(rows, RESOLVED_ROUTES)) == found
+    assert used_routes(in_files(rows, tmp_path / "resolved", 3)) == found
+    assert used_routes(arrow_of([], RESOLVED_ROUTES)) == set()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoded, "_WAITING", 20)
+    chance = random.Random(seed)
+    names = [None, *(f"route {number}" for number in range(60))]
+    rows, found = [], set()
+    for number in range(400):
+        database, back, name = chance.choice((None, "Shop", "Other")), chance.choice(names), chance.choice(names)
+        back = None if chance.random() < 0.7 else back
+        others = chance.choices(names, k=chance.choice((0, 0, 1, 3)))
+        where = {"instance": chance.choice(("HUB", "SPOKE")), "database_name": database}
+        rows.append(used(f"m{number}", *others, route_name=name, rerouted_from=back, **where))
+        there = "msdb" if database is None or back is not None else database
+        found |= {(where["instance"], there, one) for one in (name, *others)}
+        found.add((where["instance"], database or "msdb", back))
+    wanted = {one for one in found if one[2] is not None}
+    assert used_routes(arrow_of(rows, RESOLVED_ROUTES)) == wanted
+    assert used_routes(in_files(rows, tmp_path / "resolved", 3)) == wanted
