@@ -130,7 +130,8 @@ def test_nothing_is_in_anybodys_way(shown: Browser, demo: Path, width: int, dark
     shown.open(demo, width=width, dark=dark)
     settle(shown)
     shown.picture(SCREENSHOTS / f"demo-{width}-{'dark' if dark else 'light'}.png")
-    assert faults(shown) == {}
+    # To judge the colours of all its cells takes a while: once is enough, for those of test_browser are the same.
+    assert faults(shown, without=["color-contrast"] if dark else []) == {}
 
 
 @pytest.fixture(scope="module")
