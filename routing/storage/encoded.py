@@ -65,7 +65,7 @@ class Numbering:
         import pyarrow.compute as pc
 
         known = pc.index_in(words, self.texts)
-        new = words.filter(pc.and_(pc.is_null(known), pc.is_valid(words)))
+        new = words.take(pc.indices_nonzero(pc.and_(pc.is_null(known), pc.is_valid(words))))
         if len(new):
             self._texts = pyarrow.concat_arrays([self.texts, new])
             known = pc.index_in(words, self._texts)

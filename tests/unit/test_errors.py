@@ -56,6 +56,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "OutputError.left_nothing": ("resolved_routes", "/out/resolved_routes", "4c1d0f6e"),
     "OutputError.not_a_table": ("runs", "/out/runs"),
     "OutputError.not_printable": ("No space left on device",),
+    "OutputError.no_page": ("pages/today.html", "there is no such folder"),
     "OutputError.folder_not_writable": ("/data/demo", "Permission denied"),
     "OutputError.not_writable": ("runs", "/out/runs", "/out is not a folder that can be written to"),
     "OutputError.full_run_needed": (

@@ -24,10 +24,15 @@ ROOM = SOURCES.pop("storage/statements.py")
 def test_other_rooms_hand_over_no_text() -> None:
     others = declared(ROOM, *SOURCES.values())
     # delta-rs's own DeltaTable, in the one room that knows delta-rs, is opened and asked, no more.
-    rooms = {room: source for room, source in SOURCES.items() if room != "storage/local.py"}
+    # In the picture of the estate "expr" is Vega's word for its own expressions; no table comes there.
+    apart = ("storage/local.py", "analysis/report/pictures/estate.py")
+    assert "pyspark" not in SOURCES[apart[1]]
+    assert "storage" not in SOURCES[apart[1]]
+    rooms = {room: source for room, source in SOURCES.items() if room not in apart}
     found = {room: list(breaches(source, others)) for room, source in rooms.items()}
-    # What the package hands on by name is listed there.
-    assert {room: lines for room, lines in found.items() if lines} == {"__init__.py": ["getattr"]}
+    # What the package hands on by name is listed there; Vega's expressions are no SQL, and Spark sees none.
+    listed = {"__init__.py": ["getattr"], "analysis/report/pictures/estate.py": ["'expr'"]}
+    assert {room: lines for room, lines in found.items() if lines} == listed
 
 
 def test_nothing_is_changed_by_a_text_in_delta_rs() -> None:

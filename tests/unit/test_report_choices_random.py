@@ -8,10 +8,13 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
+from routing.analysis.report.balancing import find_balances, spans_of
 from routing.analysis.report.choices import Choice, Scope, find_choices
-from routing.schemas import INPUTS
+from routing.analysis.report.flows import count_dialogs
+from routing.schemas import INPUTS, RESOLVED_ROUTES
 from routing.storage.columns import Columns
 from routing.storage.times import micros_of
+from tests.frames import arrow_of
 from tests.reference.estates import random_estate
 from tests.reference.resolver import resolve as reference
 
@@ -66,3 +69,31 @@ def test_what_competes_is_what_dialogs_get() -> None:
             seen.update(one.why for one in choice.never)
     assert seen["2 ids"] > 20, seen
     assert {"EXPIRED", "NOT_YET_VALID", "DOUBLED"} <= seen.keys(), seen
+
+
+def test_the_dialogs_of_a_balance_are_those_that_were_shared_out_in_its_time() -> None:
+    rng = random.Random(SEED + 1)
+    told = 0
+    for number in range(ESTATES):
+        estate = random_estate(rng, 3 * MESSAGES, f"e{number}/")
+        rows = reference(estate, None).resolved_routes
+        if not balanced(rows):
+            continue
+        last = max(row["decided_at"] for row in rows)
+        found = choices(estate, last)
+        dialogs = count_dialogs(arrow_of(rows, RESOLVED_ROUTES), spans_of(found.values()))
+        for one in find_balances(found.values(), dialogs):
+            scope = Scope(one.instance, one.database, one.service)
+            since, until = (-(2**63) if one.since is None else one.since, one.until or 2**63)
+            got = {
+                (row["broker_instance"], row["conversation_id"])
+                for row in balanced(rows)
+                if scope_of(row) == scope and since <= micros_of(row["decided_at"]) < until
+            }
+            lost = {never.broker_instance for never in one.never if never.why == "COMES_BACK"}
+            expected = Counter(broker for broker, _ in got if broker not in lost)
+            assert {pick.broker_instance: pick.dialogs for pick in one.picks if pick.dialogs} == expected
+            # Nothing but what competes was picked.
+            assert [pick for pick in one.picks if pick.dialogs and not pick.expected] == []
+            told += len(expected)
+    assert told > 50, told

@@ -66,6 +66,12 @@ def texts(svg: ElementTree.Element, mark: str) -> list[str]:
     return [one.text for one in groups[0].iter(f"{SVG}text") if one.text]
 
 
+def faint(svg: ElementTree.Element) -> list[str]:
+    """The names that stand back."""
+    found = [one for one in svg.iter(f"{SVG}text") if one.text and one.get("fill") == theme.LIGHT.soft]
+    return sorted(one.text or "" for one in found)
+
+
 def replaced(picture: Mapping[str, Any], **rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The picture with other rows in its data sets, as the page's filter has it."""
     data = [{**one, "values": rows[one["name"]]} if one["name"] in rows else one for one in picture["data"]]
@@ -101,6 +107,9 @@ def test_the_page_replaces_messages_and_places_stay() -> None:
     assert texts(svg, "estate_number") == ["20"]
     assert texts(svg, "estate_delivered_number") == []
     assert texts(svg, "estate_stopped_number") == ["2"]
+    # Where no message is any more stands back, as what is outside always does.
+    assert faint(drawn(picture)) == ["far:4022"]
+    assert faint(svg) == ["Pay", "Stock", "far:4022"]
     # What there is no place for is left out, and nothing else with it.
     strange = [*edges, {"source": "n00", "target": "n00", "outcome": "FORWARDED", "messages": 9}]
     assert texts(drawn(replaced(picture, estate_edges=strange)), "estate_number") == ["20"]

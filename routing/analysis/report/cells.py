@@ -16,9 +16,10 @@ from routing.terms import Outcome
 STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
 """Outcomes that somebody has to look at."""
 MOST_NAMES = 1_000
-MOST_CELLS = 6_000
-MOST_MOMENTS = 30_000
-MOST_CHARACTERS = 200_000
+MOST_CELLS = 15_000
+MOST_MOMENTS = 40_000
+MOST_BYTES = 200_000
+"""Of all names together."""
 _SECOND = 1_000_000
 # Not a database's name: that of all databases of what is told as one.
 _ANY = ""
@@ -82,8 +83,9 @@ class Cube:
 
 
 def cube_of(report: Report, ends_of: EndsOf) -> Cube:
-    """The cells of a report: with as many names, halved again and again, as make no more of them than may be."""
-    instances, services = (_ranked(report.flows, name) for name in ("instance", "service"))
+    """The cells of a report: with as many names as make no more of them than may be."""
+    instances = _ranked(report.flows, lambda flow: flow.instance)
+    services = _ranked(report.flows, lambda flow: flow.service)
     cells = _cells(report.flows, ends_of)
     moments = _moments(report.series.points if report.series else ())
     limit = MOST_NAMES
@@ -96,7 +98,7 @@ def cube_of(report: Report, ends_of: EndsOf) -> Cube:
                 [Moment._make((*key, messages)) for key, messages in moments.items()],
                 *told,
             )
-        limit //= 2
+        limit = limit * 2 // 3
 
 
 # What cells and moments are told apart by, and their numbers: many of them are sooner folded so than by name.
@@ -105,16 +107,21 @@ _Moments = dict[tuple[Any, ...], int]
 
 
 def _is_small(cells: _Cells, moments: _Moments, instances: Names, services: Names) -> bool:
-    names = sum(map(len, instances.told | services.told))
-    return len(cells) <= MOST_CELLS and len(moments) <= MOST_MOMENTS and names <= MOST_CHARACTERS
+    names = sum(map(size_of, instances.told | services.told))
+    return len(cells) <= MOST_CELLS and len(moments) <= MOST_MOMENTS and names <= MOST_BYTES
 
 
-def _ranked(flows: Iterable[Flow], name: str) -> list[str]:
+def size_of(text: str) -> int:
+    """How many bytes a text takes on the page at most, where signs of markup and quotes are written out."""
+    return len(text.encode()) + 5 * sum(map(text.count, "<>&\"'\\"))
+
+
+def _ranked(flows: Iterable[Flow], name_of: Callable[[Flow], str]) -> list[str]:
     """Instances or services, first those that are first by messages or by stuck ones."""
     of_all: dict[str, int] = {}
     of_stuck: dict[str, int] = {}
     for flow in flows:
-        key = getattr(flow, name)
+        key = name_of(flow)
         of_all[key] = of_all.get(key, 0) + flow.messages
         of_stuck[key] = of_stuck.get(key, 0) + (flow.messages if flow.outcome in STUCK else 0)
     best: dict[str, int] = {}

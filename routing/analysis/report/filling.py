@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from routing.analysis.messages.printing import age
 from routing.analysis.report.coded import Coded
 from routing.analysis.report.grids import MESSAGES, SINCE, Grid, Group, groups_of, kind_of
-from routing.analysis.report.tables import SHOWN, Table, rest
+from routing.analysis.report.tables import SHOWN, Table, first_of
 from routing.storage.times import moment_of
 
 NOTHING = "none"
@@ -38,14 +38,11 @@ class Filler:
     def fill(self, grid: Grid) -> Table:
         """A table of all cells or moments."""
         groups = groups_of(grid, self.coded.cells if grid.source == "cells" else self.coded.moments)
-        return Table(
-            grid.id,
-            grid.caption,
-            [(head, kind_of(column)) for column, head in grid.columns],
-            [[self._read(grid, group, column) for column, _ in grid.columns] for group in groups[:SHOWN]],
-            rest(groups),
-            NOTHING,
+        rows = first_of(
+            [self._read(grid, group, column) for column, _ in grid.columns] for group in groups[:SHOWN]
         )
+        heads = [(head, kind_of(column)) for column, head in grid.columns]
+        return Table(grid.id, grid.caption, heads, rows, len(groups) - len(rows), NOTHING)
 
     def _read(self, grid: Grid, group: Group, column: str) -> str:
         if column in grid.by:

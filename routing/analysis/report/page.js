@@ -5,8 +5,12 @@
   const page = JSON.parse(document.getElementById("data").textContent);
   const { names, others, advice, blanks, grids, series } = page;
   const rowsOf = (table) =>
-    table.rows.map((row) => Object.fromEntries(table.columns.map((column, place) => [column, row[place]])));
-  const all = { cells: rowsOf(page.cells), moments: rowsOf(page.moments) };
+    table.rows.map((values) => {
+      const row = Object.fromEntries(table.columns.map((column, place) => [column, values[place]]));
+      return { ...row, outcome: page.words[row.outcome] };
+    });
+  const moments = rowsOf(page.moments).map((row) => ({ ...row, at: page.start + row.at * page.series }));
+  const all = { cells: rowsOf(page.cells), moments };
   const form = document.getElementById("filter");
   const views = new Map();
 

@@ -23,7 +23,7 @@ from routing.analysis.report.grids import OUTCOMES, Grid, grids, kind_of
 from routing.analysis.report.network import Network, network_of
 from routing.analysis.report.pictures import runtime, theme
 from routing.analysis.report.sections import Section, sections_of
-from routing.analysis.report.tables import SHOWN, words
+from routing.analysis.report.tables import SHOWN, first_of, words
 from routing.storage.releases import release
 
 TITLE = "How Service Broker messages are routed"
@@ -78,6 +78,7 @@ def _data(
     sections: Sequence[Section],
 ) -> dict[str, Any]:
     """What the page's script works with."""
+    start = _start(report)
     parts = [picture for section in sections for part in section.parts for picture in part.pictures]
     return {
         "names": held.names,
@@ -86,7 +87,9 @@ def _data(
         "blanks": BLANKS,
         "nothing": NOTHING,
         "cells": _columns(held.cells),
-        "moments": _columns(held.moments),
+        "moments": _columns(_in_steps(held.moments, report)),
+        "start": start,
+        "words": OUTCOMES,
         "advice": advice,
         "outcomes": [word for word in OUTCOMES if word in report.outcomes],
         "stuck": STUCK,
@@ -100,9 +103,22 @@ def _data(
     }
 
 
+def _start(report: Report) -> int:
+    """When the first step of the series begins, in seconds."""
+    return min((point.at for point in report.series.points), default=0) // _SECOND if report.series else 0
+
+
+def _in_steps(moments: Sequence[Row], report: Report) -> list[Row]:
+    """Moments by the number of their step, which is shorter than their time."""
+    start, step = _start(report), report.series.seconds if report.series else 1
+    return [{**moment, "at": (moment["at"] - start) // step} for moment in moments]
+
+
 def _columns(rows: Sequence[Row]) -> Row:
-    """Rows without their columns' names, which stand once."""
-    return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows]}
+    """Rows without their columns' names, which stand once; outcomes by their places in `OUTCOMES`."""
+    places = {word: place for place, word in enumerate(OUTCOMES)}
+    short = [list({**row, "outcome": places[row["outcome"]]}.values()) for row in rows]
+    return {"columns": list(rows[0]) if rows else [], "rows": short}
 
 
 def _tiles(report: Report) -> list[Row]:
@@ -122,7 +138,7 @@ def _tiles(report: Report) -> list[Row]:
 
 def _sentences(every: Sequence[str]) -> Row:
     """The first ones, which are shown, those to unfold, and how many more there are."""
-    told = [words(sentence) for sentence in every[:SHOWN]]
+    told = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
     return {"first": told[:_SENTENCES], "rest": told[_SENTENCES:], "more": len(every) - len(told)}
 
 

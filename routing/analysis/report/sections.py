@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.analysis.lint.catalogue import BY_CODE
+from routing.analysis.report.cells import size_of
 from routing.analysis.report.facts import Advice, Balance, Changes, Count, Pick, Report
 from routing.analysis.report.filling import minute
-from routing.analysis.report.tables import NAME, NUMBER, OUTCOME, SHOWN, TEXT, WORD, Table, rest, table, words
+from routing.analysis.report.tables import MOST_BYTES, NAME, NUMBER, OUTCOME, TEXT, WORD, Table, table, words
 from routing.show import printable
 
 _SECOND = 1_000_000
@@ -17,8 +18,9 @@ _SEVERITIES = ("error", "warning", "info")
 _REMEDIES = 40
 """So many groups of messages are told what to do about."""
 _SERVICES = 30
-"""So many balanced services are shown, and the ids of so many rows of them in all."""
-_ROWS = 600
+"""So many balanced services are shown, or fewer where their tables are long."""
+# What a row takes besides its texts.
+_ROW = 150
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def _remedies(advice: Sequence[Advice]) -> Section:
         if parts
         else "There is nothing to do."
     )
-    left = rest(advice, _REMEDIES)
+    left = max(0, len(advice) - _REMEDIES)
     more = f"and {left:,} more groups" if left else ""
     return Section("remedies", "What to do, one by one", "What to do", told, parts=parts, more=more)
 
@@ -196,19 +198,20 @@ def _counts(word: str, counts: Sequence[Count], kind: str) -> Table:
 
 def _balance(balances: Sequence[Balance]) -> Section:
     parts: list[Section] = []
-    rows = 0
+    room = MOST_BYTES
     for one in balances[:_SERVICES]:
-        rows += min(len(one.picks), SHOWN) + min(len(one.never), SHOWN)
-        if parts and rows > _ROWS:
+        part = _shared(one, f"balance-{len(parts)}")
+        room -= sum(_ROW + sum(map(size_of, row)) for found in part.tables for row in found.rows)
+        if parts and room < 0:
             break
-        parts.append(_shared(one, f"balance-{len(parts)}"))
+        parts.append(part)
     told = (
         "Dialogs are shared out among the broker ids of equal routes. The band is where 95 of 100 fair"
         " choices end."
         if balances
         else "No service is balanced among several broker ids."
     )
-    left = rest(balances, len(parts))
+    left = len(balances) - len(parts)
     return Section(
         "balance", "Balance", "Balance", told, parts=parts, more=f"and {left:,} more services" if left else ""
     )
@@ -221,7 +224,7 @@ def _shared(one: Balance, name: str) -> Section:
         ("Dialogs", NUMBER),
         ("Expected", NUMBER),
         ("Band", NUMBER),
-        ("", ""),
+        ("Where", WORD),
     )
     picks = [_pick(pick) for pick in one.picks]
     tables = [table(name, "Dialogs of each broker id", heads, picks, "no dialog was shared out")]

@@ -58,7 +58,7 @@ def _write_whole(place: Path, text: str) -> None:
     beside = target.with_name(f".sbroute-{uuid.uuid4().hex}.html")
     try:
         with beside.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+            stream.writelines([text])
             stream.flush()
             os.fsync(stream.fileno())
         beside.replace(target)

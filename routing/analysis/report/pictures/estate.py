@@ -21,6 +21,8 @@ THINNEST, THICKEST = 1.25, 9
 _FEW = 50
 """So many messages are no thick line, even where none is thicker."""
 _CURVED = ["path", "is_inside", "tip_x", "tip_y", "tip_angle", "number_x", "number_y"]
+# Vega's word, and no text of it is from outside.
+_EXPRESSION = "expr"
 Row = dict[str, Any]
 
 
@@ -93,6 +95,7 @@ def _node_row(node: Node, layout: Layout, titles: Mapping[str, str]) -> Row:
     spot = layout.spots[node.id]
     return {
         "id": node.id,
+        "box": node.inside or node.id,
         "kind": str(node.kind),
         "name": shown_name(node, spot.name_width),
         "title": printable(titles[node.id]),
@@ -103,7 +106,6 @@ def _node_row(node: Node, layout: Layout, titles: Mapping[str, str]) -> Row:
         "middle": spot.middle,
         "name_x": spot.name_x,
         "name_width": spot.name_width,
-        "is_idle": node.messages == 0,
     }
 
 
@@ -157,6 +159,28 @@ def _messages(network: Network) -> list[Row]:
         _derived("estate_across", "estate_drawn", _only("!datum.is_inside")),
         _derived("estate_delivered", "estate_edges", *_delivered(), *_ended()),
         _derived("estate_stopped", "estate_stops", *_ended()),
+        *_touched(),
+    ]
+
+
+def _touched() -> list[Row]:
+    """The nodes; ``is_idle`` where no message begins, ends or stops, nor at a database of an instance."""
+    ends = {"type": "fold", "fields": ["source", "target"], "as": ["end", "id"]}
+    return [
+        _derived("estate_ends", "estate_edges", ends),
+        _derived("estate_stays", "estate_stops", _formula("id", "datum.node")),
+        _derived(
+            "estate_touched",
+            ["estate_ends", "estate_stays"],
+            _lookup("estate_nodes", "id", "id", ["box"], ["box"]),
+        ),
+        _derived(
+            "estate_names",
+            "estate_nodes",
+            _lookup("estate_touched", "id", "id", ["id"], ["itself"]),
+            _lookup("estate_touched", "box", "id", ["id"], ["within"]),
+            _formula("is_idle", "!isValid(datum.itself) && !isValid(datum.within)"),
+        ),
     ]
 
 
@@ -205,16 +229,16 @@ def _worded() -> list[Row]:
     ]
 
 
-def _derived(name: str, source: str, *steps: Row) -> Row:
+def _derived(name: str, source: str | list[str], *steps: Row) -> Row:
     return {"name": name, "source": source, "transform": list(steps)}
 
 
-def _formula(name: str, expression: str) -> Row:
-    return {"type": "formula", "as": name, "expr": expression}
+def _formula(name: str, formula: str) -> Row:
+    return {"type": "formula", "as": name, _EXPRESSION: formula}
 
 
-def _only(expression: str) -> Row:
-    return {"type": "filter", "expr": expression}
+def _only(condition: str) -> Row:
+    return {"type": "filter", _EXPRESSION: condition}
 
 
 def _lookup(source: str, key: str, field: str, values: Sequence[str], names: Sequence[str]) -> Row:

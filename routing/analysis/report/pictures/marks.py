@@ -114,7 +114,7 @@ def _words(field: str) -> Mark:
 def _names(palette: theme.Palette) -> Mark:
     is_faint = "datum.is_idle || datum.kind === 'ADDRESS'"
     return _mark(
-        "estate_nodes",
+        "estate_names",
         "text",
         "estate_name",
         x=_field("name_x"),

@@ -6,6 +6,7 @@ policy may forbid what turns text into code.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -44,6 +45,7 @@ def to_vega(picture: theme.Picture) -> dict[str, Any]:
     return compiled
 
 
+@cache
 def javascript() -> str:
     """A script that defines ``draw(element, spec)``: draws a Vega specification as SVG and promises its view.
 
