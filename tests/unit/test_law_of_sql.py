@@ -30,8 +30,8 @@ def test_other_rooms_hand_over_no_text() -> None:
     assert "storage" not in SOURCES[apart[1]]
     rooms = {room: source for room, source in SOURCES.items() if room not in apart}
     found = {room: list(breaches(source, others)) for room, source in rooms.items()}
-    # What the package hands on by name is listed there; Vega's expressions are no SQL, and Spark sees none.
-    listed = {"__init__.py": ["getattr"], "analysis/report/pictures/estate.py": ["'expr'"]}
+    # What the package hands on by name is listed there.
+    listed = {"__init__.py": ["getattr"]}
     assert {room: lines for room, lines in found.items() if lines} == listed
 
 

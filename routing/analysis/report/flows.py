@@ -59,8 +59,9 @@ def _standing(resolved: Table) -> Messages:
 
 
 def _place_of_flow(flow: Flow) -> tuple[Any, ...]:
-    names = (flow.instance, flow.database, flow.service, flow.outcome, flow.reason)
-    return (-flow.messages, *map(_text, (*names, flow.route, flow.address, flow.destination_database)))
+    # No text in the outputs is empty.
+    where = (flow.instance, flow.database or "", flow.service, flow.outcome, flow.reason or "")
+    return (-flow.messages, *where, flow.route or "", flow.address or "", flow.destination_database or "")
 
 
 def _place_of_point(point: Point) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -59,8 +59,15 @@ class Scale:
 
 def choose_scale(counted: Counted) -> Scale:
     """As fine as a picture can show, and no finer, so that the points are few whatever is counted."""
-    services = _most(counted.flows, lambda flow: (flow.instance, flow.service), _MOST_SERVICES)
-    instances = _most(counted.flows, lambda flow: flow.instance, _MOST_INSTANCES)
+    everything: Counter[Service] = Counter()
+    trouble: Counter[Service] = Counter()
+    for flow in counted.flows:
+        service = (flow.instance, flow.service)
+        everything[service] += flow.messages
+        if flow.outcome in _IN_TROUBLE:
+            trouble[service] += flow.messages
+    services = _most(everything, _MOST_SERVICES) | _most(trouble, _MOST_SERVICES)
+    instances = _most(_by_instance(everything), _MOST_INSTANCES) | _most(_by_instance(trouble), _MOST_INSTANCES)
     seconds = choose_seconds(counted.first or 0, counted.last or 0)
     return Scale(seconds, sorted(one for one in services if one[0] in instances), sorted(instances))
 
@@ -76,16 +83,17 @@ def _steps(first: int, last: int, seconds: int) -> int:
     return last // step - first // step + 1
 
 
-def _most(flows: Iterable[Flow], name: Callable[[Flow], _Named], most: int) -> set[_Named]:
-    """The names of which there are most messages, and those of which most are stuck or lost."""
-    everything: Counter[Any] = Counter()
-    trouble: Counter[Any] = Counter()
-    for flow in flows:
-        everything[name(flow)] += flow.messages
-        if flow.outcome in _IN_TROUBLE:
-            trouble[name(flow)] += flow.messages
-    return {one for counter in (everything, trouble) for one, _ in sorted(counter.items(), key=_first)[:most]}
+def _by_instance(messages: Mapping[Service, int]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for (instance, _), count in messages.items():
+        found[instance] += count
+    return found
 
 
-def _first(item: tuple[Any, int]) -> tuple[int, Any]:
-    return -item[1], item[0]
+def _most(messages: Mapping[_Named, int], most: int) -> set[_Named]:
+    """The names of which there are most messages."""
+
+    def place(item: tuple[Any, int]) -> tuple[int, Any]:
+        return -item[1], item[0]
+
+    return {name for name, _ in sorted(messages.items(), key=place)[:most]}

@@ -1,0 +1,220 @@
+"""``sbroute report`` as a user runs it, over tables that are written by hand; without Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import routing
+from routing import cli
+from routing.analysis.report import writing
+from routing.errors import EnvironmentFault, InputError, OutputError
+from routing.schemas import DATABASES, INSTANCES, RESOLVED_ROUTES, ROUTES, RUNS, SERVICES, Schema
+from tests.frames import arrow_of
+from tests.listed_messages import resolved
+from tests.report_samples import sample_report
+from tests.stored import config_text, store_local
+from tests.unit.test_report_page import Page
+from tests.unit.test_runs_command import recorded
+
+NOW = ("--now", "2026-01-05T12:30:00Z")
+KEYS = ("routes", "databases", "services", "instances")
+IDS = ("1" * 8 + "-0000-4000-8000-000000000000", "2" * 8 + "-0000-4000-8000-000000000000")
+SETTINGS: dict[str, Any] = {"output": {"runs": "out/runs"}, "tables": {"messages": "messages", "routes": "routes"}}
+
+# Two databases with one service; HUB's Shop shares its dialogs out between them.
+TABLES: dict[str, tuple[Schema, list[dict[str, Any]]]] = {
+    "instances": (INSTANCES, [{"instance_name": "HUB", "addresses": ["tcp://hub:4022"]}]),
+    "databases": (
+        DATABASES,
+        [
+            {"instance_name": "HUB", "name": name, "service_broker_guid": guid}
+            for name, guid in (("Shop", "3" * 8 + IDS[0][8:]), ("Stock1", IDS[0]), ("Stock2", IDS[1]))
+        ],
+    ),
+    "services": (
+        SERVICES,
+        [{"instance_name": "HUB", "database_name": f"Stock{place}", "name": "//stock"} for place in (1, 2)],
+    ),
+    "routes": (
+        ROUTES,
+        [
+            {
+                "instance_name": "HUB",
+                "database_name": "Shop",
+                "name": f"ToStock{place}",
+                "remote_service_name": "//stock",
+                "broker_instance": guid,
+                "address": "LOCAL",
+            }
+            for place, guid in enumerate(IDS, 1)
+        ],
+    ),
+}
+
+
+def picked(name: str, place: int) -> dict[str, Any]:
+    """A message that step 3 sent to one of the two databases."""
+    bound: dict[str, Any] = {
+        "matching_step": 3,
+        "broker_instance": IDS[place - 1],
+        "route_name": f"ToStock{place}",
+    }
+    return resolved(name, "//stock", "10:00:00", "DELIVERED LOCAL_SERVICE", **bound, destination_database="Stock")
+
+
+MESSAGES = [
+    *(picked(f"p{number}", 1 + (number > 3)) for number in range(12)),
+    # Was tried again, and is delayed still: it counts once.
+    resolved("d1", "//billing", "09:00:00", "DELAYED NO_ROUTE"),
+    resolved("d1", "//billing", "09:00:00", "DELAYED NO_ROUTE", 2),
+    resolved("d2", "//billing", "08:00:00", "DELAYED NO_ROUTE"),
+]
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration over the inputs and outputs of two runs."""
+    folder = tmp_path_factory.mktemp("reported")
+    inputs = {key: folder / key for key in (*KEYS, "messages")}
+    text = config_text(folder / "none", folder / "out", **inputs)
+    (folder / "job.yaml").write_text(text, encoding="utf-8")
+    for key, (schema, rows) in TABLES.items():
+        store_local(arrow_of(rows, schema), folder / key)
+    store_local(arrow_of(MESSAGES, RESOLVED_ROUTES), folder / "out" / "resolved_routes")
+    store_local(arrow_of(runs(folder), RUNS), folder / "out" / "runs")
+    return folder / "job.yaml"
+
+
+def runs(folder: Path) -> list[dict[str, Any]]:
+    shared: dict[str, Any] = {
+        "settings": json.dumps({**SETTINGS, "tables": {**SETTINGS["tables"], "routes": str(folder / "routes")}}),
+        "input_versions": dict.fromkeys((*KEYS, "messages"), 0),
+        "output_versions": {"resolved_routes": 0},
+        "rows_rejected": 1,
+    }
+    first = recorded("run-1", "2026-01-05T10:00:00Z", "2026-01-05T10:00:01Z", **shared)
+    last = recorded("run-2", "2026-01-05T12:00:00Z", "2026-01-05T12:00:01Z", **shared)
+    return [
+        {**first, "outcome_counts": {"DELIVERED": 14}, "reason_counts": {"LOCAL_SERVICE": 14}, "rows_read": 15},
+        {
+            **last,
+            "outcome_counts": {"DELIVERED": 12, "DELAYED": 2},
+            "reason_counts": {"LOCAL_SERVICE": 12, "NO_ROUTE": 2},
+            "rows_read": 15,
+            "rows_resolved": 14,
+        },
+    ]
+
+
+def test_the_page_of_a_run(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report.html"
+    assert cli.main(["report", "--config", str(job), "--out", str(out), *NOW]) == 0
+    headline = "Run run-2 ended 2026-01-05 12:00:01 UTC: 15 messages read, 14 resolved, 1 rejected"
+    assert capsys.readouterr() == (f"{headline}\nwritten to {out}\n", "")
+    page = Page(out.read_text(encoding="utf-8"))
+    assert headline in page.text
+    assert "1 message was rejected by the run, and its outcome is not known" in page.text
+    assert page.rows("services") == [["HUB", "//stock", "12", "0", "12"], ["HUB", "//billing", "0", "2", "2"]]
+    assert page.rows("times") == [["2026-01-05 12:00", "12", "2", "14"]]
+    assert page.rows("stuck") == [
+        ["//billing", "HUB", "Shop", "NO_ROUTE", "2", "2026-01-05 08:00", "4 h 30 min"],
+    ]
+    assert [row[:5] for row in page.rows("balance-0")] == [
+        [IDS[0], "HUB.Stock1", "4", "6.0", "3 to 9"],
+        [IDS[1], "HUB.Stock2", "8", "6.0", "3 to 9"],
+    ]
+    assert page.rows("coverage") == [["HUB", "2", "2", "0"]]
+    assert page.rows("outcomes-before") == [["DELIVERED", "14", "12", "-2"], ["DELAYED", "0", "2", "+2"]]
+    assert page.rows("routes") == [["none"]]
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report.html"
+    line = ["report", "--config", str(job), "--out", str(out), *NOW, "--format", "json"]
+    assert cli.main(line) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {
+        "file": str(out),
+        "headline": "Run run-2 ended 2026-01-05 12:00:01 UTC: 15 messages read, 14 resolved, 1 rejected",
+        "outcomes": {"DELIVERED": 12, "DELAYED": 2},
+    }
+
+
+def test_spark_is_not_started(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("routing.sessions.session.start", start)
+    assert cli.main(["report", "--config", str(job), "--out", str(tmp_path / "a.html"), "--quiet"]) == 0
+
+
+def test_tables_that_are_at_hand() -> None:
+    tables = {key: arrow_of(rows, schema) for key, (schema, rows) in TABLES.items()}
+    found = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES, RESOLVED_ROUTES)})
+    assert found.headline == "14 resolved messages"
+    assert found.outcomes == {"DELIVERED": 12, "DELAYED": 2}
+    assert found.changes is None
+    with pytest.raises(InputError, match="input tables are missing: resolved_routes"):
+        routing.report(tables)
+
+
+def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = config_text(tmp_path / "none", tmp_path / "out", **{key: tmp_path / key for key in (*KEYS, "messages")})
+    (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
+    out = tmp_path / "report.html"
+    assert cli.main(["report", "--config", str(tmp_path / "job.yaml"), "--out", str(out)]) == 2
+    assert capsys.readouterr().err.startswith("sbroute: no run is recorded in ")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("absent/report.html", "there is no such folder"),
+        (".", "it is a folder"),
+        ("file.txt/report.html", "there is no such folder"),
+    ],
+)
+def test_a_place_that_cannot_be_written(
+    job: Path, tmp_path: Path, file: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file.txt").write_text("kept", encoding="utf-8")
+    assert cli.main(["report", "--config", str(job), "--out", str(tmp_path / file)]) == 2
+    assert why in capsys.readouterr().err
+    assert (tmp_path / "file.txt").read_text(encoding="utf-8") == "kept"
+
+
+def test_a_page_that_is_not_written_whole_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    file = tmp_path / "report.html"
+    file.write_text("the old one", encoding="utf-8")
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OutputError, match="No space left on device"):
+        routing.write_page(sample_report(), str(file))
+    assert file.read_text(encoding="utf-8") == "the old one"
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("altair", "altair"), ("jinja2", "jinja2"), ("mpmath", "mpmath"), ("vl_convert", "vl-convert-python")],
+)
+def test_a_package_that_is_missing(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told before anything is read."""
+    found = find_spec
+    monkeypatch.setattr(writing, "find_spec", lambda name: None if name == module else found(name))
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(EnvironmentFault, match=package):
+        writing.check_packages()
+    assert cli.main(["report", "--config", "absent.yaml", "--out", "report.html"]) == 2
