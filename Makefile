@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo demo-import test test-long test-rules test-matrix test-pythons test-connect test-cluster test-s3 test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java chromium demo demo-import test test-long test-rules test-matrix test-pythons test-connect test-cluster test-s3 test-browser screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -49,6 +49,13 @@ build/moto/.ready: tests/platforms/moto.lock
 	@$(BIN)/python -m venv --clear build/moto
 	@build/moto/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --requirement $<
 	@touch $@
+
+test-browser: setup  ## open the page of a report in Chromium without a window, and look at it as readers do
+	@$(BIN)/python -m pytest tests/platforms/test_looks.py tests/platforms/test_browser.py \
+		tests/platforms/test_browser_demo.py --durations=5 $(ARGS)
+
+screenshot: setup  ## make the README's picture of a report's page anew, of the demo
+	@$(BIN)/python -m tests.platforms.screenshot
 
 test-bundle: setup  ## hold the Databricks bundle to the schema that the Databricks CLI prints (needs that CLI, no workspace)
 	@$(BIN)/python -m pytest tests/platforms/test_bundle.py $(ARGS)
@@ -102,6 +109,9 @@ $(READY): requirements.lock pyproject.toml scripts/setup.sh
 
 java:  ## find Java 17 or 21, or install it, and print its home
 	@scripts/java.sh
+
+chromium:  ## find Chromium and its driver, or install them, and print their paths
+	@scripts/chromium.sh
 
 lock: setup  ## write requirements.lock anew (ARGS=--upgrade)
 	@scripts/lock.sh $(ARGS)

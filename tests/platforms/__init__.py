@@ -1,1 +1,1 @@
-"""Tests that start a cluster or a server of their own: make test-cluster, make test-s3."""
+"""Tests that start a cluster, a server or a browser of their own: make test-cluster, test-s3, test-browser."""

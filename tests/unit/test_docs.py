@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -120,6 +121,18 @@ def test_every_key_of_the_configuration_is_documented() -> None:
     assert {key.partition(".")[0] for key in keys} == set(config.SECTIONS)
     documented = re.findall(r"^\| `([a-z_.]+)` \|", page.partition("## Configuration")[2], re.MULTILINE)
     assert documented == keys
+
+
+def test_the_readme_shows_a_page() -> None:
+    """The picture that `make screenshot` takes: as wide as a window, no larger than a page may wait for."""
+    [(words, file)] = re.findall(r"^!\[([^\]]+)\]\(([^)]+\.png)\)$", text("README.md"), re.MULTILINE)
+    picture = (ROOT / file).read_bytes()
+    signature, width, height = struct.unpack(">16sII", picture[:24])
+    assert signature.startswith(b"\x89PNG\r\n\x1a\n")
+    assert width == 1280
+    assert 700 <= height <= 1600
+    assert len(picture) < 300_000
+    assert len(words) > 40
 
 
 def test_every_configuration_of_the_project_loads() -> None:
