@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -22,6 +20,7 @@ from routing.analysis.lint.reporting import kinds_with, rows_of, suppressed_of
 from routing.analysis.lint.resolved import Changed, RouteName, changed_picks, open_dialogs, used_routes
 from routing.analysis.lint.targets import OpenDialogsOf
 from routing.analysis.lint.walks import Walks
+from routing.process.garbage import no_search_for_cycles
 from routing.schemas import ROUTE_COVERAGE, ROUTES
 from routing.storage.columns import Columns, Table
 from routing.storage.rows import Rows
@@ -111,7 +110,7 @@ def find_all(
 
     ``rows`` are those rows of routes that are looked at one by one, all where None.
     """
-    with _no_search_for_cycles():
+    with no_search_for_cycles():
         estate = estate_of(columns, now, days)
         given = columns["routes"] if rows is None else rows
         walks = Walks(estate)
@@ -167,15 +166,3 @@ def _differing_routes(before: Moment, after: Moment) -> Callable[[Columns], Colu
 
 def _whole(routes: Columns) -> set[tuple[Any, ...]]:
     return set(routes.rows(*ROUTES.names))
-
-
-@contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
-    """Keep Python from looking for cycles among so many objects: there are none, and it takes 40 % of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -15,9 +15,10 @@ from routing.analysis.report import given as tables_given
 from routing.analysis.report.balancing import find_balances, spans_of
 from routing.analysis.report.changes import changes_since
 from routing.analysis.report.choices import find_choices
-from routing.analysis.report.facts import Place, Report, Series
+from routing.analysis.report.facts import Changes, Place, Report, Series
 from routing.analysis.report.flows import count_all, count_dialogs
 from routing.config import Config
+from routing.process.garbage import no_search_for_cycles
 from routing.storage.columns import Columns, Table
 from routing.storage.opening import Opener
 from routing.storage.times import micros_of
@@ -52,6 +53,17 @@ def report(
         lint = lint or lint_settings(tables.lint, tables.file)
     else:
         given, changes = tables_given.of_tables(tables), None
+    with no_search_for_cycles():
+        return _tell(given, changes, moment, lint or LintSettings(), progress)
+
+
+def _tell(
+    given: tables_given.Given,
+    changes: Changes | None,
+    moment: int,
+    lint: LintSettings,
+    progress: Callable[[str], None],
+) -> Report:
     progress("counting messages")
     flows, series = count_all(given.resolved)
     progress("reading the configuration")
@@ -59,7 +71,7 @@ def report(
     choices = find_choices(columns, min(moment, _end(series)) if series.points else moment)
     balances = find_balances(choices, count_dialogs(given.resolved, spans_of(choices)))
     progress("linting")
-    linted = lint_columns(columns, moment, lint or LintSettings(), used=used_routes(given.resolved))
+    linted = lint_columns(columns, moment, lint, used=used_routes(given.resolved))
     return Report(
         headline=tables_given.headline(given, sum(flow.messages for flow in flows)),
         not_known=given.not_known,

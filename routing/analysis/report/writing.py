@@ -12,6 +12,7 @@ from pathlib import Path
 
 from routing.analysis.report.facts import Report
 from routing.errors import EnvironmentFault, OutputError
+from routing.process.garbage import no_search_for_cycles
 
 _PACKAGES = {"altair": "altair", "jinja2": "jinja2", "mpmath": "mpmath", "vl_convert": "vl-convert-python"}
 
@@ -44,7 +45,8 @@ def write_page(report: Report, file: str) -> None:
     place = check_place(file)
     from routing.analysis.report.page import render
 
-    text = render(report)
+    with no_search_for_cycles():
+        text = render(report)
     try:
         _write_whole(place, text)
     except OSError as error:
