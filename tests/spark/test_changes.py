@@ -198,6 +198,7 @@ def _place(row: dict[str, Any]) -> list[tuple[bool, str]]:
     ]
 
 
+@pytest.mark.long
 def test_a_configuration_does_not_differ_from_itself(spark: SparkSession, tmp_path: Path) -> None:
     from routing.analysis.diff import by_spark
 

@@ -52,7 +52,13 @@ def estates() -> tuple[dict[str, Any], dict[str, Any]]:
     return joined(before), joined([altered(rng, estate) for estate in before])
 
 
-@pytest.mark.parametrize("later", [None, MOMENTS[5]], ids=["two configurations", "two times"])
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param(None, id="two configurations"),
+        pytest.param(MOMENTS[5], id="two times", marks=pytest.mark.long),
+    ],
+)
 def test_both_ways_tell_the_same(
     spark: SparkSession, estates: tuple[dict[str, Any], dict[str, Any]], later: datetime | None
 ) -> None:
@@ -68,6 +74,7 @@ def test_both_ways_tell_the_same(
     done.unpersist()
 
 
+@pytest.mark.long
 def test_many_messages_of_files_go_by_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

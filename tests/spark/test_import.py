@@ -140,6 +140,7 @@ def in_turn(config: Config, exported: Path, *openers: Opener) -> list[tuple[Tabl
     return seen
 
 
+@pytest.mark.long
 def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..., Opener]) -> None:
     """What Spark begins deltalake goes on with, and the reverse: rows, counts and schemas are the same."""
     wanted = in_turn(config_in(tmp_path / "deltalake"), exported, no_spark(), no_spark(), no_spark())

@@ -146,6 +146,7 @@ def another_disk(spark: SparkSession, path: Path, behind: Path) -> Iterator[Spar
 
 
 @pytest.mark.classic
+@pytest.mark.long
 def test_a_default_file_system_that_is_not_the_disk(spark: SparkSession, tmp_path: Path) -> None:
     """The session's tables and exports are read and written, and none of this disk's at the very same path."""
     from routing.runs import pipeline

@@ -10,30 +10,52 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+TOOLS = Path(sys.prefix, "bin")
 # What a job needs on its command line besides.
-ARGUMENTS = {"import_": ("catalog", "exports"), "diff": ("--against", "other.yaml")}
+ARGUMENTS = {
+    "import_": ("catalog", "exports"),
+    "diff": ("--against", "other.yaml"),
+    "report": ("--out", "report.html"),
+}
 # What reads files alone.
 WITHOUT_CONFIGURATION = ("check",)
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.stem)
-def test_spark_submit_ends_with_the_exit_code_of_the_command(job: Path, tmp_path: Path) -> None:
-    tools = Path(sys.prefix, "bin")
+def test_a_job_ends_with_the_exit_code_of_its_command(job: Path, tmp_path: Path) -> None:
     missing = tmp_path / "missing.yaml"
     has_none = job.stem in WITHOUT_CONFIGURATION
     named = [str(missing)] if has_none else [*ARGUMENTS.get(job.stem, ()), "--config", str(missing)]
-    ended = subprocess.run(
-        [str(tools / "spark-submit"), str(job), *named],
-        # spark-submit looks for its home and its Python on the PATH.
-        env={**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable},
-        cwd=tmp_path,
+    ended = _ended(tmp_path, sys.executable, job, *named)
+    assert ended.returncode == 2, ended.stderr
+    what = "" if has_none else "the configuration "
+    assert f"sbroute: {what}'{missing}' cannot be read" in ended.stderr
+
+
+def test_spark_submit_ends_with_the_exit_code_of_the_command(tmp_path: Path) -> None:
+    """Of one: the scripts differ in the name of their command alone."""
+    missing = tmp_path / "missing.yaml"
+    job = ROOT / "jobs" / "resolve.py"
+    ended = _ended(tmp_path, str(TOOLS / "spark-submit"), job, "--config", str(missing))
+    assert ended.returncode == 2, ended.stderr
+    # spark-submit puts both streams of the job onto its standard output.
+    assert f"sbroute: the configuration '{missing}' cannot be read" in ended.stdout
+
+
+def _ended(folder: Path, by: str, job: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [by, str(job), *arguments],
+        # spark-submit looks for its home and its Python on the PATH; a job need not find an installed package.
+        env={
+            **os.environ,
+            "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT),
+        },
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert ended.returncode == 2, ended.stderr
-    # spark-submit puts both streams of the job onto its standard output.
-    what = "" if has_none else "the configuration "
-    assert f"sbroute: {what}'{missing}' cannot be read" in ended.stdout

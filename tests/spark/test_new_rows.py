@@ -180,6 +180,7 @@ def test_nothing_is_moved_on_the_way(spark: SparkSession) -> None:
         assert not [word for word in (EXCHANGE, "Sort", "Shuffled", *PYTHON) if word in told], (way, told)
 
 
+@pytest.mark.long
 def test_properties_that_were_switched_on_in_between(spark: SparkSession, request: pytest.FixtureRequest) -> None:
     merged = "USING (SELECT 'd' AS message_id) AS s ON t.message_id = s.message_id WHEN MATCHED"
     _make(spark, "late")
@@ -259,6 +260,7 @@ def test_runs_over_such_a_catalog(
     assert len(rows) == 7
 
 
+@pytest.mark.long
 def test_files_that_a_full_run_read_are_gone(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, post: Path
 ) -> None:

@@ -35,6 +35,7 @@ def _paths(spark: SparkSession, folder: Path) -> dict[str, dict[str, Any]]:
     return {row["message_id"]: row for row in rows_of(spark.read.format("delta").load(str(folder)))}
 
 
+@pytest.mark.long
 def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
     """Of seven messages two are rejected and two delivered; one leaves, one asks for a route, one has none."""
     stored, folder = store_estate(spark, small_estate(), tmp_path / "in"), tmp_path / "out"

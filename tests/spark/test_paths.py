@@ -148,6 +148,7 @@ def _assert_much_is_met(rows: list[Row]) -> None:
 
 
 @pytest.mark.classic
+@pytest.mark.long
 def test_over_the_limit_and_at_one_time_rows_are_as_walked(
     spark: SparkSession, tables: Tables, stored: Path
 ) -> None:

@@ -162,7 +162,10 @@ def test_without_adaptive_execution_and_with_the_udf(
         done.unpersist()
 
 
-@pytest.mark.parametrize("held_by_tasks", [True, False], ids=["in memory", "sorted"])
+@pytest.mark.parametrize(
+    "held_by_tasks",
+    [pytest.param(True, id="in memory"), pytest.param(False, id="sorted", marks=pytest.mark.long)],
+)
 def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
     spark: SparkSession,
     tables: dict[str, list[dict[str, Any]]],

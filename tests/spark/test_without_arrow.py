@@ -73,7 +73,10 @@ def _without_run(row: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in row.items() if name != "run_id"}
 
 
-@pytest.mark.parametrize("most", [keeping.HELD_ROWS, -1], ids=["small", "as if large"])
+@pytest.mark.parametrize(
+    "most",
+    [pytest.param(keeping.HELD_ROWS, id="small"), pytest.param(-1, id="as if large", marks=pytest.mark.long)],
+)
 def test_rows_are_the_same_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(keeping, "HELD_ROWS", most)
     with_arrow = routing.resolve(spark, frames(spark, _estate()), run_id="rows")

@@ -221,6 +221,7 @@ def test_dialogs_that_change_are_kept_or_end_the_run(spark: SparkSession, views:
     assert not (views.folder / "other" / "runs").exists()
 
 
+@pytest.mark.long
 def test_paths_of_all_messages(spark: SparkSession, views: Views) -> None:
     config = views.config(f"output.message_paths={views.folder}/out/paths")
     done = write_paths(spark, config)
@@ -229,6 +230,7 @@ def test_paths_of_all_messages(spark: SparkSession, views: Views) -> None:
     assert json.loads(commit["userMetadata"])["input_versions"] == dict.fromkeys(INPUTS)
 
 
+@pytest.mark.long
 def test_commands_read_them(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
     file, other = str(views.file()), str(views.file(*INPUTS, out="other"))
 
@@ -269,6 +271,7 @@ def test_what_is_wrong_with_a_location_is_said(spark: SparkSession, views: Views
         assert told.value.exit_code == 2
 
 
+@pytest.mark.long
 def test_a_view_on_yesterdays_version(spark: SparkSession, views: Views) -> None:
     """As docs/operation.md has it, for the night."""
     views.change("routes", "UPDATE {} SET address = 'faulty'")
