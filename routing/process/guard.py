@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ from routing.process.standing import Standing
 _SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 # How long Java may take to end, and the command to notice that it has.
 _JAVA_SECONDS, _COMMAND_SECONDS = 5.0, 1.0
+# How long a process that is being started takes to be one.
+_STARTING_SECONDS = 0.1
 # What a main thread has on most systems; others may have much less.
 _STACK = 16 << 20
 
@@ -39,6 +42,12 @@ def say(line: str, descriptor: int = 2) -> None:
     # Nobody may listen, and standard error may have been closed from the beginning.
     with suppress(OSError):
         os.write(descriptor, f"{line}\n".encode(errors="backslashreplace"))
+
+
+def _start_nothing(event: str, _: tuple[object, ...]) -> None:
+    """Refuse to start processes, which nobody would end; the main thread may look for those that there are."""
+    if event == "subprocess.Popen" and threading.current_thread() is not threading.main_thread():
+        raise ChildProcessError("this process is about to end")
 
 
 class Guard:
@@ -95,10 +104,14 @@ class Guard:
         self.standing.is_interrupted = True
         self.standing.deciding.acquire()
         self._tell(number)
+        sys.addaudithook(_start_nothing)
         if end_children(_JAVA_SECONDS) and self._worker is not None:
             # Without Java the command fails, and puts away what it holds.
             self._worker.join(_COMMAND_SECONDS)
-            end_children(_JAVA_SECONDS)
+        else:
+            time.sleep(_STARTING_SECONDS)
+        # What was just being started when nothing more was to be.
+        end_children(_JAVA_SECONDS)
         self._leave(number)
 
     def _tell(self, number: int) -> None:
