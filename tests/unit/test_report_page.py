@@ -305,6 +305,24 @@ def test_a_huge_report_has_all_messages_in_its_cells(huge: str) -> None:
         assert sum(row[places["messages"]] for row in rows if row[places["instance"]] == instance) == 210
 
 
+def test_what_is_not_told_apart_over_time_is_none_of_the_others() -> None:
+    # Of 1,200 services two are told apart over time, and on the page not all by name.
+    flows = [
+        Flow("A", None, f"s{n:04}", "SENT", None, None, None, None, 2 if n < 600 else 1, 0) for n in range(1_200)
+    ]
+    points = [
+        Point(0, "A", "s0000", "SENT", 2),
+        Point(0, "A", "s1199", "SENT", 1),
+        Point(0, "A", None, "SENT", 1_797),
+    ]
+    data = data_of(Page(render(Report("", (), 0, flows, (), Series(300, points)))))
+    columns = data["moments"]["columns"]
+    found = {row[columns.index("service")]: row[columns.index("messages")] for row in data["moments"]["rows"]}
+    others = data["others"]["service"]
+    assert others["count"] == 200
+    assert found == {data["names"].index("s0000"): 2, others["name"]: 1, -1: 1_797}
+
+
 def wide_report(name: str, many: int) -> Report:
     """A report of many names that are as long and as hostile as may be."""
     names = [f"{name}{number}" for number in range(many)]
