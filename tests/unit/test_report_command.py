@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -180,15 +181,19 @@ def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ("absent/report.html", "there is no such folder"),
         (".", "it is a folder"),
         ("file.txt/report.html", "there is no such folder"),
+        ("a" * 300, "File name too long"),
+        ("pipe", "what stands there is no file"),
     ],
 )
 def test_a_place_that_cannot_be_written(
     job: Path, tmp_path: Path, file: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file.txt").write_text("kept", encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe")
     assert cli.main(["report", "--config", str(job), "--out", str(tmp_path / file)]) == 2
     assert why in capsys.readouterr().err
     assert (tmp_path / "file.txt").read_text(encoding="utf-8") == "kept"
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_page_that_is_not_written_whole_leaves_the_old_one(
