@@ -166,6 +166,20 @@ def test_tables_that_are_at_hand() -> None:
         routing.report(tables)
 
 
+def test_ids_compete_as_they_did_when_the_last_message_was_decided() -> None:
+    # A minute later one of them is gone, within the same five minutes of the series.
+    ends = {"valid_to": "2026-01-05T12:01:00Z"}
+    schema, [first, second] = TABLES["routes"]
+    given = {
+        **TABLES,
+        "routes": (schema, [first, {**second, **ends}]),
+        "resolved_routes": (RESOLVED_ROUTES, MESSAGES),
+    }
+    found = routing.report({key: arrow_of(rows, schema) for key, (schema, rows) in given.items()})
+    [shared] = found.balances or ()
+    assert [(pick.broker_instance, pick.dialogs) for pick in shared.picks] == [(IDS[0], 4), (IDS[1], 8)]
+
+
 def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = config_text(tmp_path / "none", tmp_path / "out", **{key: tmp_path / key for key in (*KEYS, "messages")})
     (tmp_path / "job.yaml").write_text(text, encoding="utf-8")

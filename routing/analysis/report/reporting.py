@@ -15,7 +15,7 @@ from routing.analysis.report import given as tables_given
 from routing.analysis.report.balancing import find_balances, spans_of
 from routing.analysis.report.changes import changes_since
 from routing.analysis.report.choices import find_choices
-from routing.analysis.report.facts import Changes, Place, Report, Series
+from routing.analysis.report.facts import Changes, Place, Report
 from routing.analysis.report.flows import count_all, count_dialogs
 from routing.config import Config
 from routing.process.garbage import no_search_for_cycles
@@ -25,8 +25,6 @@ from routing.storage.times import micros_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_SECOND = 1_000_000
 
 
 def report(
@@ -68,7 +66,7 @@ def _tell(
     flows, series = count_all(given.resolved)
     progress("reading the configuration")
     columns = reading.columns(given.settings, moment)
-    choices = find_choices(columns, min(moment, _end(series)) if series.points else moment)
+    choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
     balances = find_balances(choices, count_dialogs(given.resolved, spans_of(choices)))
     progress("linting")
     linted = lint_columns(columns, moment, lint, used=used_routes(given.resolved))
@@ -84,11 +82,6 @@ def _tell(
         coverage=linted.coverage,
         changes=changes,
     )
-
-
-def _end(series: Series) -> int:
-    """The last moment of a series that has any."""
-    return max(point.at for point in series.points) + series.seconds * _SECOND - 1
 
 
 def places_of(tables: Mapping[str, Columns]) -> list[Place]:
