@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 
 import routing
 from routing import cli
@@ -178,6 +180,25 @@ def test_ids_compete_as_they_did_when_the_last_message_was_decided() -> None:
     found = routing.report({key: arrow_of(rows, schema) for key, (schema, rows) in given.items()})
     [shared] = found.balances or ()
     assert [(pick.broker_instance, pick.dialogs) for pick in shared.picks] == [(IDS[0], 4), (IDS[1], 8)]
+
+
+def test_versions_whose_files_are_gone_are_told_as_they_are_now(job: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "moved"
+    shutil.copytree(job.parent, folder)
+    (folder / "job.yaml").write_text(
+        job.read_text("utf-8").replace(str(job.parent), str(folder)), encoding="utf-8"
+    )
+    files = list((folder / "routes").glob("*.parquet"))
+    schema, [first, _] = TABLES["routes"]
+    write_deltalake(str(folder / "routes"), arrow_of([first], schema), mode="overwrite")
+    for file in files:
+        file.unlink()
+    found = routing.report(routing.load_config(str(folder / "job.yaml")))
+    assert found.not_known == (
+        "1 message was rejected by the run, and its outcome is not known: see rejected_messages.",
+        "The table routes is told as it is now: version 0, which the run read, is not at hand.",
+    )
+    assert [(row["routes"], row["used"]) for row in found.coverage or ()] == [(1, 1)]
 
 
 def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from routing.analysis.lint import reading
 from routing.analysis.lint.linting import lint_columns
 from routing.analysis.lint.options import LintSettings
 from routing.analysis.lint.options import settings as lint_settings
@@ -65,14 +64,14 @@ def _tell(
     progress("counting messages")
     flows, series = count_all(given.resolved)
     progress("reading the configuration")
-    columns = reading.columns(given.settings, moment)
+    columns, not_known = tables_given.read_settings(given, moment)
     choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
     balances = find_balances(choices, count_dialogs(given.resolved, spans_of(choices)))
     progress("linting")
     linted = lint_columns(columns, moment, lint, used=used_routes(given.resolved))
     return Report(
         headline=tables_given.headline(given, sum(flow.messages for flow in flows)),
-        not_known=given.not_known,
+        not_known=not_known,
         made_at=moment,
         flows=flows,
         places=places_of(columns),
