@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from routing.analysis.report import cells
 from routing.analysis.report.facts import Balance, Flow, NeverPicked, Pick, Point, Report, Series
 from routing.analysis.report.page import render
 from tests.report_samples import (
@@ -337,6 +338,29 @@ def wide_report(name: str, many: int) -> Report:
     rows = tuple({**told, "instance_name": one, "database_name": one, "object": one} for one in names)
     findings = dataclasses.replace(found, rows=rows)
     return Report(name * 9, names, 0, flows, (), Series(300, points), balances, findings)
+
+
+def test_a_page_with_as_many_cells_and_moments_as_may_be_is_small() -> None:
+    # 100 instances send to 24 services with five outcomes: 12,000 cells, and over time 25,000 moments of them.
+    fates = ("DELIVERED LOCAL", "SENT ADDRESS", "FORWARDED ADDRESS", "DELAYED NO_ROUTE", "DROPPED HOP_LIMIT")
+    start, huge = at("2026-01-05T00:00"), huge_report()
+    names = [f"instance-{number:03}.{'long-name.' * 6}example.com" for number in range(100)]
+    flows, points = [], []
+    for place in range(12_000):
+        name, service = names[place % 100], f"//example.com/{'long-name/' * 6}{place // 500:02}"
+        outcome, reason = fates[place // 100 % 5].split()
+        messages, address = 1_000_000 + place * 701, f"tcp://{names[place % 97]}:4022"
+        oldest = start + place * 61_000_000
+        flows.append(Flow(name, "Sales", service, outcome, reason, "r", address, None, messages, oldest))
+        if place < 1_250:
+            steps = (start + step * 3_600_000_000 for step in range(20))
+            points += [Point(moment, name, service, outcome, messages // 20) for moment in steps]
+    full = dataclasses.replace(huge, flows=flows, series=Series(3_600, points))
+    text = render(full)
+    data = data_of(Page(text))
+    held = len(data["cells"]["rows"]), len(data["moments"]["rows"])
+    assert held == (12_000, 25_000) == (cells.MOST_CELLS, cells.MOST_MOMENTS)
+    assert len(text.encode()) < 3 * MEGABYTE
 
 
 @pytest.mark.parametrize("sign", ["<", "\U0001f600"])

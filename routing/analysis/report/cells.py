@@ -16,8 +16,8 @@ from routing.terms import Outcome
 STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
 """Outcomes that somebody has to look at."""
 MOST_NAMES = 1_000
-MOST_CELLS = 15_000
-MOST_MOMENTS = 40_000
+MOST_CELLS = 12_000
+MOST_MOMENTS = 25_000
 MOST_BYTES = 200_000
 """Of all names together."""
 _SECOND = 1_000_000
