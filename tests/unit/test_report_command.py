@@ -164,6 +164,8 @@ def test_tables_that_are_at_hand() -> None:
     assert found.headline == "14 resolved messages"
     assert found.outcomes == {"DELIVERED": 12, "DELAYED": 2}
     assert found.changes is None
+    one = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES[:1], RESOLVED_ROUTES)})
+    assert one.headline == "1 resolved message"
     with pytest.raises(InputError, match="input tables are missing: resolved_routes"):
         routing.report(tables)
 

@@ -145,20 +145,24 @@ def _not_told(run: Row) -> list[str]:
     if not rejected:
         return []
     were, their = ("was", "its") if rejected == 1 else ("were", "their")
-    messages = f"{rejected:,} message{'' if rejected == 1 else 's'}"
-    return [f"{messages} {were} rejected by the run, and {their} outcome is not known: see rejected_messages."]
+    who = f"{_messages(rejected)} {were} rejected by the run"
+    return [f"{who}, and {their} outcome is not known: see rejected_messages."]
+
+
+def _messages(number: int, which: str = "") -> str:
+    return f"{number:,} {which}message{'' if number == 1 else 's'}"
 
 
 def headline(given: Given, messages: int) -> str:
     """What was looked at, in one line; ``messages`` are those of the outputs."""
     run = given.run
     if run is None:
-        return f"{messages:,} resolved messages"
-    counts = (("read", "rows_read"), ("resolved", "rows_resolved"), ("rejected", "rows_rejected"))
-    told = ", ".join(f"{run[key]:,} {'messages ' if word == 'read' else ''}{word}" for word, key in counts)
+        return _messages(messages, "resolved ")
+    read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
+    told = f"{_messages(read)} read, {resolved:,} resolved, {rejected:,} rejected"
     as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
     # An incremental run adds to what those before it wrote.
-    whole = "" if messages == run["rows_resolved"] else f"; the outputs hold {messages:,} messages"
+    whole = "" if messages == resolved else f"; the outputs hold {_messages(messages)}"
     return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {told}{as_of}{whole}"
 
 
