@@ -45,9 +45,10 @@ def report(
     """
     moment = micros_of(datetime.now(timezone.utc) if now is None else now)
     if isinstance(tables, Config):
+        # Before a table is opened: a wrong setting is told at once.
+        lint = lint or lint_settings(tables.lint, tables.file)
         opener = opener or Opener.of_settings(tables.spark, spark)
         given, changes = tables_given.of_config(tables, opener), changes_since(tables, opener)
-        lint = lint or lint_settings(tables.lint, tables.file)
     else:
         given, changes = tables_given.of_tables(tables), None
     with no_search_for_cycles():
