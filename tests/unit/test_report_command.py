@@ -16,7 +16,8 @@ from deltalake import write_deltalake
 import routing
 from routing import cli
 from routing.analysis.report import writing
-from routing.errors import EnvironmentFault, InputError, OutputError
+from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
+from routing.process.standing import Standing
 from routing.schemas import DATABASES, INSTANCES, RESOLVED_ROUTES, ROUTES, RUNS, SERVICES, Schema
 from tests.frames import arrow_of
 from tests.listed_messages import resolved
@@ -138,6 +139,23 @@ def test_the_page_of_a_run(job: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
+def test_an_interruption_waits_until_the_page_has_taken_its_place(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standing, meanwhile, sync = Standing(), [], os.fsync
+
+    def look(descriptor: int) -> None:
+        meanwhile.append((standing.deciding.locked(), standing.text))
+        sync(descriptor)
+
+    monkeypatch.setattr("os.fsync", look)
+    line = ["report", "--config", str(job), "--out", str(tmp_path / "report.html"), "--quiet"]
+    assert standing.text == "nothing was written"
+    assert cli.main(line, standing) == 0
+    assert meanwhile == [(True, "the page is as it was, or as it is to be (start it again)")]
+    assert (standing.deciding.locked(), standing.text) == (False, "the page was written before")
+
+
 def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
     line = ["report", "--config", str(job), "--out", str(out), *NOW, "--format", "json"]
@@ -210,6 +228,13 @@ def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert cli.main(["report", "--config", str(tmp_path / "job.yaml"), "--out", str(out)]) == 2
     assert capsys.readouterr().err.startswith("sbroute: no run is recorded in ")
     assert not out.exists()
+
+
+def test_a_wrong_setting_of_lint_is_told_before_a_table_is_opened(tmp_path: Path) -> None:
+    text = config_text(tmp_path / "none", tmp_path / "out", **{key: tmp_path / key for key in (*KEYS, "messages")})
+    (tmp_path / "job.yaml").write_text(f"{text}\nlint:\n  suppress: all\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"lint\.suppress must be a list"):
+        routing.report(routing.load_config(str(tmp_path / "job.yaml")))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -50,8 +52,13 @@ def _why_not(place: Path) -> str | None:
     return None if os.access(folder, os.W_OK | os.X_OK) else "its folder cannot be written to"
 
 
-def write_page(report: Report, file: str) -> None:
-    """Write the page of a report. Raises OutputError, and EnvironmentFault as `check_packages` does."""
+def write_page(
+    report: Report, file: str, *, replacing: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> None:
+    """Write the page of a report, which takes its place within ``replacing``.
+
+    Raises OutputError, and EnvironmentFault as `check_packages` does.
+    """
     check_packages()
     place = check_place(file)
     from routing.analysis.report.page import render
@@ -59,7 +66,8 @@ def write_page(report: Report, file: str) -> None:
     with no_search_for_cycles():
         text = render(report)
     try:
-        _write_whole(place, text)
+        with replacing():
+            _write_whole(place, text)
     except OSError as error:
         raise OutputError.no_page(file, error.strerror or str(error)) from error
 
