@@ -106,7 +106,7 @@ def _write_page(done: Check, file: str, console: Console) -> None:
     from routing.analysis.check.page_form import as_report
     from routing.analysis.report.writing import write_page
 
-    write_page(as_report(done), file)
+    write_page(as_report(done), file, replacing=console.standing.replacing_page)
     console.note(f"the page is {quote(file)}")
 
 

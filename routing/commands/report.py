@@ -40,7 +40,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         progress("reading")
         found = report(settings, now=now, opener=opener(settings, options, console), progress=progress)
         progress("writing")
-        writing.write_page(found, options.out)
+        writing.write_page(found, options.out, replacing=console.standing.replacing_page)
     if options.format == "json":
         console.result(json.dumps({"file": options.out, "headline": found.headline, "outcomes": found.outcomes}))
     else:

@@ -32,3 +32,11 @@ class Standing:
             self.text = f"run {run_id} was being recorded (it counts if sbroute runs lists it)"
             yield
             self.text = f"run {run_id} counts, it was recorded before"
+
+    @contextmanager
+    def replacing_page(self) -> Iterator[None]:
+        """The moments in which a page takes its place; the first interruption waits for their end."""
+        with self.deciding:
+            self.text = "the page is as it was, or as it is to be (start it again)"
+            yield
+            self.text = "the page was written before"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from routing.analysis.report import page
+from routing.analysis.report.facts import Flow, Point, Report, Series
 from tests import report_samples as samples
 from tests.platforms.browser import NARROW, ROOT, WIDE, Browser, browser
 from tests.platforms.looks import faults, made_of_text, stands_out
@@ -283,3 +284,24 @@ def test_a_page_of_much(shown: Browser, tmp_path: Path) -> None:
     assert shown.texts("#services-more")[0].startswith("and ")
     # To judge the colours of so many cells takes a minute; those of the sample's cells are the same.
     assert faults(shown, without=["color-contrast"]) == {}
+
+
+def test_what_is_not_told_apart_over_time(shown: Browser, tmp_path: Path) -> None:
+    """Of 1,200 services 200 are told together on the page, and all but two over time."""
+    of_one = ("DELAYED", "NO_ROUTE", None, None, None)
+    flows = [Flow("A", "D", f"s{number:04}", *of_one, 2 if number < 600 else 1, 0) for number in range(1_200)]
+    told = (("s0000", 2), ("s1199", 1), (None, 1_797))
+    noon = samples.at("2026-01-05T12:00")
+    series = Series(300, [Point(noon, "A", service, "DELAYED", messages) for service, messages in told])
+    file = tmp_path / "wide.html"
+    file.write_text(page.render(Report("", (), 0, flows, (), series)), encoding="utf-8")
+    shown.open(file)
+    settle(shown)
+    open_all(shown)
+    assert {"s0000", "at most 2"} <= set(words(shown, "delays-picture"))
+    assert len(bars(shown, "delays-picture")) == 1
+    choose(shown, service="200 other services")
+    assert tiles(shown) == {"DELAYED": "200"}
+    assert table(shown, "times", "Messages") == [("1",)]
+    assert shown.texts("#not-over-time")[0].startswith("199 of these messages ")
+    assert bars(shown, "delays-picture") == []

@@ -50,6 +50,7 @@ UNTESTED: list[tuple[tuple[str, ...], dict[str, int], str]] = [
     ((), {}, "no broker id has dialogs that can be counted"),
     (("a",), {"a": 100}, "one broker id alone has dialogs that can be counted"),
     (("a", "b"), {}, "no dialog was shared out in this time"),
+    (("a", "b"), {"a": 1}, "1 dialog is too few for 2 broker ids: it takes 5 for each"),
     (("a", "b"), {"a": 9}, "9 dialogs are too few for 2 broker ids: it takes 5 for each"),
     (
         ("a", "b"),

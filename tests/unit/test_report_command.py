@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 
 import routing
 from routing import cli
 from routing.analysis.report import writing
-from routing.errors import EnvironmentFault, InputError, OutputError
+from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
+from routing.process.standing import Standing
 from routing.schemas import DATABASES, INSTANCES, RESOLVED_ROUTES, ROUTES, RUNS, SERVICES, Schema
 from tests.frames import arrow_of
 from tests.listed_messages import resolved
@@ -135,6 +139,23 @@ def test_the_page_of_a_run(job: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
+def test_an_interruption_waits_until_the_page_has_taken_its_place(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standing, meanwhile, sync = Standing(), [], os.fsync
+
+    def look(descriptor: int) -> None:
+        meanwhile.append((standing.deciding.locked(), standing.text))
+        sync(descriptor)
+
+    monkeypatch.setattr("os.fsync", look)
+    line = ["report", "--config", str(job), "--out", str(tmp_path / "report.html"), "--quiet"]
+    assert standing.text == "nothing was written"
+    assert cli.main(line, standing) == 0
+    assert meanwhile == [(True, "the page is as it was, or as it is to be (start it again)")]
+    assert (standing.deciding.locked(), standing.text) == (False, "the page was written before")
+
+
 def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
     line = ["report", "--config", str(job), "--out", str(out), *NOW, "--format", "json"]
@@ -161,8 +182,43 @@ def test_tables_that_are_at_hand() -> None:
     assert found.headline == "14 resolved messages"
     assert found.outcomes == {"DELIVERED": 12, "DELAYED": 2}
     assert found.changes is None
+    one = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES[:1], RESOLVED_ROUTES)})
+    assert one.headline == "1 resolved message"
     with pytest.raises(InputError, match="input tables are missing: resolved_routes"):
         routing.report(tables)
+
+
+def test_ids_compete_as_they_did_when_the_last_message_was_decided() -> None:
+    # A minute later one of them is gone, within the same five minutes of the series.
+    ends = {"valid_to": "2026-01-05T12:01:00Z"}
+    schema, [first, second] = TABLES["routes"]
+    given = {
+        **TABLES,
+        "routes": (schema, [first, {**second, **ends}]),
+        "resolved_routes": (RESOLVED_ROUTES, MESSAGES),
+    }
+    found = routing.report({key: arrow_of(rows, schema) for key, (schema, rows) in given.items()})
+    [shared] = found.balances or ()
+    assert [(pick.broker_instance, pick.dialogs) for pick in shared.picks] == [(IDS[0], 4), (IDS[1], 8)]
+
+
+def test_versions_whose_files_are_gone_are_told_as_they_are_now(job: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "moved"
+    shutil.copytree(job.parent, folder)
+    (folder / "job.yaml").write_text(
+        job.read_text("utf-8").replace(str(job.parent), str(folder)), encoding="utf-8"
+    )
+    files = list((folder / "routes").glob("*.parquet"))
+    schema, [first, _] = TABLES["routes"]
+    write_deltalake(str(folder / "routes"), arrow_of([first], schema), mode="overwrite")
+    for file in files:
+        file.unlink()
+    found = routing.report(routing.load_config(str(folder / "job.yaml")))
+    assert found.not_known == (
+        "1 message was rejected by the run, and its outcome is not known: see rejected_messages.",
+        "The table routes is told as it is now: version 0, which the run read, is not at hand.",
+    )
+    assert [(row["routes"], row["used"]) for row in found.coverage or ()] == [(1, 1)]
 
 
 def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,21 +230,32 @@ def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert not out.exists()
 
 
+def test_a_wrong_setting_of_lint_is_told_before_a_table_is_opened(tmp_path: Path) -> None:
+    text = config_text(tmp_path / "none", tmp_path / "out", **{key: tmp_path / key for key in (*KEYS, "messages")})
+    (tmp_path / "job.yaml").write_text(f"{text}\nlint:\n  suppress: all\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"lint\.suppress must be a list"):
+        routing.report(routing.load_config(str(tmp_path / "job.yaml")))
+
+
 @pytest.mark.parametrize(
     ("file", "why"),
     [
         ("absent/report.html", "there is no such folder"),
         (".", "it is a folder"),
         ("file.txt/report.html", "there is no such folder"),
+        ("a" * 300, "File name too long"),
+        ("pipe", "what stands there is no file"),
     ],
 )
 def test_a_place_that_cannot_be_written(
     job: Path, tmp_path: Path, file: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file.txt").write_text("kept", encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe")
     assert cli.main(["report", "--config", str(job), "--out", str(tmp_path / file)]) == 2
     assert why in capsys.readouterr().err
     assert (tmp_path / "file.txt").read_text(encoding="utf-8") == "kept"
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_page_that_is_not_written_whole_leaves_the_old_one(

@@ -12,7 +12,7 @@ import pytest
 
 from routing.analysis.report import scale
 from routing.analysis.report.facts import Flow, Point, Series
-from routing.analysis.report.flows import count_all, count_dialogs, count_flows, count_series
+from routing.analysis.report.flows import count_all, count_dialogs
 from routing.config import Location
 from routing.schemas import RESOLVED_ROUTES
 from routing.storage import encoded
@@ -55,8 +55,6 @@ def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
     for given in (table(ROWS), in_files(ROWS, tmp_path / "resolved", 3)):
         flows, series = count_all(given)
         assert flows == wanted
-        assert count_flows(given) == wanted
-        assert series == count_series(given)
         # All were decided at noon.
         assert series == Series(
             300,
@@ -67,6 +65,7 @@ def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
                 Point(NOON, "HUB", "//stock", "SENT", 1),
                 Point(NOON, "SPOKE", "//stock", "DELIVERED", 1),
             ],
+            NOON,
         )
 
 
@@ -111,9 +110,9 @@ def test_a_step_holds_its_beginning_and_not_its_end() -> None:
     rows = [
         resolved(f"m{n}", "//a", "01:00:00", "SENT NETWORK_ADDRESS", decided_at=t) for n, t in enumerate(times)
     ]
-    near = count_series(table(rows[:2]))
+    _, near = count_all(table(rows[:2]))
     assert [(point.at, point.messages) for point in near.points] == [(NOON, 1), (NOON + 300_000_000, 1)]
-    far = count_series(table(rows))
+    _, far = count_all(table(rows))
     assert far.seconds == 8 * 28 * 24 * HOUR
     assert [(point.at, point.messages) for point in far.points] == [
         (-far.seconds * 1_000_000, 1),
@@ -131,7 +130,8 @@ def test_many_services_are_told_together(monkeypatch: pytest.MonkeyPatch) -> Non
         *(resolved(f"d{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="SAD") for n in range(2)),
         *(resolved(f"e{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="LESS") for n in range(4)),
     ]
-    assert [astuple(point)[1:] for point in count_series(table(rows)).points] == [
+    _, series = count_all(table(rows))
+    assert [astuple(point)[1:] for point in series.points] == [
         ("BIG", "//many", "SENT", 5),
         ("BIG", None, "SENT", 3),
         ("SAD", "//stuck", "DELAYED", 2),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from routing.analysis.report import cells
 from routing.analysis.report.facts import Balance, Flow, NeverPicked, Pick, Point, Report, Series
 from routing.analysis.report.page import render
 from tests.report_samples import (
@@ -241,7 +242,7 @@ def test_hostile_names_are_texts(text: str, page: Page) -> None:
     assert "<" not in page.scripts[0][1]
 
 
-def test_nothing_is_loaded(text: str, page: Page) -> None:
+def test_nothing_is_loaded(page: Page) -> None:
     for tag, found in page.tags:
         assert not {"src", "srcset", "data", "action", "poster"} & set(found), tag
         assert (found.get("href") or "#").startswith("#")
@@ -305,6 +306,24 @@ def test_a_huge_report_has_all_messages_in_its_cells(huge: str) -> None:
         assert sum(row[places["messages"]] for row in rows if row[places["instance"]] == instance) == 210
 
 
+def test_what_is_not_told_apart_over_time_is_none_of_the_others() -> None:
+    # Of 1,200 services two are told apart over time, and on the page not all by name.
+    flows = [
+        Flow("A", None, f"s{n:04}", "SENT", None, None, None, None, 2 if n < 600 else 1, 0) for n in range(1_200)
+    ]
+    points = [
+        Point(0, "A", "s0000", "SENT", 2),
+        Point(0, "A", "s1199", "SENT", 1),
+        Point(0, "A", None, "SENT", 1_797),
+    ]
+    data = data_of(Page(render(Report("", (), 0, flows, (), Series(300, points)))))
+    columns = data["moments"]["columns"]
+    found = {row[columns.index("service")]: row[columns.index("messages")] for row in data["moments"]["rows"]}
+    others = data["others"]["service"]
+    assert others["count"] == 200
+    assert found == {data["names"].index("s0000"): 2, others["name"]: 1, -1: 1_797}
+
+
 def wide_report(name: str, many: int) -> Report:
     """A report of many names that are as long and as hostile as may be."""
     names = [f"{name}{number}" for number in range(many)]
@@ -319,6 +338,29 @@ def wide_report(name: str, many: int) -> Report:
     rows = tuple({**told, "instance_name": one, "database_name": one, "object": one} for one in names)
     findings = dataclasses.replace(found, rows=rows)
     return Report(name * 9, names, 0, flows, (), Series(300, points), balances, findings)
+
+
+def test_a_page_with_as_many_cells_and_moments_as_may_be_is_small() -> None:
+    # 100 instances send to 24 services with five outcomes: 12,000 cells, and over time 25,000 moments of them.
+    fates = ("DELIVERED LOCAL", "SENT ADDRESS", "FORWARDED ADDRESS", "DELAYED NO_ROUTE", "DROPPED HOP_LIMIT")
+    start, huge = at("2026-01-05T00:00"), huge_report()
+    names = [f"instance-{number:03}.{'long-name.' * 6}example.com" for number in range(100)]
+    flows, points = [], []
+    for place in range(12_000):
+        name, service = names[place % 100], f"//example.com/{'long-name/' * 6}{place // 500:02}"
+        outcome, reason = fates[place // 100 % 5].split()
+        messages, address = 1_000_000 + place * 701, f"tcp://{names[place % 97]}:4022"
+        oldest = start + place * 61_000_000
+        flows.append(Flow(name, "Sales", service, outcome, reason, "r", address, None, messages, oldest))
+        if place < 1_250:
+            steps = (start + step * 3_600_000_000 for step in range(20))
+            points += [Point(moment, name, service, outcome, messages // 20) for moment in steps]
+    full = dataclasses.replace(huge, flows=flows, series=Series(3_600, points))
+    text = render(full)
+    data = data_of(Page(text))
+    held = len(data["cells"]["rows"]), len(data["moments"]["rows"])
+    assert held == (12_000, 25_000) == (cells.MOST_CELLS, cells.MOST_MOMENTS)
+    assert len(text.encode()) < 3 * MEGABYTE
 
 
 @pytest.mark.parametrize("sign", ["<", "\U0001f600"])

@@ -21,10 +21,11 @@ def columns(tables: Mapping[str, Table], now: int) -> dict[str, Columns]:
     """
     check_given(tables, READ)
     given = {key: tables[key] for key in READ if key in tables}
-    return read_each(given, lambda key: _columns(given[key], key, now))
+    return read_each(given, lambda key: read_one(given[key], key, now))
 
 
-def _columns(table: Table, key: str, now: int) -> Columns:
+def read_one(table: Table, key: str, now: int) -> Columns:
+    """One of these tables. Raises InputError where a column is missing."""
     return read_traffic(table, key, now) if key in OPTIONAL_INPUTS else columns_of(table, key)
 
 

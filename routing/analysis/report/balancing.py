@@ -72,7 +72,8 @@ def _why_no_test(counts: Sequence[int], others: Sequence[str]) -> str | None:
     if not any(counts):
         return "no dialog was shared out in this time"
     if sum(counts) < FEWEST * len(counts):
-        return f"{sum(counts):,} dialogs are too few for {len(counts):,} broker ids: it takes {FEWEST} for each"
+        dialogs = "1 dialog is" if sum(counts) == 1 else f"{sum(counts):,} dialogs are"
+        return f"{dialogs} too few for {len(counts):,} broker ids: it takes {FEWEST} for each"
     return None
 
 

@@ -16,13 +16,15 @@ from routing.terms import Outcome
 STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
 """Outcomes that somebody has to look at."""
 MOST_NAMES = 1_000
-MOST_CELLS = 15_000
-MOST_MOMENTS = 40_000
+MOST_CELLS = 12_000
+MOST_MOMENTS = 25_000
 MOST_BYTES = 200_000
 """Of all names together."""
 _SECOND = 1_000_000
 # Not a database's name: that of all databases of what is told as one.
 _ANY = ""
+UNTOLD = ""
+"""Instance or service of moments that the series does not tell apart: of any, those with a name among them."""
 EndsOf = Callable[[Flow], "tuple[str, str | None]"]
 """The nodes of the estate between which the messages of a flow go; None where they stop."""
 
@@ -46,7 +48,10 @@ class Cell(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """Messages decided from ``at`` (seconds) on, for as long as a step of the series."""
+    """Messages decided from ``at`` (seconds) on, for as long as a step of the series.
+
+    Instance and service are None as in a `Cell`, or `UNTOLD`.
+    """
 
     instance: str | None
     service: str | None
@@ -161,7 +166,7 @@ def _add(cells: _Cells, key: tuple[Any, ...], messages: int, oldest: int) -> Non
 def _moments(points: Iterable[Point]) -> _Moments:
     found: _Moments = {}
     for point in points:
-        key = (point.instance, point.service, point.at // _SECOND, point.outcome)
+        key = (point.instance or UNTOLD, point.service or UNTOLD, point.at // _SECOND, point.outcome)
         found[key] = found.get(key, 0) + point.messages
     return found
 
@@ -169,6 +174,11 @@ def _moments(points: Iterable[Point]) -> _Moments:
 def _fold_moments(moments: _Moments, instances: Names, services: Names) -> _Moments:
     found: _Moments = {}
     for (instance, service, at, outcome), messages in moments.items():
-        key = (instances.fold(instance), services.fold(service), at, outcome)
+        key = (_fold_told(instances, instance), _fold_told(services, service), at, outcome)
         found[key] = found.get(key, 0) + messages
     return found
+
+
+def _fold_told(names: Names, name: str | None) -> str | None:
+    """As `Names.fold`; what the series does not tell apart is no more one of the others than one with a name."""
+    return name if name == UNTOLD else names.fold(name)

@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from routing.analysis.report.cells import Cell, Cube, Moment, Names
+from routing.analysis.report.cells import UNTOLD, Cell, Cube, Moment, Names
 from routing.show import printable
 
 NOTHING = -1
-"""The number of what has no name (null)."""
+"""The number of what has no name (null), or is not told apart."""
 LONGEST_NAME = 256
 _NODE = "node"
 _BY_NUMBER = {**dict.fromkeys(("instance", "service", "database", "reason"), ""), "source": _NODE, "target": _NODE}
+_NOT_APART = (("instance", UNTOLD), ("service", UNTOLD))
 
 
 def shown(text: str, longest: int = LONGEST_NAME) -> str:
@@ -88,4 +89,6 @@ def _numbered(row: Cell | Moment, numbers: Mapping[_Key, int]) -> dict[str, Any]
 def _number(column: str, value: str | None, numbers: Mapping[_Key, int]) -> int:
     if value is None:
         return numbers.get((column, None), NOTHING)
+    if (column, value) in _NOT_APART:
+        return NOTHING
     return numbers[_BY_NUMBER[column], value]

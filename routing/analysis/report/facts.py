@@ -50,10 +50,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """Messages over time: steps of so many seconds, one that nothing happened in left out."""
+    """Messages over time: steps of so many seconds, one that nothing happened in left out.
+
+    ``last`` is when the last of them was decided, None of no message.
+    """
 
     seconds: int
     points: Sequence[Point]
+    last: int | None = None
 
 
 @dataclass(frozen=True)

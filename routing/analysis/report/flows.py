@@ -25,17 +25,7 @@ def count_all(resolved: Table) -> tuple[list[Flow], Series]:
     counted = messages.count_flows()
     scale = choose_scale(counted)
     points = sorted(messages.count_points(scale), key=_place_of_point)
-    return sorted(counted.flows, key=_place_of_flow), Series(scale.seconds, points)
-
-
-def count_flows(resolved: Table) -> list[Flow]:
-    """The first of what `count_all` finds."""
-    return sorted(_standing(resolved).count_flows().flows, key=_place_of_flow)
-
-
-def count_series(resolved: Table) -> Series:
-    """The second of what `count_all` finds."""
-    return count_all(resolved)[1]
+    return sorted(counted.flows, key=_place_of_flow), Series(scale.seconds, points, counted.last)
 
 
 def count_dialogs(resolved: Table, spans: Spans) -> Dialogs:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from routing.analysis.lint.reading import READ
-from routing.config import Config
+from routing.analysis.lint.reading import READ, read_one
+from routing.config import Config, Location
 from routing.errors import InputError, RoutingError
 from routing.schemas import OPTIONAL_INPUTS, RUNS
 from routing.storage import counted
-from routing.storage.columns import Table, check_given
+from routing.storage.columns import Columns, Table, check_given
+from routing.storage.inputs import read_each
 from routing.storage.opening import Opener
-from routing.storage.protocol import LastRun
 from routing.storage.recorded import open_runs
 from routing.storage.stored import read_rows
 from routing.storage.times import micros_of, moment_of
@@ -24,15 +24,49 @@ _ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
 
 
 @dataclass(frozen=True)
+class _Input:
+    """A table that a run read, at a version where it recorded one."""
+
+    opener: Opener
+    key: str
+    location: Location
+    version: int | None
+
+    @property
+    def not_known(self) -> str:
+        """What there is to say where it is told as it is now."""
+        newest = f"The table {self.key} is told as it is now"
+        if self.version is None:
+            return f"{newest}: the run recorded no version of it."
+        return f"{newest}: version {self.version:,}, which the run read, is not at hand."
+
+    def open_as_read(self) -> Table | None:
+        """The table at its version; None where there is none, or its log tells nothing of it any more."""
+        if self.version is None:
+            return None
+        try:
+            return self.opener.open_at(f"tables.{self.key}", self.location, self.version)
+        # Spark has words of its own for it; where it was something else, the newest version fails as well.
+        except Exception:  # noqa: BLE001
+            return None
+
+    def open_newest(self) -> Table:
+        """The table as it is now. Raises InputError where there is none."""
+        return self.opener.open_at(f"tables.{self.key}", self.location)
+
+
+@dataclass(frozen=True)
 class Given:
     """Tables by key, those that lint reads and ``resolved_routes``; ``run`` is the row of ``runs``, if known.
 
-    ``not_known`` says what of the run is not at hand.
+    ``not_known`` says what of the run is not at hand. ``as_read`` are the tables that are at the version that the
+    run read.
     """
 
     tables: Mapping[str, Table]
     run: Row | None
     not_known: tuple[str, ...]
+    as_read: Mapping[str, _Input] = field(default_factory=dict)
 
     @property
     def resolved(self) -> Table:
@@ -61,26 +95,41 @@ def of_config(config: Config, opener: Opener) -> Given:
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
     tables = {_RESOLVED: counted.open_left(opener, config, last, _RESOLVED)}
+    as_read: dict[str, _Input] = {}
     not_known: list[str] = []
-    for key in READ:
-        if key in config.tables:
-            tables[key] = _as_read(config, opener, last, key, not_known)
+    for key in (key for key in READ if key in config.tables):
+        one = _Input(opener, key, config.tables[key], last.input_versions.get(key))
+        found = one.open_as_read()
+        if found is None:
+            not_known.append(one.not_known)
+        else:
+            as_read[key] = one
+        tables[key] = one.open_newest() if found is None else found
     run = _run(config, opener, last.run_id)
-    return Given(tables, run, (*_not_told(run), *not_known))
+    return Given(tables, run, (*_not_told(run), *not_known), as_read)
 
 
-def _as_read(config: Config, opener: Opener, last: LastRun, key: str, not_known: list[str]) -> Table:
-    """A table at the version that the run read, or else as it is now, which is then said."""
-    location, version = config.tables[key], last.input_versions.get(key)
-    newest = f"The table {key} is told as it is now"
-    if version is None:
-        not_known.append(f"{newest}: the run recorded no version of it.")
-        return opener.open_at(f"tables.{key}", location)
-    try:
-        return opener.open_at(f"tables.{key}", location, version)
-    except RoutingError:
-        not_known.append(f"{newest}: version {version:,}, which the run read, is not at hand.")
-        return opener.open_at(f"tables.{key}", location)
+def read_settings(given: Given, now: int) -> tuple[dict[str, Columns], tuple[str, ...]]:
+    """All tables but the messages, as lint reads them as of a time; and all that is not known.
+
+    That the files of a version are gone shows only in reading: such a table is read as it is now.
+    """
+    gone: dict[str, str] = {}
+
+    def read(key: str) -> Columns:
+        try:
+            return read_one(given.tables[key], key, now)
+        except RoutingError:
+            raise
+        # Arrow and Spark have words of their own for it; of anything else the newest version fails too.
+        except Exception:
+            if key not in given.as_read:
+                raise
+            gone[key] = given.as_read[key].not_known
+            return read_one(given.as_read[key].open_newest(), key, now)
+
+    found = read_each(given.settings, read)
+    return found, (*given.not_known, *(gone[key] for key in READ if key in gone))
 
 
 def _run(config: Config, opener: Opener, run_id: str) -> Row:
@@ -96,20 +145,24 @@ def _not_told(run: Row) -> list[str]:
     if not rejected:
         return []
     were, their = ("was", "its") if rejected == 1 else ("were", "their")
-    messages = f"{rejected:,} message{'' if rejected == 1 else 's'}"
-    return [f"{messages} {were} rejected by the run, and {their} outcome is not known: see rejected_messages."]
+    who = f"{_messages(rejected)} {were} rejected by the run"
+    return [f"{who}, and {their} outcome is not known: see rejected_messages."]
+
+
+def _messages(number: int, which: str = "") -> str:
+    return f"{number:,} {which}message{'' if number == 1 else 's'}"
 
 
 def headline(given: Given, messages: int) -> str:
     """What was looked at, in one line; ``messages`` are those of the outputs."""
     run = given.run
     if run is None:
-        return f"{messages:,} resolved messages"
-    counts = (("read", "rows_read"), ("resolved", "rows_resolved"), ("rejected", "rows_rejected"))
-    told = ", ".join(f"{run[key]:,} {'messages ' if word == 'read' else ''}{word}" for word, key in counts)
+        return _messages(messages, "resolved ")
+    read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
+    told = f"{_messages(read)} read, {resolved:,} resolved, {rejected:,} rejected"
     as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
     # An incremental run adds to what those before it wrote.
-    whole = "" if messages == run["rows_resolved"] else f"; the outputs hold {messages:,} messages"
+    whole = "" if messages == resolved else f"; the outputs hold {_messages(messages)}"
     return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {told}{as_of}{whole}"
 
 

@@ -130,7 +130,7 @@
   // The rows of pictures, as pictures/ describes them: the largest in lanes of their own, the others in one.
   function lanes(rows, column, most, what) {
     const groups = group(rows, [column]).sort(mostFirst);
-    const folded = what ? others[column] : undefined;
+    const folded = others[column];
     const own = groups.filter((one) => one.key[0] >= 0 && one.key[0] !== folded?.name);
     const kept = own.slice(0, what && !folded && own.length === most + 1 ? own.length : most);
     const place = new Map(kept.map((one, at) => [one.key[0], at]));

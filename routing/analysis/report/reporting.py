@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from routing.analysis.lint import reading
 from routing.analysis.lint.linting import lint_columns
 from routing.analysis.lint.options import LintSettings
 from routing.analysis.lint.options import settings as lint_settings
@@ -15,7 +14,7 @@ from routing.analysis.report import given as tables_given
 from routing.analysis.report.balancing import find_balances, spans_of
 from routing.analysis.report.changes import changes_since
 from routing.analysis.report.choices import find_choices
-from routing.analysis.report.facts import Changes, Place, Report, Series
+from routing.analysis.report.facts import Changes, Place, Report
 from routing.analysis.report.flows import count_all, count_dialogs
 from routing.config import Config
 from routing.process.garbage import no_search_for_cycles
@@ -25,8 +24,6 @@ from routing.storage.times import micros_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_SECOND = 1_000_000
 
 
 def report(
@@ -48,9 +45,10 @@ def report(
     """
     moment = micros_of(datetime.now(timezone.utc) if now is None else now)
     if isinstance(tables, Config):
+        # Before a table is opened: a wrong setting is told at once.
+        lint = lint or lint_settings(tables.lint, tables.file)
         opener = opener or Opener.of_settings(tables.spark, spark)
         given, changes = tables_given.of_config(tables, opener), changes_since(tables, opener)
-        lint = lint or lint_settings(tables.lint, tables.file)
     else:
         given, changes = tables_given.of_tables(tables), None
     with no_search_for_cycles():
@@ -67,14 +65,14 @@ def _tell(
     progress("counting messages")
     flows, series = count_all(given.resolved)
     progress("reading the configuration")
-    columns = reading.columns(given.settings, moment)
-    choices = find_choices(columns, min(moment, _end(series)) if series.points else moment)
+    columns, not_known = tables_given.read_settings(given, moment)
+    choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
     balances = find_balances(choices, count_dialogs(given.resolved, spans_of(choices)))
     progress("linting")
     linted = lint_columns(columns, moment, lint, used=used_routes(given.resolved))
     return Report(
         headline=tables_given.headline(given, sum(flow.messages for flow in flows)),
-        not_known=given.not_known,
+        not_known=not_known,
         made_at=moment,
         flows=flows,
         places=places_of(columns),
@@ -84,11 +82,6 @@ def _tell(
         coverage=linted.coverage,
         changes=changes,
     )
-
-
-def _end(series: Series) -> int:
-    """The last moment of a series that has any."""
-    return max(point.at for point in series.points) + series.seconds * _SECOND - 1
 
 
 def places_of(tables: Mapping[str, Columns]) -> list[Place]:

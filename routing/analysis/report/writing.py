@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,20 +29,36 @@ def check_packages() -> None:
 def check_place(file: str) -> Path:
     """The file that a page is to be written to. Raises OutputError where it cannot be, before any work is done."""
     place = Path(file)
-    folder = place.parent
-    if "\0" in file or not place.name:
-        raise OutputError.no_page(file, "it is no name of a file")
-    if not folder.is_dir():
-        raise OutputError.no_page(file, "there is no such folder")
-    if place.is_dir():
-        raise OutputError.no_page(file, "it is a folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise OutputError.no_page(file, "its folder cannot be written to")
+    try:
+        why = "it is no name of a file" if "\0" in file or not place.name else _why_not(place)
+    # A name that is too long, a folder that may not be looked into.
+    except OSError as error:
+        raise OutputError.no_page(file, error.strerror or str(error)) from error
+    if why is not None:
+        raise OutputError.no_page(file, why)
     return place
 
 
-def write_page(report: Report, file: str) -> None:
-    """Write the page of a report. Raises OutputError, and EnvironmentFault as `check_packages` does."""
+def _why_not(place: Path) -> str | None:
+    """Why no page can stand at a place; None where it can."""
+    folder = place.parent
+    if not folder.is_dir():
+        return "there is no such folder"
+    if place.is_dir():
+        return "it is a folder"
+    # A device would be gone once a page took its place.
+    if place.exists() and not place.is_file():
+        return "what stands there is no file"
+    return None if os.access(folder, os.W_OK | os.X_OK) else "its folder cannot be written to"
+
+
+def write_page(
+    report: Report, file: str, *, replacing: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> None:
+    """Write the page of a report, which takes its place within ``replacing``.
+
+    Raises OutputError, and EnvironmentFault as `check_packages` does.
+    """
     check_packages()
     place = check_place(file)
     from routing.analysis.report.page import render
@@ -48,7 +66,8 @@ def write_page(report: Report, file: str) -> None:
     with no_search_for_cycles():
         text = render(report)
     try:
-        _write_whole(place, text)
+        with replacing():
+            _write_whole(place, text)
     except OSError as error:
         raise OutputError.no_page(file, error.strerror or str(error)) from error
 
