@@ -26,7 +26,7 @@ def report(folder: Path, *then: str) -> Report:
 
 
 def counts(found: object) -> dict[str, tuple[int, int]]:
-    assert isinstance(found, tuple)
+    assert isinstance(found, list)
     assert all(isinstance(one, Count) for one in found)
     return {one.word: (one.before, one.now) for one in found}
 

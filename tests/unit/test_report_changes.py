@@ -13,6 +13,7 @@ from routing.analysis.report.facts import Changes, Count, RouteChange
 from routing.config import Config
 from routing.schemas import ROUTES, RUNS
 from routing.storage.opening import Opener
+from routing.storage.recorded import open_runs
 from tests.counted_messages import micros
 from tests.frames import arrow_of
 from tests.stored import config_of, route, save_estate, small_estate
@@ -67,7 +68,14 @@ def changed(config: Config, *runs: dict[str, Any]) -> Changes | None:
     from deltalake import write_deltalake
 
     write_deltalake(config.output["runs"].text, arrow_of(list(runs), RUNS), mode="overwrite")
-    return changes_since(config, Opener(no_session))
+    return _since(config)
+
+
+def _since(config: Config) -> Changes | None:
+    opener = Opener(no_session)
+    runs = open_runs(opener, config.output["runs"])
+    assert runs is not None
+    return changes_since(config, opener, runs)
 
 
 def told(changes: Changes | None) -> list[tuple[str, str]] | None:
@@ -103,7 +111,6 @@ def test_the_two_last_runs(config: Config) -> None:
 
 
 def test_there_is_no_run_before(config: Config) -> None:
-    assert changes_since(config, Opener(no_session)) is None
     assert changed(config, run(config, "only", 5, 3)) is None
 
 

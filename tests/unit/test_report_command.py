@@ -221,6 +221,21 @@ def test_versions_whose_files_are_gone_are_told_as_they_are_now(job: Path, tmp_p
     assert [(row["routes"], row["used"]) for row in found.coverage or ()] == [(1, 1)]
 
 
+def test_an_incremental_run_counts_its_own_rejected_messages(job: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "moved"
+    shutil.copytree(job.parent, folder)
+    (folder / "job.yaml").write_text(
+        job.read_text("utf-8").replace(str(job.parent), str(folder)), encoding="utf-8"
+    )
+    first, last = runs(folder)
+    rows = [first, {**last, "mode": "incremental", "rows_rejected": 0}]
+    write_deltalake(str(folder / "out" / "runs"), arrow_of(rows, RUNS), mode="overwrite")
+    found = routing.report(routing.load_config(str(folder / "job.yaml")))
+    assert found.not_known == ("What earlier runs rejected is in rejected_messages.",)
+    assert found.changes is not None
+    assert found.changes.is_incremental
+
+
 def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = config_text(tmp_path / "none", tmp_path / "out", **{key: tmp_path / key for key in (*KEYS, "messages")})
     (tmp_path / "job.yaml").write_text(text, encoding="utf-8")

@@ -6,18 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from routing.analysis.check.checking import Check
-from routing.analysis.check.deciding import Fate
+from routing.analysis.check.deciding import NOT_KNOWN, Fate
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.phrases import count, cut, gap_sentence
 from routing.analysis.check.printing import summary
 from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.reporting import rows_of
-from routing.analysis.report.altered import list_altered
-from routing.analysis.report.facts import Advice, Changes, Count, Flow, Place, Report
+from routing.analysis.report.altered import count_words, list_altered
+from routing.analysis.report.facts import Advice, Changes, Flow, Place, Report
 from routing.schemas import ROUTES
 from routing.storage.columns import Columns
 from routing.storage.times import micros_of
+from routing.terms import Outcome, Reason
 
 _Key = tuple[str, "str | None", str, str, "str | None", "str | None", "str | None", "str | None"]
 
@@ -114,15 +115,11 @@ def _changes(before: Check, after: Check) -> Changes:
         run_id=None,
         finished_at=None,
         is_incremental=False,
-        outcomes=_counts(before.outcomes, after.outcomes),
-        reasons=_counts(_reasons(before), _reasons(after)),
+        outcomes=count_words((*Outcome, NOT_KNOWN), before.outcomes, after.outcomes),
+        reasons=count_words(Reason, _reasons(before), _reasons(after)),
         routes=list_altered(was, now, at, at),
     )
 
 
 def _reasons(done: Check) -> Counter[str]:
     return Counter(str(fate.verdict.reason) for fate in done.fates if fate.verdict is not None)
-
-
-def _counts(before: Counter[str], after: Counter[str]) -> tuple[Count, ...]:
-    return tuple(Count(word, before[word], after[word]) for word in sorted(before.keys() | after.keys()))

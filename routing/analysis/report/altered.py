@@ -1,13 +1,13 @@
-"""Which routes differ between two times or tables, in words."""
+"""Which routes differ between two times or tables, in words; and which counts do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from routing.analysis.diff.route_changes import find_route_changes, said_by
 from routing.analysis.diff.sides import OneSide, Sides
-from routing.analysis.report.facts import RouteChange
+from routing.analysis.report.facts import Count, RouteChange
 from routing.storage.columns import Columns
 
 
@@ -25,3 +25,9 @@ def _change(row: Mapping[str, Any]) -> RouteChange:
     said = [said for said in (said_by(row, "before"), said_by(row, "after")) if said is not None]
     who = row["instance_name"], row["database_name"], row["name"]
     return RouteChange(*who, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(said))
+
+
+def count_words(words: Iterable[str], before: Mapping[Any, int], now: Mapping[Any, int]) -> list[Count]:
+    """Each of these words that messages were counted of, before or now, in the words' order."""
+    pairs = ((str(word), before.get(word) or 0, now.get(word) or 0) for word in words)
+    return [Count(*pair) for pair in pairs if any(pair[1:])]

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from routing.analysis.diff.opening import Shelf
 from routing.analysis.diff.sides import Given, read_given
-from routing.analysis.report.altered import list_altered
-from routing.analysis.report.facts import Changes, Count, RouteChange
+from routing.analysis.report.altered import count_words, list_altered
+from routing.analysis.report.facts import Changes, RouteChange
 from routing.config import Config, Location
 from routing.errors import InputError
 from routing.schemas import RUNS, Schema
-from routing.storage.columns import Columns
+from routing.storage.columns import Columns, Table
 from routing.storage.opening import Opener
-from routing.storage.recorded import open_runs
 from routing.storage.stored import read_rows
 from routing.storage.times import micros_of
-from routing.terms import Outcome, Reason, Word
+from routing.terms import Outcome, Reason
 
 _TOLD = ("run_id", "mode", "outcome_counts", "reason_counts", "input_versions", "settings")
 _WHEN = ("as_of", "now", "started_at", "finished_at")
@@ -27,15 +26,14 @@ _NEWEST_FIRST = ("finished_at", "run_id")
 Row = Mapping[str, Any]
 
 
-def changes_since(config: Config, opener: Opener) -> Changes | None:
+def changes_since(config: Config, opener: Opener, runs: Table) -> Changes | None:
     """What the last run that counts found otherwise than the one before; None where there are not two.
 
     The routes are those that each read, in force when it began or at the time that it decided for. They are None
-    where a run read another table, or one without versions, or its version cannot be read any more. Raises
-    OutputError as `recorded.open_runs` does.
+    where a run read another table, or one without versions, or its version cannot be read any more. ``runs`` is
+    the table of that name.
     """
-    runs = open_runs(opener, config.output["runs"])
-    found = [] if runs is None else read_rows(runs, _READ, last_by=_NEWEST_FIRST, limit=2)
+    found = read_rows(runs, _READ, last_by=_NEWEST_FIRST, limit=2)
     if len(found) < 2:
         return None
     now, before = found
@@ -43,16 +41,10 @@ def changes_since(config: Config, opener: Opener) -> Changes | None:
         run_id=before["run_id"],
         finished_at=micros_of(before["finished_at"]),
         is_incremental="incremental" in (now["mode"], before["mode"]),
-        outcomes=_counts(Outcome, before["outcome_counts"], now["outcome_counts"]),
-        reasons=_counts(Reason, before["reason_counts"], now["reason_counts"]),
+        outcomes=count_words(Outcome, before["outcome_counts"], now["outcome_counts"]),
+        reasons=count_words(Reason, before["reason_counts"], now["reason_counts"]),
         routes=_routes(config.tables["routes"], before, now, Shelf(opener)),
     )
-
-
-def _counts(words: Iterable[Word], before: Mapping[str, int], now: Mapping[str, int]) -> list[Count]:
-    """Each word that either run counted messages of, in the order of the rule book."""
-    pairs = ((str(word), before.get(word) or 0, now.get(word) or 0) for word in words)
-    return [Count(*pair) for pair in pairs if any(pair[1:])]
 
 
 def _routes(location: Location, before: Row, now: Row, shelf: Shelf) -> Sequence[RouteChange] | None:

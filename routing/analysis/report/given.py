@@ -14,7 +14,6 @@ from routing.storage import counted
 from routing.storage.columns import Columns, Table, check_given
 from routing.storage.inputs import read_each
 from routing.storage.opening import Opener
-from routing.storage.recorded import open_runs
 from routing.storage.stored import read_rows
 from routing.storage.times import micros_of, moment_of
 
@@ -60,13 +59,14 @@ class Given:
     """Tables by key, those that lint reads and ``resolved_routes``; ``run`` is the row of ``runs``, if known.
 
     ``not_known`` says what of the run is not at hand. ``as_read`` are the tables that are at the version that the
-    run read.
+    run read, ``runs`` is the table of that name, when this run was the last.
     """
 
     tables: Mapping[str, Table]
     run: Row | None
     not_known: tuple[str, ...]
     as_read: Mapping[str, _Input] = field(default_factory=dict)
+    runs: Table | None = None
 
     @property
     def resolved(self) -> Table:
@@ -105,8 +105,10 @@ def of_config(config: Config, opener: Opener) -> Given:
         else:
             as_read[key] = one
         tables[key] = one.open_newest() if found is None else found
-    run = _run(config, opener, last.run_id)
-    return Given(tables, run, (*_not_told(run), *not_known), as_read)
+    # As it was then: a run may be recorded meanwhile.
+    runs = opener.open_at("output.runs", config.output["runs"], last.read_at)
+    [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
+    return Given(tables, run, (*_not_told(run), *not_known), as_read, runs)
 
 
 def read_settings(given: Given, now: int) -> tuple[dict[str, Columns], tuple[str, ...]]:
@@ -132,21 +134,15 @@ def read_settings(given: Given, now: int) -> tuple[dict[str, Columns], tuple[str
     return found, (*given.not_known, *(gone[key] for key in READ if key in gone))
 
 
-def _run(config: Config, opener: Opener, run_id: str) -> Row:
-    """The row of ``runs`` of a run that is there."""
-    runs = open_runs(opener, config.output["runs"])
-    if runs is None:
-        raise InputError.nothing_recorded(str(config.output["runs"]))
-    return read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [run_id]})[0]
-
-
 def _not_told(run: Row) -> list[str]:
     rejected = run["rows_rejected"]
+    # An incremental run counts its own.
+    earlier = ["What earlier runs rejected is in rejected_messages."] if run["mode"] == "incremental" else []
     if not rejected:
-        return []
+        return earlier
     were, their = ("was", "its") if rejected == 1 else ("were", "their")
     who = f"{_messages(rejected)} {were} rejected by the run"
-    return [f"{who}, and {their} outcome is not known: see rejected_messages."]
+    return [f"{who}, and {their} outcome is not known: see rejected_messages.", *earlier]
 
 
 def _messages(number: int, which: str = "") -> str:

@@ -48,7 +48,8 @@ def report(
         # Before a table is opened: a wrong setting is told at once.
         lint = lint or lint_settings(tables.lint, tables.file)
         opener = opener or Opener.of_settings(tables.spark, spark)
-        given, changes = tables_given.of_config(tables, opener), changes_since(tables, opener)
+        given = tables_given.of_config(tables, opener)
+        changes = None if given.runs is None else changes_since(tables, opener, given.runs)
     else:
         given, changes = tables_given.of_tables(tables), None
     with no_search_for_cycles():
