@@ -150,7 +150,7 @@ def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
     "as_of",
     [
         pytest.param((EARLY, EARLY), id="one time", marks=pytest.mark.long),
-        pytest.param((EARLY, LATE), id="two times", marks=pytest.mark.core),
+        pytest.param((EARLY, LATE), id="two times", marks=[pytest.mark.core, pytest.mark.long]),
     ],
 )
 def test_changes_are_counted_shown_and_written(

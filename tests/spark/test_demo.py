@@ -65,6 +65,7 @@ def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(demo: DemoR
     )
 
 
+@pytest.mark.long
 def test_its_tables_are_equal_whoever_writes_them(spark: SparkSession, demo: DemoRun, tmp_path: Path) -> None:
     """That of the fixture is Spark, for a session is given."""
     folder = tmp_path / "demo"

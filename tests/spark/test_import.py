@@ -167,6 +167,7 @@ def table_with(
     store(frame_of(spark, rows, schema), Path(where.text), mode="append")
 
 
+@pytest.mark.long
 def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: Path) -> None:
     """Deletion vectors and column mapping go by Spark; times of Spark's files and any names are kept by both."""
     from routing.schemas import DIALOGS, MESSAGES, ROUTES, SERVICES, Field, Kind, Schema

@@ -287,6 +287,7 @@ def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, story: Story) 
     assert {row["run_id"] for row in rows_of(second.rejected_messages)} == {"second"}
 
 
+@pytest.mark.long
 def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path) -> None:
     """A full run gives the rows of attempt 1, and incremental runs go on from it; a DELETE asks for another."""
     estate = {**ESTATE, "messages": [*ESTATE["messages"], *SECOND]}

@@ -5,6 +5,7 @@ Vega's expressions are read by its interpreter, so that the page's policy may fo
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import vl_convert
@@ -32,6 +33,7 @@ def to_vega(picture: theme.Picture) -> dict[str, Any]:
     return compiled
 
 
+@cache
 def javascript() -> str:
     """A script that defines ``draw(element, spec)``: draws a Vega specification as SVG and promises its view.
 
