@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _STYLES = {"DELIVERED": "green", "SENT": "green", "FORWARDED": "green", "DELAYED": "yellow", "DROPPED": "red"}
 
 
+def count(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> Table:
     """A titled table; columns named in ``right`` are aligned to the right."""
     from rich.table import Table

@@ -24,6 +24,8 @@ class Outcome(Word):
 
 REJECTED = "REJECTED"
 """Stands in the place of an outcome where a message is set aside."""
+NOT_KNOWN = "NOT_KNOWN"
+"""In place of an outcome, where what decides was not read."""
 
 
 class Ending(Word):

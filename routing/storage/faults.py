@@ -15,6 +15,7 @@ from routing.errors import InputError
 from routing.rules import text
 from routing.schemas import INPUTS, KEYS, Kind
 from routing.storage.columns import Columns
+from routing.storage.times import SECOND
 from routing.terms import ZERO_GUID
 
 # Tables whose doubled keys are faults; a doubled route request asks the same thing twice and changes nothing.
@@ -25,7 +26,6 @@ _EVER = (-(2**63), 2**63 - 1)
 # So many characters of a value are told, and so many faults; the others are counted.
 _CHARACTERS = 100
 SHOWN = 20
-_MICROS = 1_000_000
 _DAY = 86_400
 # Python's calendar ends in year 9999; that of Spark repeats itself, as this one does, every 400 years.
 _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
@@ -70,7 +70,7 @@ def phrase(sentence: str, *values: str | None) -> str:
 
 def time_text(micros: int) -> str:
     """A time as Spark writes it in UTC: ``2026-01-05 10:30:00``, a fraction only where there is one."""
-    seconds, fraction = divmod(micros, _MICROS)
+    seconds, fraction = divmod(micros, SECOND)
     days, second = divmod(seconds, _DAY)
     cycles, rest = divmod(days, _CYCLE_DAYS)
     day = date(1970, 1, 1) + timedelta(days=rest)

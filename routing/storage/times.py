@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+SECOND = 1_000_000
+"""In microseconds."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 

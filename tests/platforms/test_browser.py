@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from routing.analysis.report import page
 from routing.analysis.report.facts import Flow, Point, Report, Series
 from tests import report_samples as samples
-from tests.platforms.browser import NARROW, ROOT, WIDE, Browser, browser
+from tests.platforms.browser import NARROW, ROOT, WIDE, Browser
 from tests.platforms.looks import faults, made_of_text, stands_out
 from tests.platforms.shown_page import bars, choose, clear, hues, open_all, settle, table, tiles, words
 
@@ -23,12 +22,6 @@ SERVICES, REASONS = ("Instance", "To service", "Messages"), ("Outcome", "Reason"
 STUCK = ("To service", "Instance", "Database", "Messages", "Waiting since (UTC)", "For")
 ESTATE = ("From", "To", "Outcome", "Messages")
 OUTCOMES = ("DELIVERED", "SENT", "FORWARDED", "DELAYED", "DROPPED", "NOT_KNOWN")
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("browser")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from routing import cli
-from tests.platforms.browser import NARROW, ROOT, WIDE, Browser, browser
+from tests.platforms.browser import NARROW, ROOT, WIDE, Browser
 from tests.platforms.looks import faults
 from tests.platforms.screenshot import write_demo_page
 from tests.platforms.shown_page import choose, open_all, settle, table, tiles, words
@@ -22,12 +21,6 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 EAST, LABELS = "depot-east", "//larkfield.example/Shipping/Labels"
 QUARTER = 15 * 60
 SHOWN = 200
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("browser")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.platforms.browser import NARROW, Browser, browser
+from tests.platforms.browser import NARROW, Browser
 from tests.platforms.looks import faults
 
 WIDE_BOX = '<div style="width: 500px; height: 1em; background: #fff">a</div>'
@@ -54,12 +53,6 @@ FAULTS = {
     "a choice without a name": ("<select><option>a</option></select>", {"barriers"}),
     "a box that no key scrolls": (f'<div style="overflow-x: auto">{WIDE_BOX}</div>', {"barriers"}),
 }
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("browser")) as found:
-        yield found
 
 
 def found_in(shown: Browser, folder: Path, body: str) -> set[str]:

@@ -23,10 +23,8 @@ from routing.rules.resolving import Dialog, Message, Verdict, judge, key_of, pic
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
 from routing.storage.columns import Columns, instances_of
 from routing.storage.times import micros_of
-from routing.terms import MSDB, Outcome
+from routing.terms import MSDB, NOT_KNOWN, Outcome
 
-NOT_KNOWN = "NOT_KNOWN"
-"""In place of an outcome, where what decides was not read."""
 ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 

@@ -6,19 +6,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from routing.analysis.check.checking import Check
-from routing.analysis.check.deciding import NOT_KNOWN, Fate
+from routing.analysis.check.deciding import Fate
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.notes import find_notes
-from routing.analysis.check.phrases import count, cut, gap_sentence
+from routing.analysis.check.phrases import cut, gap_sentence
 from routing.analysis.check.printing import summary
 from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.reporting import rows_of
 from routing.analysis.report.altered import count_words, list_altered
 from routing.analysis.report.facts import Advice, Changes, Flow, Place, Report
-from routing.schemas import ROUTES
+from routing.analysis.report.network import list_places
+from routing.schemas import INPUTS, ROUTES
+from routing.show import count
 from routing.storage.columns import Columns
 from routing.storage.times import micros_of
-from routing.terms import Outcome, Reason
+from routing.terms import NOT_KNOWN, Outcome, Reason
 
 _Key = tuple[str, "str | None", str, str, "str | None", "str | None", "str | None", "str | None"]
 
@@ -101,11 +103,9 @@ def _advice(done: Check, *, is_tried: bool) -> Iterator[Advice]:
 
 
 def _places(done: Check) -> tuple[Place, ...]:
-    rows, instances = done.evidence.rows["instances"], done.estate.instances
-    return tuple(
-        Place(name, tuple(addresses), tuple(sorted(instances[name].databases)))
-        for name, addresses in sorted((row["instance_name"], row["addresses"] or ()) for row in rows)
-    )
+    rows = done.evidence.rows
+    given = {key: Columns.of_rows(rows[key], INPUTS[key]) for key in ("instances", "databases")}
+    return tuple(list_places(given))
 
 
 def _changes(before: Check, after: Check) -> Changes:

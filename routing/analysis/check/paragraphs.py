@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from routing.analysis.check.deciding import NOT_KNOWN, Fate
+from routing.analysis.check.deciding import Fate
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.near import ROUTE, NearMiss
 from routing.analysis.check.pasting import named
-from routing.analysis.check.phrases import SHOWN, count, cut, gap_sentence, when, where
+from routing.analysis.check.phrases import SHOWN, cut, gap_sentence, when, where
 from routing.analysis.differing import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number
 from routing.rules.observed import Agreement
+from routing.show import count
+from routing.terms import NOT_KNOWN
 
 _FEW = 3
 _DIFFERENCES = {

@@ -32,11 +32,6 @@ def gap_sentence(gap: Gap) -> str:
     return f"{where(gap.instance, gap.database)}: {gap.what.words}; export {gap.what.view}"
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def when(time: datetime) -> str:
     """A UTC time in whole seconds."""
     return moment(time.replace(microsecond=0))

@@ -8,19 +8,20 @@ from itertools import starmap
 
 from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check
-from routing.analysis.check.deciding import NOT_KNOWN, Fate
+from routing.analysis.check.deciding import Fate
 from routing.analysis.check.evidence import Evidence, ScriptRead
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.linting import severity_of
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.paragraphs import paragraph
 from routing.analysis.check.pasting import named
-from routing.analysis.check.phrases import bounded, count, cut, gap_sentence, when, where
+from routing.analysis.check.phrases import bounded, cut, gap_sentence, when, where
 from routing.analysis.check.reading import ViewRead, views_read
 from routing.analysis.lint.catalogue import Severity
 from routing.analysis.lint.finding import Found
+from routing.show import count
 from routing.storage.times import moment_of
-from routing.terms import Outcome
+from routing.terms import NOT_KNOWN, Outcome
 
 MOST = 40
 """So many groups are printed, the others counted."""

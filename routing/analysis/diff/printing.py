@@ -68,13 +68,13 @@ def _head(done: Diff) -> str:
     refused = 0 if done.script is None else len(done.script.rejected)
     if refused:
         lines.append(
-            f"       {_many(refused, 'statement')} would be refused, and change{'s' * (refused == 1)} nothing"
+            f"       {show.count(refused, 'statement')} would be refused, and change{'s' * (refused == 1)} nothing"
         )
     return "\n".join([*lines, "", _messages(done)])
 
 
 def _messages(done: Diff) -> str:
-    compared = _many(done.compared, "message")
+    compared = show.count(done.compared, "message")
     if not done.changed:
         return f"{compared} compared: none changes"
     worse = "none gets worse" if not done.worse else f"{done.worse:,} of them get{'s' * (done.worse == 1)} worse"
@@ -85,13 +85,10 @@ def _total(done: Diff) -> str:
     """How much else differs, told once more where the reader ends."""
     comes = sum(row["change"] == COMES for row in done.findings)
     return (
-        f"{_messages(done)}; {_many(len(done.routes), 'route')} in force differ{'s' * (len(done.routes) == 1)};"
-        f" {_many(comes, 'finding')} of lint come{'s' * (comes == 1)}, {len(done.findings) - comes:,} go"
+        f"{_messages(done)}; {show.count(len(done.routes), 'route')} in force"
+        f" differ{'s' * (len(done.routes) == 1)};"
+        f" {show.count(comes, 'finding')} of lint come{'s' * (comes == 1)}, {len(done.findings) - comes:,} go"
     )
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _listed(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from routing.show import printable
+from routing.show import count, printable
 from routing.terms import ERROR_NUMBERS, MSDB, MSDB_BROKER_DISABLED, MatchingStep, Outcome, Reason
 
 Line = Mapping[str, Any]
@@ -231,7 +231,7 @@ def _id(line: Line) -> str:
 
 
 def _other_ids(line: Line) -> str:
-    return f"and {line['count']:,} more broker instance{'' if line['count'] == 1 else 's'}"
+    return f"and {count(line['count'], 'more broker instance')}"
 
 
 def _request(line: Line) -> str:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from routing.analysis.lint.catalogue import BY_CODE
 from routing.storage.faults import phrase, time_text
+from routing.storage.times import SECOND
 
 Place = tuple["str | None", "str | None"]
 """Instance and database."""
 _SHOWN = 5
-_SECOND = 1_000_000
 
 
 class Found(NamedTuple):
@@ -47,4 +47,4 @@ def list_names(names: Iterable[str]) -> str:
 
 def utc(micros: int) -> str:
     """A time as ISO 8601 text in UTC, in whole seconds."""
-    return time_text(micros // _SECOND * _SECOND).replace(" ", "T") + "Z"
+    return time_text(micros // SECOND * SECOND).replace(" ", "T") + "Z"

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from routing.analysis.lint.catalogue import Finding
 from routing.analysis.lint.telling import tell, where
-from routing.show import printable
+from routing.show import count, printable
 
 Row = Mapping[str, Any]
 _SUITE = "sbroute lint"
@@ -43,8 +43,7 @@ def _add_test(suite: ElementTree.Element, kind: Finding, rows: Sequence[Row], *,
         test.set("file", printable(files[0]))
     told = "\n".join(map(_line, rows))
     if is_failed:
-        number = f"{len(rows):,} finding{'' if len(rows) == 1 else 's'}"
-        of = {"message": f"{number}: {_line(rows[0])}", "type": str(kind.severity)}
+        of = {"message": f"{count(len(rows), 'finding')}: {_line(rows[0])}", "type": str(kind.severity)}
         ElementTree.SubElement(test, "failure", of).text = told
     else:
         ElementTree.SubElement(test, "system-out").text = told

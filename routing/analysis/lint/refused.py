@@ -9,11 +9,11 @@ from routing.analysis.lint.finding import Found, Place, finding, utc
 from routing.rules import matching
 from routing.rules.choosing import is_local, is_transport
 from routing.rules.estate import Kind, Route, kind_of
+from routing.storage.times import SECOND
 
 _LONGEST = {"remote_service_name": 256, "broker_instance": 128, "address": 256, "mirror_address": 256}
 OPTIONS = tuple(_LONGEST)
 _LONGEST_LIFETIME = 2**31 - 1
-_SECOND = 1_000_000
 
 
 class RouteRow(NamedTuple):
@@ -113,7 +113,7 @@ def lifetime_range(row: RouteRow) -> Found | None:
     begins = row.now if valid_from is None else max(valid_from, row.now)
     if valid_from is not None and lifetime <= valid_from:
         why = "not after the route begins"
-    elif lifetime // _SECOND - begins // _SECOND > _LONGEST_LIFETIME:
+    elif lifetime // SECOND - begins // SECOND > _LONGEST_LIFETIME:
         why = "more than 2147483647 seconds ahead"
     else:
         return None

@@ -18,12 +18,10 @@ from routing.storage.columns import Table, is_frame
 from routing.storage.opening import Opener
 from routing.storage.rows import Rows
 from routing.storage.shapes import cannot_hold, types_of
-from routing.storage.times import micros_of
+from routing.storage.times import SECOND, micros_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ def _select(resolved: Table, asked: Asked, held: Any) -> Selected:
 
 def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) -> dict[str, Any]:
     """A message in the columns of a list."""
-    own = {**row, "age_seconds": (now - micros_of(row["enqueue_time"])) // _SECOND}
+    own = {**row, "age_seconds": (now - micros_of(row["enqueue_time"])) // SECOND}
     if status is not None:
         compared = statuses.compare_status(row, status)
         own |= {

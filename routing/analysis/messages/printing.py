@@ -108,7 +108,7 @@ def _cut(text: str) -> str:
 
 def _total(done: Messages) -> str:
     counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in done.counts)
-    what = f"{done.total:,} message{'' if done.total == 1 else 's'}: {counts}"
+    what = f"{show.count(done.total, 'message')}: {counts}"
     missing = 0 if done.held is None or done.asked.only else done.held - done.total
     if missing <= 0:
         return what

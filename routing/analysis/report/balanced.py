@@ -9,8 +9,8 @@ from routing.analysis.report.cells import size_of
 from routing.analysis.report.facts import Balance, Pick
 from routing.analysis.report.filling import minute
 from routing.analysis.report.tables import MOST_BYTES, NAME, NUMBER, TEXT, WORD, Section, table, words
+from routing.storage.times import SECOND
 
-_SECOND = 1_000_000
 _SERVICES = 30
 """So many balanced services are shown, or fewer where their tables are long."""
 # What a row takes besides its texts.
@@ -67,8 +67,8 @@ def _pick(pick: Pick) -> tuple[Any, ...]:
 
 def _judged(one: Balance) -> str:
     """The span of time, and what chance says of the shares."""
-    since = None if one.since is None else f"since {minute(one.since // _SECOND)}"
-    until = None if one.until is None else f"until {minute(one.until // _SECOND)}"
+    since = None if one.since is None else f"since {minute(one.since // SECOND)}"
+    until = None if one.until is None else f"until {minute(one.until // SECOND)}"
     span = " ".join(word for word in (since, until) if word)
     when = f"The set of ids has been the same {span} UTC." if span else "The set of ids was always the same."
     if one.p_value is None:

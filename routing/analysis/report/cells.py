@@ -10,17 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from routing.analysis.report.facts import Flow, Point, Report
-from routing.terms import Outcome
+from routing.analysis.report.facts import STUCK, Flow, Point, Report
+from routing.storage.times import SECOND
 
-STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
-"""Outcomes that somebody has to look at."""
 MOST_NAMES = 1_000
 MOST_CELLS = 12_000
 MOST_MOMENTS = 25_000
 MOST_BYTES = 200_000
 """Of all names together."""
-_SECOND = 1_000_000
 # Not a database's name: that of all databases of what is told as one.
 _ANY = ""
 UNTOLD = ""
@@ -145,7 +142,7 @@ def _cells(flows: Iterable[Flow], ends_of: EndsOf) -> _Cells:
         if way not in ends:
             ends[way] = ends_of(flow)
         key = (flow.instance, flow.service, flow.database, flow.outcome, flow.reason, *ends[way])
-        _add(found, key, flow.messages, flow.oldest // _SECOND)
+        _add(found, key, flow.messages, flow.oldest // SECOND)
     return found
 
 
@@ -166,7 +163,7 @@ def _add(cells: _Cells, key: tuple[Any, ...], messages: int, oldest: int) -> Non
 def _moments(points: Iterable[Point]) -> _Moments:
     found: _Moments = {}
     for point in points:
-        key = (point.instance or UNTOLD, point.service or UNTOLD, point.at // _SECOND, point.outcome)
+        key = (point.instance or UNTOLD, point.service or UNTOLD, point.at // SECOND, point.outcome)
         found[key] = found.get(key, 0) + point.messages
     return found
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.analysis.report.cells import UNTOLD, Cell, Cube, Moment, Names
-from routing.show import printable
+from routing.show import count, printable
 
 NOTHING = -1
 """The number of what has no name (null), or is not told apart."""
@@ -75,8 +75,7 @@ def _folded(cube: Cube) -> list[tuple[str, Names]]:
 
 
 def _others(kind: str, names: Names) -> str:
-    what = f"{kind}{'' if names.others == 1 else 's'}"
-    return f"{names.others:,} other {what}" if names.told else f"all {names.others:,} {what}"
+    return count(names.others, f"other {kind}") if names.told else f"all {count(names.others, kind)}"
 
 
 def _numbered(row: Cell | Moment, numbers: Mapping[_Key, int]) -> dict[str, Any]:

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from routing.storage.rows import Rows
+from routing.terms import Outcome
+
+STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
+"""Outcomes that somebody has to look at."""
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,16 @@ from routing.analysis.messages.printing import age
 from routing.analysis.report.coded import Coded
 from routing.analysis.report.grids import MESSAGES, SINCE, Grid, Group, groups_of, kind_of
 from routing.analysis.report.tables import SHOWN, Table, first_of
-from routing.storage.times import moment_of
+from routing.storage.times import SECOND, moment_of
 
 NOTHING = "none"
 BLANKS = {"database": "(over the network)", "reason": "–", "target": "(stops here)"}
 """What stands where a name is null."""
-_SECOND = 1_000_000
 
 
 def minute(seconds: int) -> str:
     """A time in seconds as people read it, UTC."""
-    return f"{moment_of(seconds * _SECOND):%Y-%m-%d %H:%M}"
+    return f"{moment_of(seconds * SECOND):%Y-%m-%d %H:%M}"
 
 
 def named(coded: Coded, column: str, number: int) -> str:

@@ -10,6 +10,7 @@ from routing.analysis.lint.reading import READ, read_one
 from routing.config import Config, Location
 from routing.errors import InputError, RoutingError
 from routing.schemas import OPTIONAL_INPUTS, RUNS
+from routing.show import count
 from routing.storage import counted
 from routing.storage.columns import Columns, Table, check_given
 from routing.storage.inputs import read_each
@@ -141,24 +142,20 @@ def _not_told(run: Row) -> list[str]:
     if not rejected:
         return earlier
     were, their = ("was", "its") if rejected == 1 else ("were", "their")
-    who = f"{_messages(rejected)} {were} rejected by the run"
+    who = f"{count(rejected, 'message')} {were} rejected by the run"
     return [f"{who}, and {their} outcome is not known: see rejected_messages.", *earlier]
-
-
-def _messages(number: int, which: str = "") -> str:
-    return f"{number:,} {which}message{'' if number == 1 else 's'}"
 
 
 def headline(given: Given, messages: int) -> str:
     """What was looked at, in one line; ``messages`` are those of the outputs."""
     run = given.run
     if run is None:
-        return _messages(messages, "resolved ")
+        return count(messages, "resolved message")
     read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
-    told = f"{_messages(read)} read, {resolved:,} resolved, {rejected:,} rejected"
+    told = f"{count(read, 'message')} read, {resolved:,} resolved, {rejected:,} rejected"
     as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
     # An incremental run adds to what those before it wrote.
-    whole = "" if messages == resolved else f"; the outputs hold {_messages(messages)}"
+    whole = "" if messages == resolved else f"; the outputs hold {count(messages, 'message')}"
     return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {told}{as_of}{whole}"
 
 

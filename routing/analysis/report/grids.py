@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from routing.analysis.report.cells import STUCK
-from routing.terms import Outcome
+from routing.analysis.report.facts import STUCK
+from routing.terms import NOT_KNOWN, Outcome
 
-NOT_KNOWN = "NOT_KNOWN"
 OUTCOMES = (*map(str, Outcome), NOT_KNOWN)
 """Every word that a flow may have as its outcome, as the page orders them."""
 MESSAGES, SINCE = "messages", "oldest"

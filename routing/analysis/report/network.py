@@ -14,6 +14,7 @@ from routing.analysis.report.facts import Flow, Place
 from routing.rules import network as rules
 from routing.rules import text
 from routing.rules.estate import Instance, list_instances
+from routing.storage.columns import Columns
 from routing.terms import Outcome, Word
 
 MOST_NODES = 60
@@ -79,16 +80,6 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Line:
-    """An edge or a stop in words for a table; ``target`` is None for a stop."""
-
-    source: str
-    target: str | None
-    outcome: str
-    messages: int
-
-
-@dataclass(frozen=True)
 class Network:
     """Nodes, the busiest first, `MOST_NODES` at most; edges and stops, the largest first."""
 
@@ -110,13 +101,6 @@ class Network:
         """What each node is called outside its box, by id: a database as ``instance.database``."""
         names = {node.id: node.name for node in self.nodes}
         return {node.id: f"{names[node.inside]}.{node.name}" if node.inside else node.name for node in self.nodes}
-
-    def lines(self) -> list[Line]:
-        """Edges and stops for a table, the largest first."""
-        titles = self.titles
-        edges = [Line(titles[one.source], titles[one.target], one.outcome, one.messages) for one in self.edges]
-        stops = [Line(titles[one.node], None, one.outcome, one.messages) for one in self.stops]
-        return sorted(edges + stops, key=lambda line: -line.messages)
 
 
 @dataclass(frozen=True)
@@ -172,6 +156,17 @@ _Courses = Counter[tuple[_Spot, _Spot | None, str]]
 
 def _at(instance: str, database: str | None = None) -> _Spot:
     return _Spot(Kind.INSTANCE, instance) if database is None else _Spot(Kind.DATABASE, instance, database)
+
+
+def list_places(tables: Mapping[str, Columns]) -> list[Place]:
+    """The instances with their addresses and databases, in the order of their names."""
+    databases: dict[str, list[str]] = {}
+    for instance, name in tables["databases"].rows("instance_name", "name"):
+        databases.setdefault(instance, []).append(name)
+    return [
+        Place(instance, tuple(filter(None, addresses or ())), tuple(sorted(databases.get(instance, ()))))
+        for instance, addresses in sorted(tables["instances"].rows("instance_name", "addresses"))
+    ]
 
 
 def network_of(flows: Sequence[Flow], places: Sequence[Place]) -> Network:

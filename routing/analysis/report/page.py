@@ -15,9 +15,9 @@ from markupsafe import Markup
 
 from routing.analysis.report import drawing
 from routing.analysis.report.advice import advice_of
-from routing.analysis.report.cells import STUCK, Cube, cube_of
+from routing.analysis.report.cells import Cube, cube_of
 from routing.analysis.report.coded import Coded, coded
-from routing.analysis.report.facts import Report
+from routing.analysis.report.facts import STUCK, Report
 from routing.analysis.report.filling import BLANKS, NOTHING, Filler, minute
 from routing.analysis.report.grids import OUTCOMES, Grid, grids, kind_of
 from routing.analysis.report.network import Network, network_of
@@ -25,9 +25,9 @@ from routing.analysis.report.pictures import runtime, theme
 from routing.analysis.report.sections import sections_of
 from routing.analysis.report.tables import SHOWN, Section, first_of, words
 from routing.storage.releases import release
+from routing.storage.times import SECOND
 
 TITLE = "How Service Broker messages are routed"
-_SECOND = 1_000_000
 _SENTENCES = 5
 Row = Mapping[str, Any]
 
@@ -41,14 +41,14 @@ def render(report: Report) -> str:
     every = grids([word for word in OUTCOMES if word in report.outcomes])
     # The page has no tables of what was not asked for, and its script looks for those alone that it has.
     kinds = {name: grid for name, grid in every.items() if report.series is not None or grid.source != "moments"}
-    filler = Filler(held, report.made_at // _SECOND, advice)
+    filler = Filler(held, report.made_at // SECOND, advice)
     sections = sections_of(report, {name: filler.fill(grid) for name, grid in kinds.items()})
     data = _data(report, network, held, advice, kinds.values(), sections)
     style, script, vega = theme.css() + _text("page.css"), _text("page.js"), runtime.javascript()
     return _template().render(
         title=TITLE,
         headline=words(report.headline),
-        made_at=minute(report.made_at // _SECOND),
+        made_at=minute(report.made_at // SECOND),
         not_known=_sentences([*report.not_known, *_folded(cube)]),
         tiles=_tiles(report),
         sections=sections,
@@ -96,7 +96,7 @@ def _data(
         "grids": [{**asdict(grid), "columns": [(key, kind_of(key)) for key, _ in grid.columns]} for grid in kinds],
         "shown": SHOWN,
         "lanes": drawing.LANES,
-        "made": report.made_at // _SECOND,
+        "made": report.made_at // SECOND,
         "series": report.series.seconds if report.series else None,
         "pictures": drawing.draw(report, network),
         "balances": drawing.rows_of_balances(report, parts),
@@ -105,7 +105,7 @@ def _data(
 
 def _start(report: Report) -> int:
     """When the first step of the series begins, in seconds."""
-    return min((point.at for point in report.series.points), default=0) // _SECOND if report.series else 0
+    return min((point.at for point in report.series.points), default=0) // SECOND if report.series else 0
 
 
 def _in_steps(moments: Sequence[Row], report: Report) -> list[Row]:

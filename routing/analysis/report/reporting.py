@@ -14,11 +14,12 @@ from routing.analysis.report import given as tables_given
 from routing.analysis.report.balancing import find_balances, spans_of
 from routing.analysis.report.changes import changes_since
 from routing.analysis.report.choices import find_choices
-from routing.analysis.report.facts import Changes, Place, Report
+from routing.analysis.report.facts import Changes, Report
 from routing.analysis.report.flows import count_all, count_dialogs
+from routing.analysis.report.network import list_places
 from routing.config import Config
 from routing.process.garbage import no_search_for_cycles
-from routing.storage.columns import Columns, Table
+from routing.storage.columns import Table
 from routing.storage.opening import Opener
 from routing.storage.times import micros_of
 
@@ -76,21 +77,10 @@ def _tell(
         not_known=not_known,
         made_at=moment,
         flows=flows,
-        places=places_of(columns),
+        places=list_places(columns),
         series=series,
         balances=balances,
         findings=linted.findings,
         coverage=linted.coverage,
         changes=changes,
     )
-
-
-def places_of(tables: Mapping[str, Columns]) -> list[Place]:
-    """The instances with their addresses and databases, in the order of their names."""
-    databases: dict[str, list[str]] = {}
-    for instance, name in tables["databases"].rows("instance_name", "name"):
-        databases.setdefault(instance, []).append(name)
-    return [
-        Place(instance, tuple(filter(None, addresses or ())), tuple(sorted(databases.get(instance, ()))))
-        for instance, addresses in sorted(tables["instances"].rows("instance_name", "addresses"))
-    ]

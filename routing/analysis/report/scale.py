@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from routing.analysis.report.facts import Flow
-from routing.terms import Outcome
+from routing.analysis.report.facts import STUCK, Flow
+from routing.storage.times import SECOND
 
 FLOW = (
     *("instance_name", "database_name", "to_service_name", "outcome", "reason"),
@@ -18,13 +18,11 @@ FLOW = (
 POINT = ("instance_name", "to_service_name", "outcome")
 """What those of a `facts.Point` have in common besides their time."""
 DECIDED, ENQUEUED = "decided_at", "enqueue_time"
-MICROSECONDS = 1_000_000
 MOST_STEPS = 96
 _DAY = 86_400
 _STEPS = (300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, _DAY, 2 * _DAY, 7 * _DAY, 28 * _DAY)
 # So many with most messages, and as many with most that are stuck or lost, are told apart.
 _MOST_SERVICES, _MOST_INSTANCES = 200, 100
-_IN_TROUBLE = (Outcome.DELAYED, Outcome.DROPPED)
 _Named = TypeVar("_Named")
 Service = tuple[str, str]
 """An instance, and a service that its messages are for."""
@@ -54,7 +52,7 @@ class Scale:
     @property
     def step(self) -> int:
         """A step in microseconds; steps begin at whole multiples of it."""
-        return self.seconds * MICROSECONDS
+        return self.seconds * SECOND
 
 
 def choose_scale(counted: Counted) -> Scale:
@@ -64,7 +62,7 @@ def choose_scale(counted: Counted) -> Scale:
     for flow in counted.flows:
         service = (flow.instance, flow.service)
         everything[service] += flow.messages
-        if flow.outcome in _IN_TROUBLE:
+        if flow.outcome in STUCK:
             trouble[service] += flow.messages
     services = _most(everything, _MOST_SERVICES) | _most(trouble, _MOST_SERVICES)
     instances = _most(_by_instance(everything), _MOST_INSTANCES) | _most(_by_instance(trouble), _MOST_INSTANCES)
@@ -74,12 +72,12 @@ def choose_scale(counted: Counted) -> Scale:
 
 def choose_seconds(first: int, last: int) -> int:
     """How long the steps between two times (microseconds) are, so that they are at most `MOST_STEPS`."""
-    days = (seconds for seconds in range(_STEPS[-1], (last - first) // MICROSECONDS + 2 * _STEPS[-1], _STEPS[-1]))
+    days = (seconds for seconds in range(_STEPS[-1], (last - first) // SECOND + 2 * _STEPS[-1], _STEPS[-1]))
     return next(seconds for seconds in (*_STEPS, *days) if _steps(first, last, seconds) <= MOST_STEPS)
 
 
 def _steps(first: int, last: int, seconds: int) -> int:
-    step = seconds * MICROSECONDS
+    step = seconds * SECOND
     return last // step - first // step + 1
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from routing.analysis.lint.catalogue import BY_CODE
+from routing.analysis.lint.catalogue import BY_CODE, Severity
 from routing.analysis.report.balanced import balance_section
 from routing.analysis.report.facts import Advice, Changes, Count, Report
 from routing.analysis.report.filling import minute
 from routing.analysis.report.tables import NAME, NUMBER, OUTCOME, TEXT, WORD, Section, Table, table, words
-from routing.show import printable
+from routing.show import count, printable
+from routing.storage.times import SECOND
 
-_SECOND = 1_000_000
-_SEVERITIES = ("error", "warning", "info")
+_SEVERITIES = tuple(map(str, Severity))
 _REMEDIES = 40
 """So many groups of messages are told what to do about."""
 
@@ -99,10 +99,9 @@ def _remedies(advice: Sequence[Advice]) -> Section:
 
 
 def _remedy(one: Advice, name: str) -> Section:
-    number = f"{one.messages:,} message{'' if one.messages == 1 else 's'}"
     sender = words(one.instance) if one.database is None else f"{words(one.instance)}.{words(one.database)}"
     fate = " ".join(filter(None, (one.outcome, one.reason)))
-    title = f"{number} from {sender} to {words(one.service)}: {fate}"
+    title = f"{count(one.messages, 'message')} from {sender} to {words(one.service)}: {fate}"
     code = "\n".join(map(printable, (one.statement or "").splitlines()))
     return Section(name, title, title, words(one.words), code=code)
 
@@ -125,8 +124,8 @@ def _findings(report: Report) -> Section:
     return Section("lint", "Faults and hazards of the configuration", "Findings", ", ".join(told), (), [found])
 
 
-def _counted(count: int, severity: str) -> str:
-    return f"{count:,} {severity}{'' if count == 1 or severity == 'info' else 's'}"
+def _counted(number: int, severity: str) -> str:
+    return f"{number:,} {severity}" if severity == Severity.INFO else count(number, severity)
 
 
 def _coverage(report: Report) -> Section:
@@ -155,7 +154,7 @@ def _changes(changes: Changes) -> Section:
         )
     else:
         title = "Since the run before"
-        told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // _SECOND)} UTC."]
+        told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // SECOND)} UTC."]
     if changes.is_incremental:
         told.append("Each run counts what it decided itself, new messages and those tried again.")
     if changes.routes is None:

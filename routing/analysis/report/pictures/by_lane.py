@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from routing.analysis.report.facts import Flow
+from routing.analysis.report.facts import STUCK, Flow
 from routing.analysis.report.pictures import lanes, theme
 from routing.analysis.report.pictures.lanes import Row
 from routing.analysis.report.pictures.largest import largest
-from routing.terms import Outcome
+from routing.terms import NOT_KNOWN, Outcome
 
 INSTANCES = 20
 REASONS = 20
@@ -70,14 +70,14 @@ def reasons_of_trouble(flows: Sequence[Flow]) -> theme.Picture:
 def reason_rows(flows: Sequence[Flow]) -> list[Row]:
     """The rows of `reasons_of_trouble`: of each of the two outcomes the `REASONS` with most messages."""
     rows: list[Row] = []
-    for outcome in (Outcome.DELAYED, Outcome.DROPPED):
-        counted = [(flow.reason or theme.NOT_KNOWN, flow.messages) for flow in flows if flow.outcome == outcome]
+    for outcome in STUCK:
+        counted = [(flow.reason or NOT_KNOWN, flow.messages) for flow in flows if flow.outcome == outcome]
         found = largest(counted, REASONS, "other reasons")
         messages: Counter[int] = Counter()
         for reason, number in counted:
             messages[found.place[reason]] += number
         rows += [
-            {**found.named("reason", place), "outcome": str(outcome), "messages": messages[place]}
+            {**found.named("reason", place), "outcome": outcome, "messages": messages[place]}
             for place in range(len(found.labels))
         ]
     rows.sort(key=lambda row: (row["others"], -row["messages"]))

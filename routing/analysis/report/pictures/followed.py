@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
+from routing.analysis.report.facts import STUCK
 from routing.analysis.report.pictures import lanes, theme
 from routing.analysis.report.pictures.lanes import Row
 from routing.show import printable
-from routing.terms import Outcome
+from routing.terms import NOT_KNOWN, Outcome
 
 if TYPE_CHECKING:
     from routing.analysis.trace.tracing import Traced
@@ -23,7 +24,6 @@ _STEP = 120
 _HEAD, _ABOVE, _LINE, _BELOW = -46, -22, 0, 20
 _EDGE = 100
 _HEADS = {"THERE": "There", "BACK": "And back"}
-_STUCK = tuple(map(str, (Outcome.DELAYED, Outcome.DROPPED)))
 _ON = tuple(map(str, (Outcome.SENT, Outcome.FORWARDED)))
 
 
@@ -75,18 +75,18 @@ def _stations_of(way: Mapping[str, Any], hops: Sequence[Mapping[str, Any]]) -> I
             "below": printable(hop["scope"]) if goes_on else _end(way),
             "route": printable(hop["route_name"] or "") if goes_on else None,
             "outcome": hop["outcome"],
-            "is_stuck": hop["outcome"] in _STUCK,
+            "is_stuck": hop["outcome"] in STUCK,
         }
     if not hops or hops[-1]["outcome"] in _ON:
         # Where the message goes to nobody knows, or it has been there before.
         place = printable(way["instance_name"] or way["address"] or "")
-        end = {"instance": place, "below": way["outcome"], "route": None, "outcome": theme.NOT_KNOWN}
+        end = {"instance": place, "below": way["outcome"], "route": None, "outcome": NOT_KNOWN}
         yield {**end, "is_stuck": False}
 
 
 def _end(way: Mapping[str, Any]) -> str:
     """What happens at the last station."""
-    if way["outcome"] in _STUCK:
+    if way["outcome"] in STUCK:
         return f"{way['outcome']}\n{way['reason']}"
     return f"{way['outcome']}\nto {printable(way['database_name'] or '')}"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from routing.analysis.report.pictures import theme
 from routing.analysis.report.pictures.layout import BOX, LEGEND
+from routing.terms import NOT_KNOWN
 
 Mark = dict[str, Any]
 _SIZE = 12
@@ -17,7 +18,7 @@ _GLYPHS = {
     "DELAYED": "M-.7,-.9h.5v1.8h-.5zM.2,-.9h.5v1.8h-.5z",
     "DROPPED": "M-.9,-.55l.35,-.35l.55,.55l.55,-.55l.35,.35l-.55,.55l.55,.55l-.35,.35l-.55,-.55l-.55,.55l-.35,-.35"
     "l.55,-.55z",
-    theme.NOT_KNOWN: "M-.15,.55h.4v.4h-.4zM-.6,-.4a.62,.6 0 1 1 .85,.55v.2h-.4v-.5a.25,.25 0 1 0 -.1,-.45z",
+    NOT_KNOWN: "M-.15,.55h.4v.4h-.4zM-.6,-.4a.62,.6 0 1 1 .85,.55v.2h-.4v-.5a.25,.25 0 1 0 -.1,-.45z",
 }
 _LINE = "M-1.4,-.3h2.8v.6h-2.8z"
 

@@ -10,7 +10,8 @@ from routing.analysis.report.facts import Series
 from routing.analysis.report.pictures import lanes, theme
 from routing.analysis.report.pictures.lanes import Row
 from routing.analysis.report.pictures.largest import largest
-from routing.storage.times import moment_of
+from routing.show import count
+from routing.storage.times import SECOND, moment_of
 from routing.terms import Outcome
 
 STRIPS = 8
@@ -18,7 +19,6 @@ _HEIGHT = 220
 _STRIP = 72
 """Pixels from strip to strip; from its middle the words are above, and its bars stand on the base below."""
 _WORDS, _BASE, _TALL = -24, 30, 40
-_SECOND = 1_000_000
 # Hours of the day, and at midnight the day; in years where it is that long.
 _TICK = (
     "utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') :"
@@ -124,7 +124,7 @@ def _times(series: Series) -> alt.X:
     if not series.points:
         return alt.X("at:T", axis=axis, title="UTC", scale=alt.Scale(type="utc"))
     ends = [min(point.at for point in series.points), max(point.at for point in series.points)]
-    ends[1] += series.seconds * _SECOND
+    ends[1] += series.seconds * SECOND
     scale = alt.Scale(type="utc", domain=[end // 1000 for end in ends], nice=False, padding=0)
     return alt.X("at:T", axis=axis, title=_days(*ends), scale=scale)
 
@@ -138,5 +138,4 @@ def _span(seconds: int) -> str:
     """A step of time in words: "15 minutes"."""
     sizes = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
     word = next(word for word, size in sizes.items() if seconds % size == 0)
-    number = seconds // sizes[word]
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    return count(seconds // sizes[word], word)

@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 
 import altair as alt
 
-from routing.terms import Outcome
+from routing.terms import NOT_KNOWN, Outcome
 
-NOT_KNOWN = "NOT_KNOWN"
 # What is wrong stands next to the axis, where it can be compared.
 OUTCOMES = (*map(str, (Outcome.DROPPED, Outcome.DELAYED)), NOT_KNOWN)
 OUTCOMES += tuple(map(str, (Outcome.FORWARDED, Outcome.SENT, Outcome.DELIVERED)))
