@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from routing.messages.keying import KEY, key_of
-from routing.messages.timelines import Decided, Plan, Row, Timeline, Uses, add_row, as_plan
+from routing.messages.timelines import Decided, Row, Timeline, Uses, add_row
 from routing.rules.deciding import Decision, Key, decide, signature
 from routing.rules.estate import ARRIVALS, Instance, Route
 from routing.schemas import ALTERNATIVE_ROUTES, AnyKind, Field, Kind, Schema
-from routing.storage import keeping
 from routing.storage.columns import Columns
 
 _TEXT, _FLAG = Kind.STRING, Kind.BOOLEAN
@@ -43,17 +40,14 @@ _ROW, _CHOICE, _ALTERNATIVE = 300, 250, 120
 KeyRow = tuple[str, str, str, str, int]
 
 
-def routing_plan(
-    spark: SparkSession, keys: Columns, instances: Mapping[str, Instance], keeper: keeping.Keeper
-) -> Plan:
+def decide_keys(keys: Columns, instances: Mapping[str, Instance]) -> Decided:
     """Decide for every distinct key, on the driver.
 
-    ``keys`` have the columns of `keying.KEY`; ``instances`` what is known of each instance that they name. What is
-    too large to be rows of the driver is given to ``keeper``.
+    ``keys`` have the columns of `keying.KEY`; ``instances`` what is known of each instance that they name.
     """
     made = Planner(instances)
     numbers = [made.number(row) for row in keys.rows(*KEY)]
-    return as_plan(spark, keys, Decided(KEY, _FIELDS, numbers, made.timelines, made.uses), keeper)
+    return Decided(KEY, _FIELDS, numbers, made.timelines, made.uses)
 
 
 class Planner:
