@@ -168,6 +168,16 @@ def in_files(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.d
     return pyarrow.dataset.FileSystemDataset(files, rows.schema, rows.format, rows.filesystem)
 
 
+def in_files_with(rows: pyarrow.dataset.Dataset, condition: Any) -> pyarrow.dataset.Dataset:
+    """The rows of those files that may have some for which a condition holds, as far as the table's log tells."""
+    import pyarrow.dataset
+
+    if condition is None or not hasattr(rows, "files"):
+        return rows
+    files = list(rows.get_fragments(condition))
+    return pyarrow.dataset.FileSystemDataset(files, rows.schema, rows.format, rows.filesystem)
+
+
 def with_few(table: Any, condition: Any) -> pyarrow.dataset.Dataset:
     """What has to be read of a table of Arrow for the few rows for which a condition holds.
 

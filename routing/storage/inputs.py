@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from routing.schemas import SETTINGS
-from routing.storage.columns import Columns, Only, Table, as_dataset, is_frame, read_arrow, spell
+from routing.storage.columns import Columns, Only, Table, as_dataset, in_files_with, is_frame, read_arrow, spell
+from routing.storage.encoded import Numbering, Sums, encoded
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,26 +58,37 @@ def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Co
         for row in where_in(table, only or {}).groupBy(*names).agg(F.count(F.lit(1))).collect():
             counts[tuple(row[:-1])] += row[-1]
         return counts
-    groups = group_rows(as_dataset(table), names, condition_of(table, only or {}))
-    for group in zip(*(groups[name].to_pylist() for name in (*names, COUNT)), strict=True):
-        counts[group[:-1]] += group[-1]
+    # What all rows of a file have in common is looked at once for its groups, and not for each row.
+    rows, there = as_dataset(table), set(spell(table))
+    limits = {name: set(values) - {None} for name, values in (only or {}).items() if name in there}
+    columns = list(dict.fromkeys((*names, *limits)))
+    groups = group_rows(in_files_with(rows, condition_of(table, only or {})), columns)
+    for group in groups.to_pylist():
+        if all(group[name] in values for name, values in limits.items()):
+            counts[tuple(group[name] for name in names)] += group[COUNT]
     return counts
 
 
 def group_rows(rows: pyarrow.dataset.Dataset, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
     """How many rows have each combination of values in some columns: these, and `COUNT`.
 
-    Some rows at a time, so that no more than these and the groups are in memory.
+    Some rows at a time, so that no more than these and the groups are in memory; texts as numbers meanwhile.
     """
     import pyarrow
 
     columns = list(names)
     kinds = pyarrow.schema([rows.schema.field(name) for name in columns])
-    parts = [kinds.empty_table().append_column(COUNT, pyarrow.array([], pyarrow.int64()))]
-    for batch in rows.scanner(columns=columns, filter=condition).to_batches():
-        grouped = pyarrow.table(batch).group_by(columns).aggregate([([], "count_all")])
-        parts.append(grouped.rename_columns([*columns, COUNT]).select(parts[0].column_names))
-    return sum_groups(pyarrow.concat_tables(parts), columns)
+    numbers = {one.name: Numbering() for one in kinds if pyarrow.types.is_string(one.type)}
+    sums = Sums(columns, {COUNT: "sum"})
+    read = encoded(rows, numbers) if condition is None else rows
+    for batch in read.scanner(columns=columns, filter=condition).to_batches():
+        of_rows = {name: numbers[name].number(batch[name]) if name in numbers else batch[name] for name in columns}
+        if len(batch):
+            sums.add(pyarrow.table({**of_rows, COUNT: pyarrow.repeat(1, len(batch))}))
+    groups = sums.all()
+    texts = {name: known.texts.take(groups[name].cast("int64")) for name, known in numbers.items()}
+    found = {one.name: texts.get(one.name, groups[one.name]) for one in kinds}
+    return pyarrow.table({**found, COUNT: groups[COUNT]}).cast(kinds.append(pyarrow.field(COUNT, pyarrow.int64())))
 
 
 def sum_groups(groups: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
