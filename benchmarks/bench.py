@@ -176,7 +176,7 @@ def _as_json(shape: Shape, options: Options, result: Result) -> dict[str, Any]:
 def _print(shape: Shape, options: Options, result: Result) -> None:
     terminal = Console(highlight=False, soft_wrap=True)
     columns = ("contender", "median s", "messages/s", "× copy", "× resolve")
-    title = f"{shape.messages:,} messages, {options.rounds} rounds in turn after a warm-up"
+    title = f"{shape.messages:,} messages, {show.count(options.rounds, 'round')} in turn after a warm-up"
     terminal.print(show.table(title, columns, [line.cells() for line in result.lines], columns[1:]))
     how = "row by row" if shape.messages <= ROW_BY_ROW_UP_TO else "by checksums of their columns"
     terminal.print(f"The results are equal, compared {how}.")
