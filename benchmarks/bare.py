@@ -2,6 +2,7 @@
 
     python -m benchmarks.bare spark DATA OUT
     python -m benchmarks.bare copy CONFIG SOURCE OUT
+    python -m benchmarks.bare group TABLE
     python -m benchmarks.bare reader TABLE...
 
 None knows a rule: they start, read and write by as little code as possible, and end as the commands end.
@@ -56,6 +57,18 @@ def copy(config: str, source: str, out: str) -> None:
     settle_java_logs(ended_well=True)
 
 
+def group(table: str) -> None:
+    """Start Spark, and count messages once by the columns of a report's flows and points."""
+    from pyspark.sql import functions as F
+
+    from routing.analysis.report.scale import DECIDED, ENQUEUED, FLOW
+    from routing.sessions.session import settle_java_logs, start
+
+    rows = start({}).read.format("delta").load(table)
+    rows.groupBy(*FLOW).agg(F.count(F.lit(1)), F.min(ENQUEUED), F.min(DECIDED), F.max(DECIDED)).collect()
+    settle_java_logs(ended_well=True)
+
+
 def with_deltalake(tables: Sequence[str]) -> None:
     """Read whole tables into memory."""
     for table in tables:
@@ -76,17 +89,19 @@ def opened(table: str) -> Any:
 
 
 def main() -> None:
-    """Be one of the three."""
+    """Be one of them."""
     which, *given = sys.argv[1:]
     if which == "spark":
         data, out = given
         with_spark(Path(data), Path(out))
     elif which == "copy":
         copy(*given)
+    elif which == "group":
+        group(*given)
     elif which == "reader":
         with_deltalake(given)
     else:
-        raise SystemExit(f"spark, copy or reader, not {which}")
+        raise SystemExit(f"spark, copy, group or reader, not {which}")
 
 
 if __name__ == "__main__":

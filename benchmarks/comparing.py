@@ -87,7 +87,7 @@ def main() -> None:
     """Compare two tables."""
     from routing.sessions.session import settle_java_logs, start
 
-    spark = start({})
+    spark = start({"spark.driver.memory": "4g"})
     found, wanted = (spark.read.format("delta").load(table) for table in sys.argv[1:])
     print(json.dumps(differences(found, wanted, wanted.count())))
     settle_java_logs(ended_well=True)

@@ -2,8 +2,8 @@
 
 Over the demo's tables: `resolve` beside a bare Spark process that starts, reads and writes the same tables;
 `explain`, `lint` and `runs` beside a bare reader of them, which needs no Java. With ``--messages``, over the
-tables of ``make bench``: `resolve` beside the copy of its result, Polars and DuckDB; `explain` and `lint`. All run
-in turn after a warm-up; medians are held to gates.
+tables of ``make bench``: `resolve` beside the copy of its result, Polars and DuckDB; `report` beside one group-by
+of Spark; `explain` and `lint`. All run in turn after a warm-up; medians are held to gates.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def chosen(processes: Mapping[str, Process], only: Sequence[str] | None, held: S
         if name not in processes:
             sys.stderr.write(f"{name} is left out: not installed (pip install -e '.[bench]')\n")
     names = gates.with_floors([name for name in only or processes if name in processes], held)
-    names |= {process.beside for process in processes.values() if process.name in names and process.beside}
+    names |= {process.after for process in processes.values() if process.name in names and process.after}
     return [process for process in processes.values() if process.name in names]
 
 

@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from benchmarks.bare import GROWING, REPLACED, SCANNED, TABLE, opened
-from benchmarks.gates import COPY, DUCKDB, EXPLAIN, LINT, POLARS, READER, RESOLVE, RUNS, SPARK
+from benchmarks.gates import COPY, DUCKDB, EXPLAIN, GROUP_BY, LINT, POLARS, READER, REPORT, RESOLVE, RUNS, SPARK
 from benchmarks.rounds import first_result
 from benchmarks.shape import Shape
 from benchmarks.stored import Stored, placed, stored
@@ -36,14 +37,15 @@ _CONFIGURATION = ("routes", "databases", "services", "instances")
 class Process:
     """A contender: ``command`` is told where it writes. ``starts_from`` is what stands there before it begins.
 
-    ``beside`` is the contender to whose first result it comes too. ``taken`` grows each time that it runs, and so
-    does ``runs`` where it is `resolve`, by its row of `runs`.
+    ``after`` is the contender whose first result it comes to as well, or reads if it ``writes`` none. ``taken``
+    grows each time that it runs, and so does ``runs`` where it is `resolve`, by its row of `runs`.
     """
 
     name: str
     command: Callable[[Path], Sequence[str]]
     starts_from: Path | None = None
-    beside: str | None = None
+    after: str | None = None
+    writes: bool = True
     taken: list[Taken] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
 
@@ -67,7 +69,7 @@ def _last_run(out: Path) -> dict[str, Any]:
 def engine(name: str, kept: Stored, threads: int) -> Process:
     """Polars or DuckDB, doing the plain part of the same work."""
     command = (sys.executable, "-m", "benchmarks.worker", name, str(threads), json.dumps(kept.tables))
-    return Process(name, lambda out: [*command, str(out / TABLE)], beside=RESOLVE)
+    return Process(name, lambda out: [*command, str(out / TABLE)], after=RESOLVE)
 
 
 def over_demo(demo: Path) -> dict[str, Process]:
@@ -82,23 +84,33 @@ def over_demo(demo: Path) -> dict[str, Process]:
     tables = [*(str(data / key) for key in (*_CONFIGURATION, *SCANNED)), str(written / GROWING)]
     processes = (
         Process(SPARK, lambda out: [*_BARE, "spark", str(data), str(out)], written),
-        Process(RESOLVE, lambda out: _resolve(config, out), written),
+        Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out), written),
         Process(READER, lambda out: [*_BARE, "reader", *tables]),
-        *_analysis(config, _ASKS),
+        *_analysis(config, lambda: _ASKS),
         Process(RUNS, lambda out: [*_SBROUTE, "runs", "--config", str(config)]),
     )
     return {process.name: process for process in processes}
 
 
-def _resolve(config: Path, out: Path) -> list[str]:
+def _with_outputs(command: str, config: Path, out: Path) -> list[str]:
     settings = [f"--set=output.{key}={out / key}" for key in (*REPLACED, GROWING)]
-    return [*_SBROUTE, "resolve", "--config", str(config), *settings]
+    return [*_SBROUTE, command, "--config", str(config), *settings]
 
 
-def _analysis(config: Path, message: str) -> tuple[Process, Process]:
-    explain = [*_SBROUTE, "explain", "--config", str(config), "--message-id", message]
+def _analysis(config: Path, message: Callable[[], str]) -> tuple[Process, Process]:
+    explain = [*_SBROUTE, "explain", "--config", str(config), "--message-id"]
     lint = [*_SBROUTE, "lint", "--config", str(config), "--now", _NOW]
-    return Process(EXPLAIN, lambda out: explain), Process(LINT, lambda out: lint)
+    return Process(EXPLAIN, lambda out: [*explain, message()]), Process(LINT, lambda out: lint)
+
+
+def _reporting(config: Path, resolved: Path) -> tuple[Process, Process]:
+    """Over a first result of `resolve`: the page about it, and one group-by of Spark."""
+    report = _with_outputs(REPORT, config, resolved)
+    group = [*_BARE, "group", str(resolved / TABLE)]
+    return (
+        Process(GROUP_BY, lambda out: group, after=RESOLVE, writes=False),
+        Process(REPORT, lambda out: [*report, f"--out={out}.html"], after=RESOLVE, writes=False),
+    )
 
 
 def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
@@ -113,12 +125,15 @@ def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
             pool.submit(_make, shape, folder).result()
     results = kept.results / "floor"
     config = kept.config(results, "builtin", "512MB", _HEAP)
-    source = str(first_result(results, RESOLVE) / TABLE)
+    first = first_result(results, RESOLVE)
     processes = (
-        Process(RESOLVE, lambda out: _resolve(config, out)),
-        Process(COPY, lambda out: [*_BARE, "copy", str(config), source, str(out / TABLE)], beside=RESOLVE),
+        Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out)),
+        Process(
+            COPY, lambda out: [*_BARE, "copy", str(config), str(first / TABLE), str(out / TABLE)], after=RESOLVE
+        ),
         *(engine(name, kept, os.cpu_count() or 1) for name in (POLARS, DUCKDB) if find_spec(name)),
-        *_analysis(config, _last_id(kept)),
+        *_analysis(config, cache(lambda: _last_id(kept))),
+        *_reporting(config, first),
     )
     return {process.name: process for process in processes}, results
 
@@ -139,8 +154,8 @@ def _last_id(kept: Stored) -> str:
 
 def results_differ(process: Process, out: Path) -> list[str]:
     """Where a first result is not that of the contender beside it, or not as large as what it started from."""
-    if process.beside is not None:
-        tables = (str(folder / TABLE) for folder in (out, first_result(out.parent, process.beside)))
+    if process.after is not None and process.writes:
+        tables = (str(folder / TABLE) for folder in (out, first_result(out.parent, process.after)))
         # In a process of its own, for it starts Java.
         comparing = [sys.executable, "-m", "benchmarks.comparing", *tables]
         found = subprocess.run(comparing, stdout=subprocess.PIPE, text=True, check=True).stdout

@@ -13,7 +13,7 @@ import pytest
 from benchmarks import floor, processes
 from benchmarks.gates import LARGE, SMALL, Verdict, judge, lines
 from benchmarks.parts import of_middle_round, parts
-from benchmarks.processes import Process, over_demo, results_differ
+from benchmarks.processes import Process, over_demo, over_large, results_differ
 from benchmarks.shape import Shape
 from benchmarks.stored import placed
 from benchmarks.taken import Taken, taken_by
@@ -38,6 +38,8 @@ _LARGE_ROUNDS = {
     "polars": _taken(10.0),
     "lint": _taken(20.1),
     "explain": _taken(5.0, 7.0),
+    "group-by": _taken(20.0),
+    "report": _taken(31.2),
 }
 
 
@@ -49,7 +51,10 @@ def test_a_line_has_medians_the_largest_peak_and_what_it_is_in_floors() -> None:
         ("explain", "2.5", "2.5", "2.5", "5.00", "5.0", "2.50"),
     ]
     multiples = {line.contender: line.times_floor for line in lines(_LARGE_ROUNDS, LARGE)}
-    assert multiples == {"resolve": 1.35, "copy": None, "polars": 0.5, "lint": None, "explain": None}
+    assert multiples == {"resolve": 1.35, "copy": None, "polars": 0.5, "lint": None, "explain": None} | {
+        "group-by": None,
+        "report": 1.56,
+    }
 
 
 def test_a_floor_that_was_not_measured_is_no_success() -> None:
@@ -67,6 +72,8 @@ def test_what_is_measured_is_judged() -> None:
         "resolve: 1.35 times copy, at most 1.35: met",
         "explain: 6.0 s, at most 6 s: met",
         "lint: 20.1 s, at most 20 s: MISSED",
+        # 1.3 times 20 s, and 5 s.
+        "report: 1.56 times group-by, at most 1.55: MISSED",
     ]
     slower = {**_LARGE_ROUNDS, "resolve": _taken(27.2)}
     assert not judge(lines(slower, LARGE), LARGE)[0].is_met
@@ -104,12 +111,12 @@ def test_the_parts_are_those_of_the_round_in_the_middle() -> None:
 
 
 def _processes(*names: str) -> dict[str, Process]:
-    beside = {"copy": "resolve", "polars": "resolve"}
-    return {name: Process(name, lambda out: [], beside=beside.get(name)) for name in names}
+    after = dict.fromkeys(("copy", "polars", "group-by", "report"), "resolve") if "copy" in names else {}
+    return {name: Process(name, lambda out: [], after=after.get(name)) for name in names}
 
 
 _DEMO = _processes("bare-spark", "resolve", "bare-reader", "explain", "lint", "runs")
-_LARGE = _processes("resolve", "copy", "polars", "explain", "lint")
+_LARGE = _processes("resolve", "copy", "polars", "explain", "lint", "group-by", "report")
 
 
 @pytest.mark.parametrize(
@@ -132,6 +139,7 @@ def test_whoever_is_wanted_comes_after_its_floor(only: list[str] | None, measure
         (["copy"], ["resolve", "copy"]),
         (["polars"], ["resolve", "copy", "polars"]),
         (["lint"], ["lint"]),
+        (["report"], ["resolve", "group-by", "report"]),
         (["duckdb", "lint"], ["lint"]),
     ],
 )
@@ -153,7 +161,7 @@ def test_an_engine_that_is_not_installed_is_named(capsys: pytest.CaptureFixture[
         (["--routes", "9"], "--routes goes with --messages"),
         (
             ["--messages", "9", "--only", "runs"],
-            "with --messages there are copy, resolve, polars, duckdb, explain, lint",
+            "with --messages there are copy, resolve, polars, duckdb, explain, lint, group-by, report",
         ),
         (
             ["--only", "polars"],
@@ -254,6 +262,24 @@ def test_what_writes_starts_from_the_outputs_of_the_demo_and_leaves_them_alone(t
     command = " ".join(processes["resolve"].command(tmp_path / "new"))
     for key in ("new_route_requests", "rejected_messages", "resolved_routes", "runs"):
         assert f"--set=output.{key}={tmp_path / 'new' / key}" in command
+
+
+def test_a_copy_has_the_configuration_of_the_run_and_reads_what_that_wrote_first(tmp_path: Path) -> None:
+    shape = Shape(messages=10)
+    for table in placed(shape, tmp_path).tables.values():
+        Path(table, "_delta_log").mkdir(parents=True)
+    large, results = over_large(shape, tmp_path)
+    config = tmp_path / "out" / "floor.yaml"
+    assert "spark:\n  spark.driver.memory: 4g" in config.read_text(encoding="utf-8")
+    resolve, copy, report = (large[name].command(tmp_path / "new") for name in ("resolve", "copy", "report"))
+    assert str(config) in resolve
+    assert f"--set=output.resolved_routes={tmp_path / 'new' / 'resolved_routes'}" in resolve
+    first = f"{results}/resolve-0/resolved_routes"
+    assert copy[-4:] == ["copy", str(config), first, str(tmp_path / "new" / "resolved_routes")]
+    assert f"--set=output.resolved_routes={first}" in report
+    # Whatever writes a result is held to that of resolve.
+    assert {name for name, process in large.items() if process.after and process.writes} >= {"copy"}
+    assert [large[name].writes for name in ("group-by", "report")] == [False, False]
 
 
 def test_a_process_that_fails_is_an_error(tmp_path: Path) -> None:
