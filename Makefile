@@ -76,13 +76,13 @@ test-crash: setup  ## kill and race runs, fill the disk, corrupt logs (SHORT=1 f
 mutants: setup  ## break each rule once, in a copy, and demand a red test (ARGS=--fast for the rules alone, ARGS=NAME)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants $(ARGS)
 
-bench: .venv/.bench  ## measure beside copy, naive PySpark, Polars, DuckDB (ARGS='--messages 1000000'; long at 10 million)
+bench: .venv/.bench  ## measure in a warm session beside copy, naive PySpark, Polars, DuckDB (ARGS='--messages 1000000')
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.bench $(ARGS)
 
 bench-check: .venv/.bench  ## compare the ratios of a short measurement with the recorded baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.check $(ARGS)
 
-floor: .venv/.bench  ## measure whole commands beside bare processes, and hold them to gates (ARGS='--gate', '--messages 10000000')
+floor: .venv/.bench  ## measure whole commands beside bare processes, and hold them to gates (ARGS='--gate --messages 10000000')
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.floor $(ARGS)
 
 # What only measurements need joins .venv when it is asked for; its pins for the rest are those of .venv.

@@ -1,9 +1,11 @@
 """The least that a command can take, as processes of their own.
 
     python -m benchmarks.bare spark DATA OUT
+    python -m benchmarks.bare copy CONFIG SOURCE OUT
+    python -m benchmarks.bare group TABLE
     python -m benchmarks.bare reader TABLE...
 
-Neither knows a rule: they start, read and write as little code as possible, and end as the commands end.
+None knows a rule: they start, read and write by as little code as possible, and end as the commands end.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 SCANNED = ("messages", "dialogs")
-REPLACED = ("new_route_requests", "rejected_messages", "resolved_routes")
+TABLE = "resolved_routes"
+REPLACED = ("new_route_requests", "rejected_messages", TABLE)
 GROWING = "runs"
 
 
@@ -39,6 +42,33 @@ def with_spark(data: Path, out: Path) -> None:
     settle_java_logs(ended_well=True)
 
 
+def copy(config: str, source: str, out: str) -> None:
+    """Start Spark as ``resolve`` does by a configuration, and write a result once more as that writes it."""
+    from routing import load_config
+    from routing.config import Location
+    from routing.sessions.session import settle_java_logs, start
+    from routing.storage.sizes import are_small
+    from routing.storage.tables import overwrite
+
+    given = load_config(config)
+    little_data = are_small(given.tables.values(), given.output.values(), given.spark)
+    rows = start(given.spark, little_data=little_data).read.format("delta").load(source)
+    overwrite(rows, TABLE, Location(out), "copy")
+    settle_java_logs(ended_well=True)
+
+
+def group(table: str) -> None:
+    """Start Spark, and count messages once by the columns of a report's flows and points."""
+    from pyspark.sql import functions as F
+
+    from routing.analysis.report.scale import DECIDED, ENQUEUED, FLOW
+    from routing.sessions.session import settle_java_logs, start
+
+    rows = start({}).read.format("delta").load(table)
+    rows.groupBy(*FLOW).agg(F.count(F.lit(1)), F.min(ENQUEUED), F.min(DECIDED), F.max(DECIDED)).collect()
+    settle_java_logs(ended_well=True)
+
+
 def with_deltalake(tables: Sequence[str]) -> None:
     """Read whole tables into memory."""
     for table in tables:
@@ -59,15 +89,19 @@ def opened(table: str) -> Any:
 
 
 def main() -> None:
-    """Be one of the two."""
+    """Be one of them."""
     which, *given = sys.argv[1:]
     if which == "spark":
         data, out = given
         with_spark(Path(data), Path(out))
+    elif which == "copy":
+        copy(*given)
+    elif which == "group":
+        group(*given)
     elif which == "reader":
         with_deltalake(given)
     else:
-        raise SystemExit(f"spark or reader, not {which}")
+        raise SystemExit(f"spark, copy, group or reader, not {which}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""``make bench``: resolve beside the copy of its result, the textbook's PySpark, Polars and DuckDB.
+"""``make bench``: resolve in a warm session, beside a copy of its result, the textbook's PySpark, Polars, DuckDB.
 
-Makes the tables once, runs everybody in turn after a warm-up, compares the results, and prints medians, ratios
-and peak memory as a table, or as JSON with ``--json``.
+Makes the tables once, runs everybody in turn after a warm-up, compares the results, and prints medians and ratios
+as a table, or as JSON with ``--json``. Whole commands are measured by ``make floor``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
 import sys
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,17 +19,20 @@ from typing import Any
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from benchmarks.bare import TABLE
 from benchmarks.comparing import ROW_BY_ROW_UP_TO, differences
-from benchmarks.contenders import NAIVE_UP_TO, TABLE, Contender, Copy, InProcess, Naive, Resolve
-from benchmarks.memory import Watch, java_process, peak_of
-from benchmarks.report import Line, lines, ratios
-from benchmarks.rounds import Mismatch, first_result, measure
+from benchmarks.contenders import NAIVE_UP_TO, Copy, Naive, Resolve
+from benchmarks.gates import COPY, DUCKDB, POLARS, RESOLVE
+from benchmarks.memory import java_peak
+from benchmarks.processes import engine
+from benchmarks.report import NAIVE, Line, lines, ratios
+from benchmarks.rounds import Measurable, Mismatch, first_result, measure
 from benchmarks.shape import Shape
 from benchmarks.stored import Stored, stored
 from routing import show
 from routing.sessions.session import JAVA_OPTIONS, start
 
-RESOLVE, UDF, COPY, NAIVE, POLARS, DUCKDB = "resolve", "resolve-udf", "copy", "naive", "polars", "duckdb"
+UDF = "resolve-udf"
 ALL = (RESOLVE, COPY, UDF, NAIVE, POLARS, DUCKDB)
 
 
@@ -44,7 +46,6 @@ class Options:
     memory: str = "4g"
     master: str = "local[2]"
     broadcast_limit: str = "512MB"
-    start_up: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,6 @@ def main() -> int:
         memory=given.memory,
         master=given.master,
         broadcast_limit=given.broadcast_limit,
-        start_up=not given.no_start_up,
     )
     try:
         result = bench(shape, options)
@@ -86,25 +86,15 @@ def bench(shape: Shape, options: Options) -> Result:
     """Measure; raises Mismatch where two results are not the same."""
     spark = start(_settings(options))
     kept = stored(spark, shape, Path(options.folder).absolute())
-    contenders, notes = _contenders(spark, kept, shape, options)
-    try:
-        times = measure(
-            contenders, kept.results, options.rounds, lambda c, out: _differences(spark, kept, shape, c, out)
-        )
-        peaks = {c.name: c.peak() for c in contenders if isinstance(c, InProcess)}
-        starts = {c.name: c.start_up for c in contenders if isinstance(c, InProcess)}
-        java_peak = peak_of(java_process(spark))
-    finally:
-        for contender in contenders:
-            contender.close()
-    whole = {name: seconds + times[name].warm_up for name, seconds in starts.items()}
-    if options.start_up:
-        whole[RESOLVE], peaks[RESOLVE] = _whole_process(kept, options)
-    resolve = next(c for c in contenders if isinstance(c, Resolve))
+    resolve = Resolve(RESOLVE, spark, kept, "builtin", options.broadcast_limit)
+    others, notes = _others(spark, kept, shape, options)
+    times = measure(
+        [resolve, *others], kept.results, options.rounds, lambda c, out: _differences(spark, kept, shape, out)
+    )
     return Result(
-        lines=lines(times, shape.messages, whole, peaks),
+        lines=lines(times, shape.messages),
         last_run=resolve.rows[-1],
-        java_peak=java_peak,
+        java_peak=java_peak(spark),
         notes=(*notes, *resolve.notes),
     )
 
@@ -119,14 +109,14 @@ def _settings(options: Options) -> dict[str, str]:
     }
 
 
-def _contenders(
+def _others(
     spark: SparkSession, kept: Stored, shape: Shape, options: Options
-) -> tuple[list[Contender], list[str]]:
-    """Those wanted that can be had, resolve first; and a sentence for each that is left out."""
+) -> tuple[Sequence[Measurable], list[str]]:
+    """Those wanted besides resolve that can be had; and a sentence for each that is left out."""
     named = re.fullmatch(r"local\[(\d+)\]", options.master)
     threads = int(named[1]) if named else 2
     notes: list[str] = []
-    chosen: list[Contender] = [Resolve(RESOLVE, spark, kept, "builtin", options.broadcast_limit)]
+    chosen: list[Measurable] = []
     for name in (n for n in ALL if n in options.wanted and n != RESOLVE):
         if name in (NAIVE, POLARS, DUCKDB) and not shape.fits_subset:
             notes.append(f"{name} is left out: it knows no route versions and no route requests")
@@ -141,34 +131,17 @@ def _contenders(
         elif name == NAIVE:
             chosen.append(Naive(name, spark, kept))
         else:
-            chosen.append(InProcess(name, f"with_{name}", kept, threads))
+            chosen.append(engine(name, kept, threads))
     return chosen, notes
 
 
-def _differences(spark: SparkSession, kept: Stored, shape: Shape, contender: Contender, out: Path) -> list[str]:
+def _differences(spark: SparkSession, kept: Stored, shape: Shape, out: Path) -> list[str]:
     """How a contender's result differs from resolve's, which comes first and is compared with nothing."""
     first = first_result(kept.results, RESOLVE)
     if out == first:
         return []
     found, wanted = (spark.read.format("delta").load(str(folder / TABLE)) for folder in (out, first))
     return differences(found, wanted, shape.messages)
-
-
-def _whole_process(kept: Stored, options: Options) -> tuple[float, int]:
-    """Seconds and peak bytes of ``sbroute resolve`` as a process, from its start to its end."""
-    file = kept.config(kept.results / "whole", "builtin", options.broadcast_limit)
-    settings = [f"spark.spark.master={options.master}", f"spark.spark.driver.memory={options.memory}"]
-    given = [part for setting in settings for part in ("--set", setting)]
-    begun = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "routing", "resolve", "--config", str(file), *given], stdout=subprocess.DEVNULL
-    )
-    watch = Watch(process.pid)
-    status = process.wait()
-    seconds, peak = time.monotonic() - begun, watch.peak()
-    if status:
-        raise RuntimeError(f"sbroute resolve ended with exit code {status}")
-    return seconds, peak
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -184,7 +157,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory", default=usual.memory, help="heap of a Java process (%(default)s)")
     parser.add_argument("--master", default=usual.master, help="Spark master (%(default)s)")
     parser.add_argument("--broadcast-limit", default=usual.broadcast_limit, help="of resolve (%(default)s)")
-    parser.add_argument("--no-start-up", action="store_true", help="leave out the whole process")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
@@ -203,8 +175,8 @@ def _as_json(shape: Shape, options: Options, result: Result) -> dict[str, Any]:
 
 def _print(shape: Shape, options: Options, result: Result) -> None:
     terminal = Console(highlight=False, soft_wrap=True)
-    columns = ("contender", "median s", "messages/s", "× copy", "× resolve", "whole process s", "peak GiB")
-    title = f"{shape.messages:,} messages, {options.rounds} rounds in turn after a warm-up"
+    columns = ("contender", "median s", "messages/s", "× copy", "× resolve")
+    title = f"{shape.messages:,} messages, {show.count(options.rounds, 'round')} in turn after a warm-up"
     terminal.print(show.table(title, columns, [line.cells() for line in result.lines], columns[1:]))
     how = "row by row" if shape.messages <= ROW_BY_ROW_UP_TO else "by checksums of their columns"
     terminal.print(f"The results are equal, compared {how}.")

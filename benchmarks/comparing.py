@@ -1,6 +1,14 @@
-"""Whether two results are the same: row by row, or by checksums of their columns."""
+"""Whether two results are the same: row by row, or by checksums of their columns.
+
+    python -m benchmarks.comparing FOUND WANTED
+
+prints the differences of two tables as JSON: so a process that measures others holds no Java meanwhile.
+"""
 
 from __future__ import annotations
+
+import json
+import sys
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -73,3 +81,17 @@ def unequal(found: dict[str, int], wanted: dict[str, int]) -> list[str]:
     if found["rows"] != wanted["rows"]:
         return [f"{found['rows']} rows, not {wanted['rows']}"]
     return [f"the checksum of {name} differs" for name in wanted if found[name] != wanted[name]]
+
+
+def main() -> None:
+    """Compare two tables."""
+    from routing.sessions.session import settle_java_logs, start
+
+    spark = start({"spark.driver.memory": "4g"})
+    found, wanted = (spark.read.format("delta").load(table) for table in sys.argv[1:])
+    print(json.dumps(differences(found, wanted, wanted.count())))
+    settle_java_logs(ended_well=True)
+
+
+if __name__ == "__main__":
+    main()

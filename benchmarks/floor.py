@@ -1,8 +1,9 @@
-"""``make floor``: what small things cost, as whole processes, beside the least that they can take.
+"""``make floor``: commands as whole processes, beside the least that they can take.
 
 Over the demo's tables: `resolve` beside a bare Spark process that starts, reads and writes the same tables;
-`explain`, `lint` and `runs` beside a bare reader of them, which needs no Java. With ``--messages``: `explain` and
-`lint` over the tables of ``make bench``. All run in turn after a warm-up; medians are held to gates.
+`explain`, `lint` and `runs` beside a bare reader of them, which needs no Java. With ``--messages``, over the
+tables of ``make bench``: `resolve` beside the copy of its result, Polars and DuckDB; `report` beside one group-by
+of Spark; `explain` and `lint`. All run in turn after a warm-up; medians are held to gates.
 """
 
 from __future__ import annotations
@@ -10,19 +11,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks import gates
-from benchmarks.gates import Gate, Line, Verdict
-from benchmarks.processes import Process, over_demo, over_large, rows_differ
+from benchmarks.gates import RESOLVE, Gate, Line, Verdict
+from benchmarks.parts import of_middle_round
+from benchmarks.processes import Process, over_demo, over_large, results_differ
 from benchmarks.rounds import Mismatch, measure
 from benchmarks.shape import Shape
 from routing import show
 
-_COLUMNS = ("contender", "median s", "least", "most", "× its floor")
+_COLUMNS = ("contender", "median s", "least", "most", "× its floor", "CPU s", "peak GiB")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,36 +32,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = options(arguments)
     held: tuple[Gate, ...] = gates.LARGE if given.messages else gates.SMALL
     processes, results = _prepared(given)
-    wanted = gates.wanted_with_floors(given.only or list(processes), held)
+    wanted = chosen(processes, given.only, held)
     try:
-        times = measure([processes[name] for name in wanted], results, given.rounds, rows_differ)
+        measure(wanted, results, given.rounds, results_differ)
     except Mismatch as fault:
-        sys.stderr.write(f"the outputs differ from those of the demo's own run, so no time is printed. {fault}\n")
+        sys.stderr.write(f"the results differ, so no time is printed. {fault}\n")
         return 1
-    measured = gates.lines({name: times[name].rounds for name in wanted}, held)
+    # The first is the warm-up.
+    measured = gates.lines({process.name: process.taken[1:] for process in wanted}, held)
     verdicts = gates.judge(measured, held)
-    print_json(measured, verdicts) if given.json else print_table(measured, verdicts, given.rounds)
+    parts = next((of_middle_round(one.taken[1:], one.runs[1:]) for one in wanted if one.name == RESOLVE), {})
+    if given.json:
+        print_json(measured, verdicts, parts)
+    else:
+        print_table(_title(given), measured, verdicts, parts)
     return 1 if given.gate and not all(verdict.is_met for verdict in verdicts) else 0
+
+
+def chosen(processes: Mapping[str, Process], only: Sequence[str] | None, held: Sequence[Gate]) -> list[Process]:
+    """Whoever is asked for and can be had, or all, and what they are compared with: in the order of measuring."""
+    for name in only or (gate.contender for gate in held):
+        if name not in processes:
+            sys.stderr.write(f"{name} is left out: not installed (pip install -e '.[bench]')\n")
+    names = gates.with_floors([name for name in only or processes if name in processes], held)
+    names |= {process.after for process in processes.values() if process.name in names and process.after}
+    return [process for process in processes.values() if process.name in names]
 
 
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """What was asked for; ends with status 2 where that makes no sense."""
     parser = argparse.ArgumentParser(prog="make floor", description=__doc__)
-    names = [*dict.fromkeys(name for gate in gates.SMALL for name in (gate.floor, gate.contender) if name)]
-    parser.add_argument("--rounds", type=int, default=5, help="rounds after a warm-up (%(default)s)")
+    names = list(dict.fromkeys([*gates.names(gates.SMALL), *gates.names(gates.LARGE)]))
+    parser.add_argument("--rounds", type=int, help="rounds after a warm-up (5; 3 with --messages)")
     parser.add_argument("--only", nargs="+", choices=names, help="these, and what they are compared with (all)")
-    parser.add_argument("--messages", type=int, help="explain and lint over so many messages instead")
+    parser.add_argument("--messages", type=int, help="over the tables of `make bench`, with so many messages")
     parser.add_argument("--routes", type=int, help=f"with --messages: so many routes ({Shape().routes})")
     parser.add_argument("--folder", help="where tables are kept (build/floor; build/bench with --messages)")
     parser.add_argument("--gate", action="store_true", help="exit status 1 where a gate is missed")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(arguments)
-    held = {gate.contender for gate in (gates.LARGE if given.messages else gates.SMALL)}
+    if given.rounds is None:
+        given.rounds = 3 if given.messages else 5
+    held = gates.LARGE if given.messages else gates.SMALL
+    there = gates.names(held)
     if given.routes and not given.messages:
         parser.error("--routes goes with --messages")
-    if given.messages and not held.issuperset(given.only or ()):
-        parser.error(f"with --messages there are {' and '.join(sorted(held))}")
-    if given.gate and given.only and not held & set(given.only):
+    if not set(there).issuperset(given.only or ()):
+        parser.error(f"{'with' if given.messages else 'without'} --messages there are {', '.join(there)}")
+    if given.gate and given.only and not {gate.contender for gate in held if gate.at_most} & set(given.only):
         parser.error("--gate: nothing that has a gate is measured")
     if given.rounds < 1:
         parser.error("--rounds: at least one")
@@ -71,20 +91,36 @@ def _prepared(given: argparse.Namespace) -> tuple[dict[str, Process], Path]:
     folder = Path(given.folder or ("build/bench" if given.messages else "build/floor")).absolute()
     if not given.messages:
         return over_demo(folder / "demo"), folder / "out"
-    return over_large(Shape(messages=given.messages, routes=given.routes or Shape().routes), folder)
+    return over_large(_shape(given), folder)
 
 
-def print_json(measured: Sequence[Line], verdicts: Sequence[Verdict]) -> None:
+def _shape(given: argparse.Namespace) -> Shape:
+    return Shape(messages=given.messages, routes=given.routes or Shape().routes)
+
+
+def print_json(measured: Sequence[Line], verdicts: Sequence[Verdict], parts: Mapping[str, float]) -> None:
     """Everything as one JSON object."""
-    judged = [{**vars(verdict.gate), "measured": verdict.measured, "met": verdict.is_met} for verdict in verdicts]
-    print(json.dumps({"contenders": [vars(line) for line in measured], "gates": judged}, indent=2))
+    judged = [{**vars(verdict), "met": verdict.is_met} for verdict in verdicts]
+    told = {"contenders": [vars(line) for line in measured], "gates": judged, "parts of resolve": parts}
+    print(json.dumps(told, indent=2))
 
 
-def print_table(measured: Sequence[Line], verdicts: Sequence[Verdict], rounds: int) -> None:
-    """The times as a table, and a line for each gate."""
-    title = f"Whole processes, in turn, {rounds} rounds after a warm-up"
+def _title(given: argparse.Namespace) -> str:
+    over = (
+        f"{given.messages:,} messages, {_shape(given).routes:,} routes" if given.messages else "The demo's tables"
+    )
+    return f"{over}: whole processes in turn, {show.count(given.rounds, 'round')} after a warm-up"
+
+
+def print_table(
+    title: str, measured: Sequence[Line], verdicts: Sequence[Verdict], parts: Mapping[str, float]
+) -> None:
+    """The times as a table, where the seconds of `resolve` are, and a line for each gate."""
     rows = [line.cells() for line in measured]
     Console(highlight=False, soft_wrap=True).print(show.table(title, _COLUMNS, rows, _COLUMNS[1:]))
+    if parts:
+        told = " + ".join(f"{name} {seconds:.2f}" for name, seconds in parts.items())
+        print(f"{RESOLVE}: {told} = {sum(parts.values()):.2f} s")
     print(*verdicts, sep="\n")
 
 

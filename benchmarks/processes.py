@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
-from benchmarks.bare import GROWING, REPLACED, SCANNED, opened
-from benchmarks.gates import EXPLAIN, LINT, READER, RESOLVE, RUNS, SPARK
+from benchmarks.bare import GROWING, REPLACED, SCANNED, TABLE, opened
+from benchmarks.gates import COPY, DUCKDB, EXPLAIN, GROUP_BY, LINT, POLARS, READER, REPORT, RESOLVE, RUNS, SPARK
+from benchmarks.rounds import first_result
 from benchmarks.shape import Shape
 from benchmarks.stored import Stored, placed, stored
+from benchmarks.taken import Taken, taken_by
 
 _SBROUTE = (sys.executable, "-m", "routing")
 _BARE = (sys.executable, "-m", "benchmarks.bare")
@@ -22,24 +29,47 @@ _BARE = (sys.executable, "-m", "benchmarks.bare")
 _NOW = "2026-01-06T00:00:00Z"
 # It asks for a route, so that explain looks at the messages of its service as well (rule book, section 5).
 _ASKS = "d00747-i0"
+_HEAP = "4g"
 _CONFIGURATION = ("routes", "databases", "services", "instances")
 
 
 @dataclass(frozen=True)
 class Process:
-    """A contender: ``command`` is told where it writes. ``starts_from`` is what stands there before it begins."""
+    """A contender: ``command`` is told where it writes. ``starts_from`` is what stands there before it begins.
+
+    ``after`` is the contender whose first result it comes to as well, or reads if it ``writes`` none. ``taken``
+    grows each time that it runs, and so does ``runs`` where it is `resolve`, by its row of `runs`.
+    """
 
     name: str
     command: Callable[[Path], Sequence[str]]
     starts_from: Path | None = None
+    after: str | None = None
+    writes: bool = True
+    taken: list[Taken] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)
 
-    def run(self, out: Path) -> None:
-        """Run it to its end. Raises RuntimeError where it fails; it has said why."""
+    def timed(self, out: Path) -> float:
+        """Run it to its end; the seconds of that. Raises RuntimeError where it fails; it has said why."""
         if self.starts_from is not None:
             shutil.copytree(self.starts_from, out)
-        done = subprocess.run(self.command(out), stdout=subprocess.DEVNULL, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{self.name} ended with exit code {done.returncode}")
+        self.taken.append(taken_by(self.name, self.command(out)))
+        if self.name == RESOLVE:
+            self.runs.append(_last_run(out))
+        return self.taken[-1].seconds
+
+
+def _last_run(out: Path) -> dict[str, Any]:
+    """The newest row of `runs`, its stages by name."""
+    rows = opened(str(out / GROWING)).to_table(columns=["started_at", "finished_at", "stage_seconds"]).to_pylist()
+    row: dict[str, Any] = max(rows, key=lambda row: row["finished_at"])
+    return {**row, "stage_seconds": dict(row["stage_seconds"])}
+
+
+def engine(name: str, kept: Stored, threads: int) -> Process:
+    """Polars or DuckDB, doing the plain part of the same work."""
+    command = (sys.executable, "-m", "benchmarks.worker", name, str(threads), json.dumps(kept.tables))
+    return Process(name, lambda out: [*command, str(out / TABLE)], after=RESOLVE)
 
 
 def over_demo(demo: Path) -> dict[str, Process]:
@@ -54,35 +84,58 @@ def over_demo(demo: Path) -> dict[str, Process]:
     tables = [*(str(data / key) for key in (*_CONFIGURATION, *SCANNED)), str(written / GROWING)]
     processes = (
         Process(SPARK, lambda out: [*_BARE, "spark", str(data), str(out)], written),
-        Process(RESOLVE, lambda out: _resolve(config, out), written),
+        Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out), written),
         Process(READER, lambda out: [*_BARE, "reader", *tables]),
-        *_analysis(config, _ASKS),
+        *_analysis(config, lambda: _ASKS),
         Process(RUNS, lambda out: [*_SBROUTE, "runs", "--config", str(config)]),
     )
     return {process.name: process for process in processes}
 
 
-def _resolve(config: Path, out: Path) -> list[str]:
+def _with_outputs(command: str, config: Path, out: Path) -> list[str]:
     settings = [f"--set=output.{key}={out / key}" for key in (*REPLACED, GROWING)]
-    return [*_SBROUTE, "resolve", "--config", str(config), *settings]
+    return [*_SBROUTE, command, "--config", str(config), *settings]
 
 
-def _analysis(config: Path, message: str) -> tuple[Process, Process]:
-    explain = [*_SBROUTE, "explain", "--config", str(config), "--message-id", message]
+def _analysis(config: Path, message: Callable[[], str]) -> tuple[Process, Process]:
+    explain = [*_SBROUTE, "explain", "--config", str(config), "--message-id"]
     lint = [*_SBROUTE, "lint", "--config", str(config), "--now", _NOW]
-    return Process(EXPLAIN, lambda out: explain), Process(LINT, lambda out: lint)
+    return Process(EXPLAIN, lambda out: [*explain, message()]), Process(LINT, lambda out: lint)
+
+
+def _reporting(config: Path, resolved: Path) -> tuple[Process, Process]:
+    """Over a first result of `resolve`: the page about it, and one group-by of Spark."""
+    report = _with_outputs(REPORT, config, resolved)
+    group = [*_BARE, "group", str(resolved / TABLE)]
+    return (
+        Process(GROUP_BY, lambda out: group, after=RESOLVE, writes=False),
+        Process(REPORT, lambda out: [*report, f"--out={out}.html"], after=RESOLVE, writes=False),
+    )
 
 
 def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
-    """`explain` and `lint` over the benchmark's tables, made where they are missing; and a folder for results."""
+    """All contenders over the benchmark's tables, made where they are missing; and a folder for results.
+
+    Engines that are not installed are left out.
+    """
     kept = placed(shape, folder)
     if kept.missing:
         # In a process of its own, so that no Java is left when the measurement begins.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             pool.submit(_make, shape, folder).result()
     results = kept.results / "floor"
-    config = kept.config(kept.results / "floor", "builtin", "512MB")
-    return {process.name: process for process in _analysis(config, _last_id(kept))}, results
+    config = kept.config(results, "builtin", "512MB", _HEAP)
+    first = first_result(results, RESOLVE)
+    processes = (
+        Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out)),
+        Process(
+            COPY, lambda out: [*_BARE, "copy", str(config), str(first / TABLE), str(out / TABLE)], after=RESOLVE
+        ),
+        *(engine(name, kept, os.cpu_count() or 1) for name in (POLARS, DUCKDB) if find_spec(name)),
+        *_analysis(config, cache(lambda: _last_id(kept))),
+        *_reporting(config, first),
+    )
+    return {process.name: process for process in processes}, results
 
 
 def _make(shape: Shape, folder: Path) -> None:
@@ -99,13 +152,21 @@ def _last_id(kept: Stored) -> str:
     return str(max(pyarrow.compute.max(batch.column(0)).as_py() for batch in batches if batch.num_rows))
 
 
-def rows_differ(process: Process, out: Path) -> list[str]:
-    """Where the numbers of rows that a process wrote are not those of the run that it started from."""
-    if process.starts_from is None:
-        return []
+def results_differ(process: Process, out: Path) -> list[str]:
+    """Where a first result is not that of the contender beside it, or not as large as what it started from."""
+    if process.after is not None and process.writes:
+        tables = (str(folder / TABLE) for folder in (out, first_result(out.parent, process.after)))
+        # In a process of its own, for it starts Java.
+        comparing = [sys.executable, "-m", "benchmarks.comparing", *tables]
+        found = subprocess.run(comparing, stdout=subprocess.PIPE, text=True, check=True).stdout
+        return [str(fault) for fault in json.loads(found)]
+    return [] if process.starts_from is None else _sizes_differ(process.starts_from, out)
+
+
+def _sizes_differ(started_from: Path, out: Path) -> list[str]:
     faults = []
     for key in (*REPLACED, GROWING):
-        before, after = (opened(str(folder / key)).count_rows() for folder in (process.starts_from, out))
+        before, after = (opened(str(folder / key)).count_rows() for folder in (started_from, out))
         wanted = before + 1 if key == GROWING else before
         if after != wanted:
             faults.append(f"{key} has {after} rows, not {wanted}")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from benchmarks.rounds import Measured
+from benchmarks.gates import COPY, RESOLVE
 
-COPY, RESOLVE, NAIVE = "copy", "resolve", "naive"
+NAIVE = "naive"
 _COMPARED = ((RESOLVE, COPY), (NAIVE, RESOLVE))
 
 
 @dataclass(frozen=True)
 class Line:
-    """One contender. Times in seconds, peak in bytes; None where it was not measured.
+    """One contender, times in seconds.
 
-    times_copy, times_resolve: its median as a multiple of theirs. whole_process: from the start of a process
-    to its end. peak: of that process.
+    times_copy, times_resolve: its median as a multiple of theirs; None where that was not measured.
     """
 
     contender: str
@@ -27,8 +25,6 @@ class Line:
     messages_a_second: int
     times_copy: float | None
     times_resolve: float | None
-    whole_process: float | None
-    peak: int | None
 
     def cells(self) -> tuple[str, ...]:
         """The line as text for a table."""
@@ -36,32 +32,21 @@ class Line:
             self.contender,
             f"{self.median:.1f}",
             f"{self.messages_a_second:,}",
-            _text(self.times_copy, 2),
-            _text(self.times_resolve, 2),
-            _text(self.whole_process, 1),
-            _text(None if self.peak is None else self.peak / 2**30, 2),
+            *("-" if times is None else f"{times:.2f}" for times in (self.times_copy, self.times_resolve)),
         )
 
 
-def _text(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-def lines(
-    times: Mapping[str, Measured], messages: int, whole: Mapping[str, float], peaks: Mapping[str, int]
-) -> list[Line]:
+def lines(rounds: Mapping[str, tuple[float, ...]], messages: int) -> list[Line]:
     """A line for each contender, the fastest first."""
-    medians = {name: measured.median for name, measured in times.items()}
+    medians = {name: statistics.median(seconds) for name, seconds in rounds.items()}
     return [
         Line(
             contender=name,
-            rounds=times[name].rounds,
+            rounds=rounds[name],
             median=median,
             messages_a_second=int(messages / median),
             times_copy=_times(median, medians.get(COPY)),
             times_resolve=_times(median, medians.get(RESOLVE)),
-            whole_process=whole.get(name),
-            peak=peaks.get(name),
         )
         for name, median in sorted(medians.items(), key=lambda item: item[1])
     ]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -20,8 +17,8 @@ class Measurable(Protocol):
     def name(self) -> str:
         """What it is called."""
 
-    def run(self, out: Path) -> None:
-        """Do the work; what is written goes into the folder."""
+    def timed(self, out: Path) -> float:
+        """Do the work, and return the seconds that it took; what is written goes into the folder."""
 
 
 _M = TypeVar("_M", bound=Measurable)
@@ -31,35 +28,21 @@ class Mismatch(Exception):
     """Two contenders came to different results."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What a contender took: the warm-up, then each round, in seconds."""
-
-    warm_up: float
-    rounds: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        """The median of the rounds."""
-        return statistics.median(self.rounds)
-
-
 def measure(
     contenders: Sequence[_M],
     results: Path,
     rounds: int,
     compare: Callable[[_M, Path], list[str]],
-) -> dict[str, Measured]:
-    """Run all in turn, ``rounds`` times after the warm-up; returns the times by name.
+) -> dict[str, tuple[float, ...]]:
+    """Run all in turn, ``rounds`` times after the warm-up; returns the seconds of these by name.
 
     ``compare`` is given each contender's first result, which stays until the end; raises Mismatch with what it
     finds.
     """
     shutil.rmtree(results, ignore_errors=True)
-    warm_ups = {}
     for contender in contenders:
         out = first_result(results, contender.name)
-        warm_ups[contender.name] = _timed(contender, out)
+        _timed(contender, out)
         faults = compare(contender, out)
         if faults:
             raise Mismatch(f"{contender.name}: " + "; ".join(faults))
@@ -69,7 +52,7 @@ def measure(
             out = results / f"{contender.name}-{number}"
             times[contender.name].append(_timed(contender, out))
             shutil.rmtree(out, ignore_errors=True)
-    return {name: Measured(warm_ups[name], tuple(found)) for name, found in times.items()}
+    return {name: tuple(found) for name, found in times.items()}
 
 
 def first_result(results: Path, name: str) -> Path:
@@ -80,8 +63,6 @@ def first_result(results: Path, name: str) -> Path:
 def _timed(contender: Measurable, out: Path) -> float:
     # What the one before has left to be written to disk is not the next one's work.
     os.sync()
-    begun = time.monotonic()
-    contender.run(out)
-    seconds = time.monotonic() - begun
+    seconds = contender.timed(out)
     sys.stderr.write(f"{out.name}: {seconds:.1f} s\n")
     return seconds

@@ -37,11 +37,15 @@ class Stored:
         """The keys of the tables that are still to be made."""
         return [key for key, where in self.tables.items() if not Path(where, "_delta_log").exists()]
 
-    def config(self, out: Path, dialog_hash: str, broadcast_limit: str) -> Path:
-        """Write a configuration whose outputs are in ``out``; returns its path, beside that folder."""
+    def config(self, out: Path, dialog_hash: str, broadcast_limit: str, heap: str = "") -> Path:
+        """Write a configuration whose outputs are in ``out``; returns its path, beside that folder.
+
+        ``heap`` is that of the session's Java, Spark's default if not given.
+        """
         lines = ["tables:", *(f"  {key}: {where}" for key, where in self.tables.items()), "output:"]
         lines += [f"  {key}: {out / key}" for key in _OUTPUTS]
         lines += ["resolve:", f"  dialog_hash: {dialog_hash}", f"  broadcast_limit: {broadcast_limit}"]
+        lines += ["spark:", f"  spark.driver.memory: {heap}"] if heap else []
         out.parent.mkdir(parents=True, exist_ok=True)
         file = out.with_suffix(".yaml")
         file.write_text("\n".join(lines), encoding="utf-8")

@@ -1,34 +1,23 @@
-"""A process for an engine other than Spark: ``python -m benchmarks.worker ENGINE``.
+"""An engine other than Spark, as a process: ``python -m benchmarks.worker ENGINE THREADS TABLES OUT``.
 
-Reads jobs from standard input, a line of JSON each (tables, out), and answers with its peak memory when the
-table is committed. Ends with its input.
+TABLES are the input tables by key, as JSON. The engine writes the table OUT, by so many threads.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from importlib import import_module
-from pathlib import Path
 
 
-def _peak() -> int:
-    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
-
-
-def main() -> int:
-    """Serve until the input ends."""
-    engine = import_module(f"benchmarks.{sys.argv[1]}")
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    for line in sys.stdin:
-        job = json.loads(line)
-        engine.resolve(job["tables"], job["out"])
-        sys.stdout.write(json.dumps({"peak": _peak()}) + "\n")
-        sys.stdout.flush()
-    return 0
+def main() -> None:
+    """Resolve once."""
+    engine, threads, tables, out = sys.argv[1:]
+    # Polars looks at this when it is imported.
+    os.environ["POLARS_MAX_THREADS"] = os.environ["SBROUTE_BENCH_THREADS"] = threads
+    import_module(f"benchmarks.with_{engine}").resolve(json.loads(tables), out)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

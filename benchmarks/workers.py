@@ -37,7 +37,7 @@ def _measured(workers: int, arguments: list[str]) -> tuple[str, ...]:
         standalone(Path(folder), workers, memory="5g") as cluster,
     ):
         command = [sys.executable, "-m", "benchmarks.bench", "--master", cluster.master, "--only", "copy"]
-        command += ["--no-start-up", "--json", "--memory", "4g", *arguments]
+        command += ["--json", "--memory", "4g", *arguments]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     medians = {line["contender"]: line["median"] for line in found["contenders"]}

@@ -4,73 +4,170 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from benchmarks import floor
-from benchmarks.gates import LARGE, SMALL, Gate, Verdict, judge, lines, wanted_with_floors
-from benchmarks.processes import Process, over_demo, rows_differ
+from benchmarks import floor, processes
+from benchmarks.gates import LARGE, SMALL, Verdict, judge, lines
+from benchmarks.parts import of_middle_round, parts
+from benchmarks.processes import Process, over_demo, over_large, results_differ
 from benchmarks.shape import Shape
 from benchmarks.stored import placed
+from benchmarks.taken import Taken, taken_by
+
+_GIB = 2**30
+
+
+def _taken(*seconds: float) -> list[Taken]:
+    """Rounds of so many seconds, with twice the CPU and so many GiB."""
+    return [Taken(0.0, value, 2 * value, int(value * _GIB)) for value in seconds]
+
 
 _ROUNDS = {
-    "bare-spark": (20.0, 10.0, 90.0),
-    "resolve": (32.0, 31.0, 33.0),
-    "bare-reader": (0.5,),
-    "explain": (2.5,),
+    "bare-spark": _taken(20.0, 10.0, 90.0),
+    "resolve": _taken(32.0, 31.0, 33.0),
+    "bare-reader": _taken(0.5),
+    "explain": _taken(2.5),
+}
+_LARGE_ROUNDS = {
+    "resolve": _taken(26.0, 27.0, 40.0),
+    "copy": _taken(20.0, 21.0, 19.0),
+    "polars": _taken(10.0),
+    "lint": _taken(20.1),
+    "explain": _taken(5.0, 7.0),
+    "group-by": _taken(20.0),
+    "report": _taken(31.2),
 }
 
 
-def test_a_line_has_the_median_and_what_it_is_in_floors() -> None:
-    found = lines(_ROUNDS, SMALL)
-    assert [line.cells() for line in found] == [
-        ("bare-spark", "20.0", "10.0", "90.0", "-"),
-        ("resolve", "32.0", "31.0", "33.0", "1.60"),
-        ("bare-reader", "0.5", "0.5", "0.5", "-"),
-        ("explain", "2.5", "2.5", "2.5", "5.00"),
+def test_a_line_has_medians_the_largest_peak_and_what_it_is_in_floors() -> None:
+    assert [line.cells() for line in lines(_ROUNDS, SMALL)] == [
+        ("bare-spark", "20.0", "10.0", "90.0", "-", "40.0", "90.00"),
+        ("resolve", "32.0", "31.0", "33.0", "1.60", "64.0", "33.00"),
+        ("bare-reader", "0.5", "0.5", "0.5", "-", "1.0", "0.50"),
+        ("explain", "2.5", "2.5", "2.5", "5.00", "5.0", "2.50"),
     ]
-
-
-def test_without_floors_there_are_seconds_alone() -> None:
-    [line] = lines({"explain": (5.0, 7.0)}, LARGE)
-    assert line.cells() == ("explain", "6.0", "5.0", "7.0", "-")
+    multiples = {line.contender: line.times_floor for line in lines(_LARGE_ROUNDS, LARGE)}
+    assert multiples == {"resolve": 1.35, "copy": None, "polars": 0.5, "lint": None, "explain": None} | {
+        "group-by": None,
+        "report": 1.56,
+    }
 
 
 def test_a_floor_that_was_not_measured_is_no_success() -> None:
     with pytest.raises(KeyError, match="bare-spark"):
-        lines({"resolve": (1.0,)}, SMALL)
+        lines({"resolve": _taken(1.0)}, SMALL)
 
 
 def test_what_is_measured_is_judged() -> None:
-    resolve, explain = judge(lines(_ROUNDS, SMALL), SMALL)
-    assert str(resolve) == "resolve: 1.60 times bare-spark, at most 1.6: met"
-    assert str(explain) == "explain: 5.00 times bare-reader, at most 4: MISSED"
-    large = judge(lines({"lint": (20.1,), "explain": (6.0,)}, LARGE), LARGE)
-    assert [str(verdict) for verdict in large] == [
+    assert [str(verdict) for verdict in judge(lines(_ROUNDS, SMALL), SMALL)] == [
+        "resolve: 1.60 times bare-spark, at most 1.6: met",
+        "explain: 5.00 times bare-reader, at most 4: MISSED",
+    ]
+    # Polars is beside the copy as well, and nothing is asked of it.
+    assert [str(verdict) for verdict in judge(lines(_LARGE_ROUNDS, LARGE), LARGE)] == [
+        "resolve: 1.35 times copy, at most 1.35: met",
         "explain: 6.0 s, at most 6 s: met",
         "lint: 20.1 s, at most 20 s: MISSED",
+        # 1.3 times 20 s, and 5 s.
+        "report: 1.56 times group-by, at most 1.55: MISSED",
     ]
+    slower = {**_LARGE_ROUNDS, "resolve": _taken(27.2)}
+    assert not judge(lines(slower, LARGE), LARGE)[0].is_met
+
+
+_BEGAN = datetime(2026, 1, 5, 12, 0, 0, tzinfo=timezone.utc)
+
+
+def _run(ended: float, **stages: float) -> dict[str, object]:
+    """A row of runs that begins two seconds after its process."""
+    started, finished = (_BEGAN + timedelta(seconds=seconds) for seconds in (2.0, ended))
+    return {"started_at": started, "finished_at": finished, "stage_seconds": stages}
+
+
+def test_the_parts_of_a_run_are_its_stages_and_what_is_outside_of_any_and_add_up() -> None:
+    taken = Taken(_BEGAN.timestamp(), 20.0, 35.0, _GIB)
+    found = parts(taken, _run(19.0, session=6.5, read=1.5, write=8.0))
+    assert {name: round(seconds, 3) for name, seconds in found.items()} == {
+        "start": 2.0,
+        "session": 6.5,
+        "read": 1.5,
+        "write": 8.0,
+        "between stages": 1.0,
+        "end": 1.0,
+    }
+    assert sum(found.values()) == pytest.approx(20.0)
+
+
+def test_the_parts_are_those_of_the_round_in_the_middle() -> None:
+    rounds = [Taken(_BEGAN.timestamp(), seconds, 0.0, 0) for seconds in (30.0, 10.0, 20.0, 25.0)]
+    runs = [_run(9.0, write=write) for write in (3.0, 1.0, 2.0, 2.5)]
+    assert of_middle_round(rounds, runs)["write"] == 2.0
+    assert of_middle_round(rounds[:1], runs[:1])["write"] == 3.0
+    assert of_middle_round([rounds[0], *rounds[2:]], [runs[0], *runs[2:]])["write"] == 2.5
+
+
+def _processes(*names: str) -> dict[str, Process]:
+    after = dict.fromkeys(("copy", "polars", "group-by", "report"), "resolve") if "copy" in names else {}
+    return {name: Process(name, lambda out: [], after=after.get(name)) for name in names}
+
+
+_DEMO = _processes("bare-spark", "resolve", "bare-reader", "explain", "lint", "runs")
+_LARGE = _processes("resolve", "copy", "polars", "explain", "lint", "group-by", "report")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "measured"),
+    ("only", "measured"),
     [
         (["resolve"], ["bare-spark", "resolve"]),
         (["runs", "explain"], ["bare-reader", "explain", "runs"]),
         (["bare-reader"], ["bare-reader"]),
-        (["explain", "bare-spark"], ["bare-reader", "explain", "bare-spark"]),
+        (None, ["bare-spark", "resolve", "bare-reader", "explain", "lint", "runs"]),
     ],
 )
-def test_whatever_is_wanted_comes_after_its_floor(wanted: list[str], measured: list[str]) -> None:
-    assert wanted_with_floors(wanted, SMALL) == measured
+def test_whoever_is_wanted_comes_after_its_floor(only: list[str] | None, measured: list[str]) -> None:
+    assert [process.name for process in floor.chosen(_DEMO, only, SMALL)] == measured
+
+
+@pytest.mark.parametrize(
+    ("only", "measured"),
+    [
+        (["resolve"], ["resolve", "copy"]),
+        (["copy"], ["resolve", "copy"]),
+        (["polars"], ["resolve", "copy", "polars"]),
+        (["lint"], ["lint"]),
+        (["report"], ["resolve", "group-by", "report"]),
+        (["duckdb", "lint"], ["lint"]),
+    ],
+)
+def test_a_copy_comes_after_what_it_copies(only: list[str], measured: list[str]) -> None:
+    assert [process.name for process in floor.chosen(_LARGE, only, LARGE)] == measured
+
+
+def test_an_engine_that_is_not_installed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    floor.chosen(_LARGE, None, LARGE)
+    assert capsys.readouterr().err == "duckdb is left out: not installed (pip install -e '.[bench]')\n"
+    floor.chosen(_LARGE, ["polars"], LARGE)
+    floor.chosen(_DEMO, None, SMALL)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
         (["--routes", "9"], "--routes goes with --messages"),
-        (["--messages", "9", "--only", "runs"], "with --messages there are explain and lint"),
+        (
+            ["--messages", "9", "--only", "runs"],
+            "with --messages there are copy, resolve, polars, duckdb, explain, lint, group-by, report",
+        ),
+        (
+            ["--only", "polars"],
+            "without --messages there are bare-spark, resolve, bare-reader, explain, lint, runs",
+        ),
+        (["--messages", "9", "--gate", "--only", "polars"], "--gate: nothing that has a gate is measured"),
         (["--gate", "--only", "bare-reader"], "--gate: nothing that has a gate is measured"),
         (["--rounds", "0"], "--rounds: at least one"),
         (["--only", "import"], "invalid choice: 'import'"),
@@ -86,47 +183,66 @@ def test_the_options_of_make_floor() -> None:
     usual = floor.options([])
     assert (usual.rounds, usual.only, usual.messages, usual.gate, usual.json) == (5, None, None, False, False)
     large = floor.options(["--messages", "1000", "--routes", "50", "--only", "lint", "--gate"])
-    assert (large.messages, large.routes, large.only, large.gate) == (1000, 50, ["lint"], True)
+    assert (large.rounds, large.messages, large.routes, large.only, large.gate) == (3, 1000, 50, ["lint"], True)
 
 
-def test_the_table_names_each_gate(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_names_parts_and_gates(capsys: pytest.CaptureFixture[str]) -> None:
     measured = lines(_ROUNDS, SMALL)
-    floor.print_table(measured, judge(measured, SMALL), 3)
+    floor.print_table("The demo's tables", measured, judge(measured, SMALL), {"start": 1.5, "write": 30.5})
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == "Whole processes, in turn, 3 rounds after a warm-up"
+    assert printed[0] == "The demo's tables"
     assert printed[1].split("  ")[0] == "contender"
     assert [line.split() for line in printed[2:4]] == [
-        ["bare-spark", "20.0", "10.0", "90.0", "-"],
-        ["resolve", "32.0", "31.0", "33.0", "1.60"],
+        ["bare-spark", "20.0", "10.0", "90.0", "-", "40.0", "90.00"],
+        ["resolve", "32.0", "31.0", "33.0", "1.60", "64.0", "33.00"],
     ]
+    assert printed[6] == "resolve: start 1.50 + write 30.50 = 32.00 s"
     assert printed[-1] == "explain: 5.00 times bare-reader, at most 4: MISSED"
 
 
-def test_json_has_the_rounds_and_the_gates(capsys: pytest.CaptureFixture[str]) -> None:
-    measured = lines({"lint": (3.0, 1.0, 2.0)}, LARGE)
-    floor.print_json(measured, [Verdict(Gate("lint", 20), 2.0)])
+def test_json_has_the_rounds_the_parts_and_the_gates(capsys: pytest.CaptureFixture[str]) -> None:
+    measured = lines({"lint": _taken(3.0, 1.0, 2.0)}, LARGE)
+    floor.print_json(measured, [Verdict("lint", 20, None, 2.0)], {"start": 0.5})
     assert json.loads(capsys.readouterr().out) == {
         "contenders": [
             {"contender": "lint", "rounds": [3.0, 1.0, 2.0], "median": 2.0, "least": 1.0, "most": 3.0}
-            | {"times_floor": None}
+            | {"times_floor": None, "cpu": 4.0, "peak": 3 * _GIB}
         ],
         "gates": [{"contender": "lint", "at_most": 20, "floor": None, "measured": 2.0, "met": True}],
+        "parts of resolve": {"start": 0.5},
     }
 
 
-def test_only_the_gate_makes_a_missed_gate_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def sleeping(name: str, seconds: float) -> Process:
-        command = [sys.executable, "-S", "-c", f"import time; time.sleep({seconds})"]
-        return Process(name, lambda out: command)
+def _as_told(name: str, command: Sequence[str]) -> Taken:
+    return Taken(0.0, float(command[0]), 0.0, 0)
 
-    slow = {"bare-spark": sleeping("bare-spark", 0.0), "resolve": sleeping("resolve", 0.5)}
-    monkeypatch.setattr(floor, "_prepared", lambda given: (slow, tmp_path))
-    asked = ["--rounds", "1", "--only", "resolve"]
-    assert floor.main(asked) == 0
-    assert floor.main([*asked, "--gate"]) == 1
-    fast = {"bare-spark": sleeping("bare-spark", 0.5), "resolve": sleeping("resolve", 0.0)}
-    monkeypatch.setattr(floor, "_prepared", lambda given: (fast, tmp_path))
-    assert floor.main([*asked, "--gate"]) == 0
+
+def test_only_the_gate_makes_a_missed_gate_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def exits(reader: str, lint: str) -> list[int]:
+        both = {
+            "bare-reader": Process("bare-reader", lambda out: [reader]),
+            "lint": Process("lint", lambda out: [lint]),
+        }
+        monkeypatch.setattr(floor, "_prepared", lambda given: (both, tmp_path))
+        asked = ["--rounds", "1", "--only", "lint"]
+        return [floor.main(asked), floor.main([*asked, "--gate"])]
+
+    monkeypatch.setattr(processes, "taken_by", _as_told)
+    assert exits("1.0", "4.1") == [0, 1]
+    assert exits("1.0", "4.0") == [0, 0]
+
+
+_ORPHAN = "x = bytearray(100 * 2**20); import time; time.sleep(1); y = sum(range(5_000_000))"
+_LEAVES = f"import subprocess, sys; subprocess.Popen([sys.executable, '-S', '-c', {_ORPHAN!r}])"
+
+
+def test_what_a_process_takes_includes_what_it_leaves_behind_but_not_its_seconds() -> None:
+    alone = taken_by("alone", [sys.executable, "-S", "-c", ""])
+    both = taken_by("both", [sys.executable, "-S", "-c", _LEAVES])
+    assert both.seconds < 1
+    assert both.cpu - alone.cpu > 0.05
+    assert both.peak - alone.peak > 100 * 2**20
+    assert 0 < alone.peak < 50 * 2**20
 
 
 def _demo(folder: Path) -> Path:
@@ -148,6 +264,24 @@ def test_what_writes_starts_from_the_outputs_of_the_demo_and_leaves_them_alone(t
         assert f"--set=output.{key}={tmp_path / 'new' / key}" in command
 
 
+def test_a_copy_has_the_configuration_of_the_run_and_reads_what_that_wrote_first(tmp_path: Path) -> None:
+    shape = Shape(messages=10)
+    for table in placed(shape, tmp_path).tables.values():
+        Path(table, "_delta_log").mkdir(parents=True)
+    large, results = over_large(shape, tmp_path)
+    config = tmp_path / "out" / "floor.yaml"
+    assert "spark:\n  spark.driver.memory: 4g" in config.read_text(encoding="utf-8")
+    resolve, copy, report = (large[name].command(tmp_path / "new") for name in ("resolve", "copy", "report"))
+    assert str(config) in resolve
+    assert f"--set=output.resolved_routes={tmp_path / 'new' / 'resolved_routes'}" in resolve
+    first = f"{results}/resolve-0/resolved_routes"
+    assert copy[-4:] == ["copy", str(config), first, str(tmp_path / "new" / "resolved_routes")]
+    assert f"--set=output.resolved_routes={first}" in report
+    # Whatever writes a result is held to that of resolve.
+    assert {name for name, process in large.items() if process.after and process.writes} >= {"copy"}
+    assert [large[name].writes for name in ("group-by", "report")] == [False, False]
+
+
 def test_a_process_that_fails_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "before").mkdir()
     (tmp_path / "before" / "kept").write_text("text", encoding="utf-8")
@@ -157,9 +291,10 @@ def test_a_process_that_fails_is_an_error(tmp_path: Path) -> None:
     def command(out: Path) -> list[str]:
         return [sys.executable, "-c", looks, str(out)]
 
-    Process("looks", command, tmp_path / "before").run(tmp_path / "out")
+    found = Process("looks", command, tmp_path / "before")
+    assert found.timed(tmp_path / "out") == found.taken[0].seconds
     with pytest.raises(RuntimeError, match="looks ended with exit code 1"):
-        Process("looks", command).run(tmp_path / "nothing")
+        Process("looks", command).timed(tmp_path / "nothing")
 
 
 def test_outputs_of_another_size_are_told(tmp_path: Path) -> None:
@@ -175,9 +310,9 @@ def test_outputs_of_another_size_are_told(tmp_path: Path) -> None:
     good = write("good", new_route_requests=3, rejected_messages=2, resolved_routes=5, runs=2)
     bad = write("bad", new_route_requests=3, rejected_messages=2, resolved_routes=4, runs=1)
     process = Process("resolve", lambda out: [], before)
-    assert rows_differ(process, good) == []
-    assert rows_differ(process, bad) == ["resolved_routes has 4 rows, not 5", "runs has 1 rows, not 2"]
-    assert rows_differ(Process("runs", lambda out: []), bad) == []
+    assert results_differ(process, good) == []
+    assert results_differ(process, bad) == ["resolved_routes has 4 rows, not 5", "runs has 1 rows, not 2"]
+    assert results_differ(Process("runs", lambda out: []), bad) == []
 
 
 def test_tables_of_a_shape_are_named_before_they_are_made(tmp_path: Path) -> None:
