@@ -13,9 +13,9 @@ from routing.messages.dialog_hash import IMPLEMENTATIONS, check_packages
 from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
 from routing.messages.keying import OF_INSTANCE, Keying
 from routing.messages.lookups import Lookups
-from routing.messages.path_plan import path_plan
-from routing.messages.plan import routing_plan
-from routing.messages.timelines import Plan
+from routing.messages.path_plan import follow_keys
+from routing.messages.plan import decide_keys
+from routing.messages.timelines import Plan, as_plan
 from routing.sessions import session
 from routing.storage import keeping
 from routing.storage.frames import collect
@@ -50,7 +50,8 @@ def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> J
     """Decide for the keys of a job, on the driver."""
     source, keys = counted.source, counted.keys
     instances = source.lookups.instances(keys.values["key_service"])
-    return _choose(counted, routing_plan(source.lookups.spark, keys, instances, keeper), options, keeper)
+    plan = as_plan(source.lookups.spark, keys, decide_keys(keys, instances), keeper)
+    return _choose(counted, plan, options, keeper)
 
 
 def compile_paths(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
@@ -58,7 +59,8 @@ def compile_paths(counted: KeyPass, options: Options, keeper: keeping.Keeper) ->
     source, keys = counted.source, counted.keys
     services = {*keys.values["key_service"], *keys.values["key_from"]}
     network = source.lookups.network(services)
-    return _choose(counted, path_plan(source.lookups.spark, keys, network, keeper), options, keeper)
+    plan = as_plan(source.lookups.spark, keys, follow_keys(keys, network), keeper)
+    return _choose(counted, plan, options, keeper)
 
 
 def _choose(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Keeper) -> Job:
