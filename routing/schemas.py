@@ -349,6 +349,7 @@ INPUTS: dict[str, Schema] = {
 }
 OPTIONAL_INPUTS = ("dialogs", "route_requests")
 SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
+TRAFFIC = ("messages", "dialogs")
 """The inputs that are read as columns of plain Python, whatever their size; not messages and dialogs."""
 KEYS: dict[str, tuple[str, ...]] = {
     "routes": ("instance_name", "database_name", "name", "valid_from"),

@@ -83,13 +83,17 @@ def opener(
         console.note(f"note: {refused}", "warning")
 
     def start() -> SparkSession:
-        # Left under the name that the stage has in a run.
-        with console.during("starting Spark", "session"):
-            spark = session(settings.spark, options, tell, little_data=little_data)
+        spark = session(settings.spark, options, tell, little_data=little_data)
         console.watch(spark)
         return spark
 
-    return Opener(start, settings.spark, console.note if options.verbose else lambda text: None)
+    return Opener(
+        start,
+        settings.spark,
+        console.note if options.verbose else lambda text: None,
+        # Left under the name that the stage has in a run.
+        lambda: console.during("starting Spark", "session"),
+    )
 
 
 def load(options: argparse.Namespace, *overrides: str) -> config.Config:

@@ -43,8 +43,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with console.during(f"writing the input tables to {folder / 'data'}"):
         build.write_tables(settings, None if without_spark else spark)
     console.standing.run_id = new_run_id()
-    done = pipeline.run(
-        spark,
+    done = pipeline.run_with(
+        tables,
         settings,
         run_id=console.standing.run_id,
         progress=console.progress,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -55,13 +54,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.storage.sizes import are_small
 
     check_client(settings)
-    begun = time.monotonic()
     little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
     opening = opener(settings, options, console, little_data=little_data)
     # Before Spark is started, where `runs` is read without it.
     done = find_done(opening, settings, run_id, now) if is_given else None
     if done is None:
-        done = _run(settings, opening, console, run_id, now, begun)
+        done = _run(settings, opening, console, run_id, now)
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     if options.format == "json":
@@ -73,25 +71,20 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return EXIT_DONE
 
 
-def _run(
-    settings: Config, opening: Opener, console: Console, run_id: str, now: datetime | None, begun: float
-) -> Run:
-    """The run, in a session that is started first; ``begun`` is when that began, by the monotonic clock."""
+def _run(settings: Config, opening: Opener, console: Console, run_id: str, now: datetime | None) -> Run:
+    """The run, in a session that starts while the configuration is read."""
     started = datetime.now(timezone.utc)
-    spark = opening.spark
+    opening.start_meanwhile()
     from routing.runs import lineage, pipeline
 
-    seconds = time.monotonic() - begun
     console.standing.text = "the run does not count (start it again)"
     with _telling_failures(settings, run_id, started, console):
-        done = pipeline.run(
-            spark,
+        done = pipeline.run_with(
+            opening,
             settings,
             run_id=run_id,
             now=now,
             progress=console.progress,
-            tell=opening.tell,
-            session_seconds=seconds,
             recording=console.standing.recording,
         )
     if not done.was_recorded:

@@ -100,7 +100,7 @@ class SparkWriter:
         """As `Writer` has it."""
         from routing.storage import tables
 
-        return tables.current_version(self.spark, self.location)
+        return tables.current_version(self, self.location)
 
     def make(self) -> None:
         """As `Writer` has it."""

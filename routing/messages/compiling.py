@@ -11,11 +11,11 @@ from routing.config import size_in_bytes
 from routing.messages import results
 from routing.messages.dialog_hash import IMPLEMENTATIONS, check_packages
 from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
-from routing.messages.keying import OF_INSTANCE, Keying
+from routing.messages.keying import OF_INSTANCE, KeyCounts, Keying
 from routing.messages.lookups import Lookups
 from routing.messages.path_plan import follow_keys
 from routing.messages.plan import decide_keys
-from routing.messages.timelines import Plan, as_plan
+from routing.messages.timelines import Decided, Plan, as_plan
 from routing.sessions import session
 from routing.storage import keeping
 from routing.storage.frames import collect
@@ -31,32 +31,55 @@ def count_keys(
     options: Options,
     notes: list[str] | None = None,
     keying: Keying = OF_INSTANCE,
+    *,
+    is_exact: bool = False,
 ) -> KeyPass:
-    """One pass over the messages, a hash aggregate: their keys, and how many are read and to be rejected.
+    """One pass over the messages, a hash aggregate: their keys, and how many are read.
 
-    ``notes`` grows until the frames of the job have been read.
+    ``is_exact``: how many are to be rejected is counted too. ``notes`` grows until the frames of the job have been
+    read.
     """
+    source, broadcasts = _source(messages, lookups, options, notes, keying)
+    found = collect(source.keys(is_exact=is_exact))
+    read, valid = sum(found.values["rows"]), sum(found.values["valid"])
+    counts = KeyCounts(found.where("valid"), read, valid, is_exact)
+    return KeyPass(source, broadcasts, counts, options.may_change)
+
+
+def with_keys(
+    counts: KeyCounts, messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None = None
+) -> KeyPass:
+    """Messages whose keys (`key_columns.KEY`) have been found without Spark; ``notes`` as above."""
+    source, broadcasts = _source(messages, lookups, options, notes, OF_INSTANCE)
+    return KeyPass(source, broadcasts, counts, options.may_change)
+
+
+def _source(
+    messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None, keying: Keying
+) -> tuple[Source, Broadcasts]:
     if options.dialog_hash == "udf":
         check_packages()
         session.check_udf(messages.sparkSession)
     broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
-    source = Source(messages, lookups, _size_dialogs(lookups, broadcasts), options.as_of, keying)
-    found = collect(source.keys())
-    read, valid = sum(found.values["rows"]), sum(found.values["valid"])
-    return KeyPass(source, broadcasts, found.where("valid"), read, read - valid, options.may_change)
+    return Source(messages, lookups, _size_dialogs(lookups, broadcasts), options.as_of, keying), broadcasts
 
 
 def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
     """Decide for the keys of a job, on the driver."""
-    source, keys = counted.source, counted.keys
-    instances = source.lookups.instances(keys.values["key_service"])
-    plan = as_plan(source.lookups.spark, keys, decide_keys(keys, instances), keeper)
+    keys, checked = counted.counts.keys, counted.source.lookups.checked
+    decided = decide_keys(keys, checked.instances_for(keys.values["key_service"]))
+    return with_decisions(counted, decided, options, keeper)
+
+
+def with_decisions(counted: KeyPass, decided: Decided, options: Options, keeper: keeping.Keeper) -> Job:
+    """The job for whose keys it is known what is decided."""
+    plan = as_plan(counted.source.lookups.spark, counted.counts.keys, decided, keeper)
     return _choose(counted, plan, options, keeper)
 
 
 def compile_paths(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
     """Follow the keys of a job (`path_keying.OF_ESTATE`) there and back, on the driver."""
-    source, keys = counted.source, counted.keys
+    source, keys = counted.source, counted.counts.keys
     services = {*keys.values["key_service"], *keys.values["key_from"]}
     network = source.lookups.network(services)
     plan = as_plan(source.lookups.spark, keys, follow_keys(keys, network), keeper)
@@ -72,7 +95,7 @@ def _choose(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Keep
             f"the routing plan takes {plan.size} bytes, over broadcast_limit:"
             " messages are shuffled to join it (shuffled hash join)"
         )
-    messages = counted.source.resolvable(may_reject=counted.may_reject)
+    messages = counted.source.resolvable(checks_rows=counted.may_reject, checks_scopes=counted.has_strays)
     choices = results.choose(messages, plan, IMPLEMENTATIONS[options.dialog_hash], fits=fits)
     return Job(counted, plan, choices, options, keeper)
 

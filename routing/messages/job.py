@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from routing.messages import keying
-from routing.messages.keying import Keying
+from routing.messages.keying import KeyCounts, Keying
 from routing.messages.lookups import Lookups
 from routing.messages.timelines import Plan
-from routing.storage.columns import Columns
 from routing.storage.joining import Broadcasts, Side
 from routing.storage.keeping import Keeper
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
@@ -55,18 +55,23 @@ class Source:
         """Whether a route may read its address from the service name."""
         return self.lookups.checked.has_transport
 
-    def keys(self) -> DataFrame:
+    def keys(self, *, is_exact: bool) -> DataFrame:
         """The distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
         messages = keying.add_dialog(keying.clean(self.messages, self.as_of), self.dialog_side)
-        return keying.count_keys(messages, self.lookups, self.keying, transport=self.has_transport)
+        return keying.count_keys(
+            messages, self.lookups, self.keying, transport=self.has_transport, is_exact=is_exact
+        )
 
-    def resolvable(self, *, may_reject: bool) -> DataFrame:
-        """The messages to be resolved, bound and keyed; where none is to be rejected, none is checked again."""
+    def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
+        """The messages to be resolved, bound and keyed; what none lacks is not looked for again."""
         prepared = keying.prepare(self.messages, self.as_of)
-        if may_reject or (self.has_transport and self.keying.reads_scope):
+        if checks_rows:
+            prepared = prepared.where(keying.is_well_formed())
+        if checks_scopes or (self.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
-        valid = prepared.where(keying.is_valid()) if may_reject else prepared
-        return self.key(keying.add_dialog(valid, self.dialog_side))
+        if checks_scopes:
+            prepared = prepared.where(F.col("own_addresses").isNotNull())
+        return self.key(keying.add_dialog(prepared, self.dialog_side))
 
     def key(self, messages: DataFrame) -> DataFrame:
         """Messages of `keying.add_dialog`, bound and keyed; in their scope where a route may read an address."""
@@ -80,22 +85,22 @@ class Source:
 
 @dataclass(frozen=True)
 class KeyPass:
-    """The distinct keys of all messages that can be resolved, and how many messages there are.
-
-    ``may_change`` as `Options` has it.
-    """
+    """Messages whose keys are known, and what is known of them; ``may_change`` as `Options` has it."""
 
     source: Source
     broadcasts: Broadcasts
-    keys: Columns
-    rows_read: int
-    rows_rejected: int
+    counts: KeyCounts
     may_change: bool
 
     @property
     def may_reject(self) -> bool:
         """Whether any message may have to be set aside, now or in a later pass."""
-        return self.rows_rejected > 0 or self.may_change
+        return self.counts.rows_rejected != 0 or self.may_change
+
+    @property
+    def has_strays(self) -> bool:
+        """Whether any message may be of an instance or database that is not known."""
+        return self.counts.rows_valid < self.counts.rows_read or self.may_change
 
 
 @dataclass(frozen=True)

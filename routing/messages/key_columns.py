@@ -16,6 +16,7 @@ _ADDRESSES = {
     ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE,
     OWN_ADDRESS: NameAddress.OWN,
 }
+CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
 # key_kind = is_initiator + 2 * service class + 8 * (the broker id is one that nothing names).
 SERVICE_FACTOR, OTHER_BROKER = 2, 8
 

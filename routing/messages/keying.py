@@ -25,6 +25,7 @@ from routing.messages.key_columns import (
 )
 from routing.messages.lookups import Lookups
 from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
+from routing.storage.columns import Columns
 from routing.storage.joining import Side, small_side
 from routing.terms import BLANKS, ZERO_GUID
 
@@ -39,6 +40,24 @@ DIALOG = {
 READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
 
 _GUID_LENGTH = 36
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """The distinct keys of all messages that can be resolved, how many messages there are, and how many are valid.
+
+    Unless it ``is_exact`` only what makes a key was looked at: then some of the valid ones may be rejected yet.
+    """
+
+    keys: Columns
+    rows_read: int
+    rows_valid: int
+    is_exact: bool
+
+    @property
+    def rows_rejected(self) -> int | None:
+        """How many messages are to be set aside; None where that is not known."""
+        return self.rows_read - self.rows_valid if self.is_exact else None
 
 
 @dataclass(frozen=True)
@@ -146,11 +165,6 @@ def is_well_formed() -> Column:
     return F.coalesce(texts & values & hops & ids.is_guid(F.col("conversation_id")), F.lit(False))
 
 
-def is_valid() -> Column:
-    """Whether no rejection code applies to a message of `add_scope` (`rejecting.find_codes` names them)."""
-    return F.col("own_addresses").isNotNull() & is_well_formed()
-
-
 def add_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
     """Cleaned messages with what their dialog says at their time (see `read_dialog`)."""
     return read_dialog(find_dialog(messages, dialogs))
@@ -187,18 +201,23 @@ def bind(messages: DataFrame) -> DataFrame:
     return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
 
 
-def count_keys(messages: DataFrame, lookups: Lookups, keying: Keying, *, transport: bool) -> DataFrame:
+def count_keys(
+    messages: DataFrame, lookups: Lookups, keying: Keying, *, transport: bool, is_exact: bool
+) -> DataFrame:
     """The distinct keys of all messages of `add_dialog`, with rows (how many have it) and valid (may be resolved).
 
-    Messages that cannot be resolved count under a key of nulls. They are grouped first by what their key is
-    made of, as read, so that each lookup is made once for a group; the groups are as many as the
-    configuration's keys, and the names and ids that nothing names.
+    Unless it ``is_exact`` no more is read of the messages than what their key is made of. Messages that cannot be
+    resolved count under a key of nulls. They are grouped first by what their key is made of, as read, so that each
+    lookup is made once for a group; the groups are as many as the configuration's keys, and the names and ids that
+    nothing names.
     """
+    sound = F.when(is_well_formed(), 1) if is_exact else F.lit(1)
     groups = messages.groupBy(*keying.read, "dialog_broker").agg(
-        F.count(F.lit(1)).alias("rows"), F.count(F.when(is_well_formed(), 1)).alias("valid")
+        F.count(F.lit(1)).alias("rows"), F.count(sound).alias("valid")
     )
     known = add_scope(_read_names(groups), lookups)
-    valid = F.when(F.col("own_addresses").isNotNull(), F.col("valid")).otherwise(0)
+    has_key = F.col("own_addresses").isNotNull() & (F.col("to_service_name") != "")
+    valid = F.when(has_key & F.col("is_initiator").isNotNull(), F.col("valid")).otherwise(0)
     marked = keying.add(bind(known.withColumn("valid", valid)), lookups, transport)
     key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in keying.columns]
     sums = [F.sum(name).alias(name) for name in ("rows", "valid")]

@@ -16,13 +16,12 @@ from routing.messages import ids
 from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked, matters
 from routing.rules import text
-from routing.rules.estate import Instance
 from routing.rules.network import Network
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
 from routing.storage import frames
 from routing.storage.columns import Columns
 from routing.storage.keeping import HELD_ROWS, Keeper
-from routing.storage.networks import furnish_for, network_of
+from routing.storage.networks import network_of
 
 _SCOPES = Schema(
     (
@@ -57,31 +56,37 @@ class Lookups:
         """The session of the frames."""
         return self.scopes.sparkSession
 
-    def instances(self, services: Iterable[str]) -> dict[str, Instance]:
-        """What the rules need to know of every instance for messages to these services.
-
-        Only rows that name one of them, any, or the service that is asked for routes become objects.
-        """
-        return furnish_for(self.checked.instances, self.checked.settings, set(services))
-
     def network(self, services: Iterable[str]) -> Network:
         """What the rules need to know of the whole estate for messages to these services, and replies."""
         return network_of(self.checked.settings, set(services))
 
 
+@dataclass(frozen=True)
+class Named:
+    """What a configuration names, each time with the instance: services, and broker ids as they are compared."""
+
+    services: set[tuple[str, str]]
+    brokers: set[tuple[str, str]]
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Columns]) -> Named:
+        """What routes and databases name."""
+        routes, databases = settings["routes"], settings["databases"]
+        services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
+        brokers = {*_pairs(routes, "broker_instance"), *_pairs(databases, "service_broker_guid")}
+        compared = ((instance, text.broker_id(broker)) for instance, broker in brokers)
+        return cls(services, {(instance, broker) for instance, broker in compared if broker is not None})
+
+
 def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
     """The frames of a configuration; what ``keeper`` is given here must stay until they have been read."""
-    settings = checked.settings
-    routes, databases = settings["routes"], settings["databases"]
-    services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
-    brokers = {*_pairs(routes, "broker_instance"), *_pairs(databases, "service_broker_guid")}
-    compared = {(instance, text.broker_id(broker)) for instance, broker in brokers}
+    named = Named.of(checked.settings)
     return _lookups(
         spark,
         checked,
         keeper,
-        services=(services, _names("service")),
-        brokers=((pair for pair in compared if pair[1] is not None), _names("broker")),
+        services=(named.services, _names("service")),
+        brokers=(named.brokers, _names("broker")),
     )
 
 
@@ -116,7 +121,7 @@ def _lookups(spark: SparkSession, checked: Checked, keeper: Keeper, *, services:
     wanted = ROUTE_REQUESTS.optional()
     return Lookups(
         checked,
-        scopes=_frame(spark, keeper, _scopes(checked), _SCOPES),
+        scopes=_frame(spark, keeper, name_scopes(checked), _SCOPES),
         services=_frame(spark, keeper, *services),
         brokers=_frame(spark, keeper, *brokers),
         requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
@@ -150,8 +155,8 @@ def _pairs(rows: Columns, column: str) -> set[tuple[str, str]]:
     return {pair for pair in rows.rows("instance_name", column) if pair[1]}
 
 
-def _scopes(checked: Checked) -> Iterable[tuple[Any, ...]]:
-    """Every scope that a message of a known instance and database can have."""
+def name_scopes(checked: Checked) -> Iterable[tuple[str, str, list[str]]]:
+    """Every scope that a message of a known instance and database can have, with the instance's own addresses."""
     for name, instance in checked.instances.items():
         for database in (*instance.databases, FROM_NETWORK):
             yield name, database, sorted(instance.own_addresses)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -12,34 +14,40 @@ from routing.messages import ids
 from routing.messages.rejecting import is_missing
 from routing.rules import text
 from routing.rules.estate import Instance
+from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS
-from routing.storage.columns import Columns, Table, instances_of
+from routing.storage.columns import Columns, Table, as_dataset, instances_of, is_frame, shape_of
 from routing.storage.conform import conform
 from routing.storage.faults import SHOWN, Fault, refuse_faults
 from routing.storage.inputs import read_settings
+from routing.storage.networks import furnish_for
+from routing.storage.suspects import read_suspects
 
 _KEY = KEYS["dialogs"]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Input tables in their declared columns; ``dialogs`` None where there is no such table."""
+    """Input tables in their declared columns; ``dialogs`` None where there is no such table.
+
+    Dialogs of Arrow's are as they were given.
+    """
 
     settings: Mapping[str, Columns]
-    dialogs: DataFrame | None
+    dialogs: Table | None
 
 
 @dataclass(frozen=True)
 class Checked:
     """Inputs without a fault, and what was found out meanwhile.
 
-    instances: of each instance what its own rows say; no services, no routes. dialogs: None where there are none;
-    dialog_rows: how many, ending: how many of them have a lifetime.
+    instances: of each instance what its own rows say; no services, no routes. dialogs: None where there are none
+    that matter; dialog_rows: how many do, ending: how many of them have a lifetime.
     """
 
     settings: Mapping[str, Columns]
     instances: Mapping[str, Instance]
-    dialogs: DataFrame | None
+    dialogs: Table | None
     dialog_rows: int = 0
     ending: int = 0
 
@@ -47,6 +55,13 @@ class Checked:
     def has_transport(self) -> bool:
         """Whether a route may read its address from the service name."""
         return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
+
+    def instances_for(self, services: Iterable[str]) -> dict[str, Instance]:
+        """What the rules need to know of every instance for messages to these services.
+
+        Only rows that name one of them, any, or the service that is asked for routes become objects.
+        """
+        return furnish_for(self.instances, self.settings, set(services))
 
     def with_settings(self, settings: Mapping[str, Columns]) -> Checked:
         """Another configuration, without a fault, and the same dialogs."""
@@ -57,15 +72,20 @@ def read(tables: Mapping[str, Table]) -> Inputs:
     """Read the configuration, and bring dialogs to their columns. Raises InputError."""
     settings = read_settings(tables)
     dialogs = tables.get("dialogs")
-    return Inputs(settings, None if dialogs is None else conform(dialogs, "dialogs"))
+    return Inputs(settings, conform(dialogs, "dialogs") if dialogs is not None and is_frame(dialogs) else dialogs)
 
 
 def check(inputs: Inputs) -> Checked:
     """Stop where a row of the configuration or of dialogs is at fault. Raises InputError."""
     settings, dialogs = inputs.settings, inputs.dialogs
-    found = Survey() if dialogs is None else _survey(dialogs)
-    others = [] if dialogs is None or not found.faults else _first_faults(dialogs)
-    refuse_faults(settings, others, found.faults)
+    found, others, suspects = Survey(), list[Fault](), dict[str, Columns]()
+    if dialogs is not None and is_frame(dialogs):
+        found = _survey(dialogs)
+        others = _first_faults(dialogs) if found.faults else []
+    elif dialogs is not None:
+        suspects["dialogs"] = read_suspects(dialogs, "dialogs")
+        found = _count_mattering(dialogs)
+    refuse_faults({**settings, **suspects}, others, found.faults)
     return Checked(settings, _list_instances(settings), dialogs if found.rows else None, found.rows, found.ending)
 
 
@@ -88,6 +108,16 @@ def matters() -> Column:
         F.col("acknowledged_at").isNotNull() & ids.broker_id(F.col("acknowledged_broker_instance")).isNotNull()
     )
     return F.col("lifetime").isNotNull() | acknowledged | ids.broker_id(F.col("far_broker_instance")).isNotNull()
+
+
+def _count_mattering(dialogs: Table) -> Survey:
+    """What is counted of dialogs of Arrow's; an id that is none counts as one."""
+    import pyarrow.compute as pc
+
+    shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)
+    given = {name: pc.field(shape[name]).is_valid() for name in MATTERS if name in shape}
+    mattering = rows.count_rows(filter=reduce(operator.or_, given.values())) if given else 0
+    return Survey(mattering, rows.count_rows(filter=given["lifetime"]) if "lifetime" in given else 0)
 
 
 def _survey(dialogs: DataFrame) -> Survey:

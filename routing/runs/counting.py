@@ -25,14 +25,26 @@ class Written:
     reasons: Mapping[str, int] = field(default_factory=dict)
 
 
-def count_rows(work: Work, versions: Mapping[str, int], written: Iterable[str], read: int) -> Written:
+Groups = Counter[tuple[Any, ...]]
+"""How many resolved messages have an outcome and a reason."""
+
+
+def count_resolved(work: Work, versions: Mapping[str, int]) -> Groups:
+    """What is stored of a run's resolved messages.
+
+    To read two narrow columns takes a fraction of the time that counting the rows on their way takes.
+    """
+    return work.count_written("resolved_routes", versions["resolved_routes"], "outcome", "reason")
+
+
+def count_rows(
+    work: Work, versions: Mapping[str, int], groups: Groups, written: Iterable[str], read: int
+) -> Written:
     """The counts of a run, which must agree. Raises StorageError, InternalError.
 
-    ``written`` are the outputs that it wrote to. What is stored is counted: to read two narrow columns takes a
-    fraction of the time that counting the rows on their way takes. Where imports are on record, the run's notes
-    get what `imported` says of decisions before them.
+    ``groups`` as `count_resolved` has them; ``written`` are the outputs that the run wrote to. Where imports are
+    on record, the run's notes get what `imported` says of decisions before them.
     """
-    groups = work.count_written("resolved_routes", versions["resolved_routes"], "outcome", "reason")
     rejected: Counter[tuple[Any, ...]] = Counter()
     if "rejected_messages" in written:
         rejected = work.count_written("rejected_messages", versions["rejected_messages"], "run_id")

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from routing.messages import openers, results, validate
-from routing.messages.compiling import compile_job, count_keys
+from dataclasses import replace
+
+from routing.messages import arrow_keys, openers, results, validate
+from routing.messages.compiling import compile_job, count_keys, with_decisions, with_keys
+from routing.messages.job import Job
 from routing.messages.lookups import look_into
-from routing.runs.counting import Written, count_rows
-from routing.runs.work import Work
+from routing.messages.plan import decide_keys
+from routing.runs.counting import Written, count_resolved, count_rows
+from routing.runs.work import Work, open_traffic
+from routing.storage.columns import Table
 
 
 def run_full(work: Work) -> Written:
     """Read, check, compile, commit, count. Raises InputError, then StorageError and InternalError."""
+    clock = work.clock
+    traffic = open_traffic(work.opener, work.inputs)
+    job = _compile_on_spark(work) if traffic is None else _compile_meanwhile(work, traffic)
+    counts, found = job.counted.counts, None
+    if job.may_ask:
+        with clock.stage("requests"):
+            found = openers.find_openers(job)
+    with clock.stage("write"):
+        is_known = counts.is_exact and job.counted.may_reject
+        outputs = {
+            "new_route_requests": None if found is None else openers.new_route_requests(job, found),
+            "rejected_messages": results.rejected_messages(job) if is_known else None,
+            "resolved_routes": results.resolved_routes(job, found),
+        }
+        versions = work.commit(outputs, adds=False)
+    with clock.stage("counts"):
+        groups = count_resolved(work, versions)
+    if not counts.is_exact and groups.total() < counts.rows_read:
+        with clock.stage("rejected"):
+            versions |= work.commit({"rejected_messages": results.rejected_messages(job)}, adds=True)
+    with clock.stage("counts") as tally:
+        done = count_rows(work, versions, groups, outputs, counts.rows_read)
+        tally.rows = done.resolved
+    return done
+
+
+def _compile_on_spark(work: Work) -> Job:
+    """Check the inputs, find the keys of messages that Spark reads, and decide for them."""
     clock = work.clock
     with clock.stage("read"):
         inputs, messages = validate.read(work.open_tables()), work.read_messages()
@@ -19,23 +52,28 @@ def run_full(work: Work) -> Written:
     with clock.stage("lookups"):
         lookups = look_into(work.spark, checked, work.keeper)
     with clock.stage("keys") as tally:
-        keys = count_keys(messages, lookups, work.options, work.notes)
-        tally.rows = keys.rows_read
+        counted = count_keys(messages, lookups, work.options, work.notes)
+        tally.rows = counted.counts.rows_read
     with clock.stage("plan") as tally:
-        job = compile_job(keys, work.options, work.keeper)
-        tally.rows = len(keys.keys)
-    found = None
-    if job.may_ask:
-        with clock.stage("requests"):
-            found = openers.find_openers(job)
-    with clock.stage("write"):
-        outputs = {
-            "new_route_requests": openers.new_route_requests(job, found),
-            "rejected_messages": results.rejected_messages(job),
-            "resolved_routes": results.resolved_routes(job, found),
-        }
-        versions = work.commit(outputs, adds=False)
-    with clock.stage("counts") as tally:
-        done = count_rows(work, versions, outputs, keys.rows_read)
-        tally.rows = done.resolved
-    return done
+        tally.rows = len(counted.counts.keys)
+        return compile_job(counted, work.options, work.keeper)
+
+
+def _compile_meanwhile(work: Work, traffic: dict[str, Table]) -> Job:
+    """The same of messages that Arrow reads: the session, which may be starting yet, is needed at the end."""
+    clock = work.clock
+    with clock.stage("read"):
+        inputs = validate.read({**work.open_settings(), **traffic})
+    with clock.stage("validate"):
+        checked = validate.check(inputs)
+    with clock.stage("keys") as tally:
+        counts = arrow_keys.count_keys(traffic["messages"], checked.dialogs, checked, work.options.as_of)
+        tally.rows = counts.rows_read
+    with clock.stage("plan") as tally:
+        decided = decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
+        tally.rows = len(counts.keys)
+    with clock.stage("lookups"):
+        on_spark = replace(checked, dialogs=None if checked.dialogs is None else work.read_dialogs())
+        lookups = look_into(work.spark, on_spark, work.keeper)
+        counted = with_keys(counts, work.read_messages(), lookups, work.options, work.notes)
+        return with_decisions(counted, decided, work.options, work.keeper)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import openers, results, validate
 from routing.messages.compiling import compile_job, count_keys
 from routing.messages.lookups import look_into
 from routing.runs import increment
-from routing.runs.counting import Written, count_rows
+from routing.runs.counting import Written, count_resolved, count_rows
 from routing.runs.work import Work
 from routing.storage import ledger
 from routing.terms import Outcome
@@ -42,28 +43,32 @@ def run_incremental(work: Work, now: datetime) -> Written:
         return Written(versions)
     with clock.stage("keys") as tally:
         keys = count_keys(step.messages, replace(lookups, requests=step.requests), work.options, work.notes)
-        tally.rows = keys.rows_read
+        counts = keys.counts
+        tally.rows = counts.rows_read
     with clock.stage("plan") as tally:
         job = compile_job(keys, work.options, work.keeper)
-        tally.rows = len(keys.keys)
+        tally.rows = len(counts.keys)
     found = None
     if job.may_ask:
         with clock.stage("requests"):
             found = openers.find_openers(job)
     with clock.stage("write"):
-        outputs = {}
+        outputs: dict[str, DataFrame | None] = {"rejected_messages": None} if is_first else {}
         if found is not None or is_first:
             rows = openers.new_route_requests(job, found)
             outputs["new_route_requests"] = increment.not_on_record(rows, step, job.broadcasts)
-        if keys.rows_rejected or step.duplicate_count or is_first:
-            rows = results.rejected_messages(job)
-            outputs["rejected_messages"] = increment.combine_rejected(
-                rows, step, work.options.run_id, job.broadcasts
-            )
         outputs["resolved_routes"] = results.resolved_routes(job, found, attempt=F.col("attempt"))
         versions |= work.commit(outputs, adds=not is_first)
+    with clock.stage("counts"):
+        groups = count_resolved(work, versions)
+    if step.duplicate_count or groups.total() < counts.rows_read:
+        with clock.stage("rejected"):
+            rows = results.rejected_messages(job)
+            rejected = increment.combine_rejected(rows, step, work.options.run_id, job.broadcasts)
+            outputs["rejected_messages"] = rejected
+            versions |= work.commit({"rejected_messages": rejected}, adds=True)
     with clock.stage("counts") as tally:
-        done = count_rows(work, versions, outputs, keys.rows_read + step.duplicate_count)
+        done = count_rows(work, versions, groups, outputs, counts.rows_read + step.duplicate_count)
         tally.rows = done.resolved
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:

@@ -22,6 +22,7 @@ from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
 from routing.runs.stages import Progress, Stages
 from routing.runs.work import Work
+from routing.sessions.holding import Held
 from routing.storage import disks, imported, ledger, protocol, tables, view
 from routing.storage.columns import Table, check_given
 from routing.storage.conform import conform
@@ -101,8 +102,6 @@ def run(
     now: datetime | None = None,
     progress: Callable[[Progress], None] = lambda stage: None,
     tell: Callable[[str], None] = lambda text: None,
-    session_seconds: float | None = None,
-    recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
     """The main job, from tables to tables (commands.md).
 
@@ -110,13 +109,28 @@ def run(
     Every pass reads each input at the one version that the run records, or as it is where it has none; outputs
     that do not depend on each other are committed side by side, pending once its rows are stored, runs last.
     ``now`` (UTC where it has no zone; the clock if not given) is the time at which incremental mode tries delayed
-    messages again. The run begins ``session_seconds`` ago, with the start of its session as the first stage. It
-    comes to count within ``recording``, which is given its id. Where a run of this id counts already, that one is
-    returned and nothing is written: to try again is harmless. Raises ContractError before anything is written,
-    StorageError after, and where another run is at work.
+    messages again. Where a run of this id counts already, that one is returned and nothing is written: to try
+    again is harmless. Raises ContractError before anything is written, StorageError after, and where another run
+    is at work.
     """
-    started = datetime.now(timezone.utc) - timedelta(seconds=session_seconds or 0)
-    config = disks.place_all(config, spark)
+    return run_with(Opener.of_session(spark, tell), config, run_id=run_id, now=now, progress=progress)
+
+
+def run_with(
+    opener: Opener,
+    config: Config,
+    *,
+    run_id: str | None = None,
+    now: datetime | None = None,
+    progress: Callable[[Progress], None] = lambda stage: None,
+    recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
+) -> Run:
+    """`run`, in a session that may be starting meanwhile.
+
+    To wait for it is a stage of its own. The run comes to count within ``recording``, which is given its id.
+    """
+    started = datetime.now(timezone.utc)
+    config = config.placed(opener.placed)
     is_full = config.resolve.mode == "full"
     if is_full and now is not None:
         raise ConfigError.now_without_retries()
@@ -124,19 +138,17 @@ def run(
     # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
     settings = config.as_json()
     clock = Stages(progress)
-    if session_seconds is not None:
-        clock.add("session", session_seconds)
+    opener.waiting = lambda: clock.stage("session")
     for key, location in config.output.items():
         check_writable(key, location)
-    outputs = DeltaTables(spark, config)
+    outputs = DeltaTables(opener, config)
     with only_run(config.output["runs"], options.run_id), Keeper() as keeper:
         with clock.stage("read"):
             start = _start(outputs, options.run_id, is_full=is_full)
             if start is None:
-                return done_before(Opener.of_session(spark), config, options.run_id, now and _utc(now))
-            inputs = tables.snapshots(spark, config.tables)
+                return done_before(opener, config, options.run_id, now and _utc(now))
+            inputs = tables.snapshots(opener, config.tables)
             options = replace(options, may_change=isinstance(inputs["messages"], tables.AsItIs))
-            opener = Opener.of_session(spark, tell)
             newest = imported.read_newest(opener, config.kept.get("imports"))
         work = Work(outputs, start, options, inputs, newest, clock, opener, keeper, list(start.notes))
         moment = None if is_full else _utc(now or started)
@@ -161,7 +173,7 @@ def run(
             "stage_seconds": clock.seconds,
             "release": release(),
         }
-        row |= ledger.identities_of(spark, {"messages": inputs["messages"]})
+        row |= ledger.identities_of(opener, {"messages": inputs["messages"]})
         with recording(options.run_id):
             row, notes = protocol.finish(outputs, start, written.versions, row)
         work.notes.extend(notes)
@@ -202,7 +214,7 @@ def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start | None:
 
 def _show_view(outputs: DeltaTables, start: Start, version: int) -> tuple[str, ...]:
     """Have the view of a catalog show a version; a catalog that takes no such view is told so by the first run."""
-    refused = view.show(outputs.spark, outputs.config, version)
+    refused = view.show(outputs, version)
     is_first = start.last is None or start.last.table_ids is None
     return (refused.note,) if refused is not None and (refused.is_stale or is_first) else ()
 
@@ -223,7 +235,7 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
     Raises InputError where no run of that id counts, or its versions have been vacuumed.
     """
     config = disks.place_all(config, spark)
-    runs = tables.snapshots(spark, {"runs": config.output["runs"]})["runs"].read(spark)
+    runs = tables.snapshots(Held(spark), {"runs": config.output["runs"]})["runs"].read(spark)
     found = runs.where(F.col("run_id") == run_id).select("mode", "output_versions").collect()
     if not found:
         raise InputError(f"no run {run_id!r} is recorded in {config.output['runs']}", "look up its run_id there")
@@ -243,7 +255,7 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
     Raises InputError where no run counts yet.
     """
     config = disks.place_all(config, spark)
-    outputs = DeltaTables(spark, config)
+    outputs = DeltaTables(Opener.of_session(spark), config)
     last = outputs.last_run()
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))

@@ -40,27 +40,33 @@ class Tally:
 class Stages:
     """Seconds per stage; an error of Spark inside a stage becomes a StorageError that names it.
 
-    ``progress`` is told of each stage twice, when it begins and when it has ended; of one that fails no end.
+    ``progress`` is told of each stage twice, when it begins and when it has ended; of one that fails no end. The
+    seconds of a stage within another are its own alone.
     """
 
     def __init__(self, progress: Callable[[Progress], None]) -> None:
         self.seconds: dict[str, float] = {}
         self._progress = progress
+        # Of stages that have ended within the one that is under way.
+        self._within = 0.0
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Tally]:
         """Time what is done inside."""
         self._progress(Progress(name))
         begun, tally = time.monotonic(), Tally()
+        before, self._within = self._within, 0.0
         try:
             yield tally
         except RoutingError:
             raise
         except Exception as error:
             raise StorageError.failed(f"in stage {name}", first_sentence(error)) from error
-        self.add(name, time.monotonic() - begun, tally.rows)
+        seconds = time.monotonic() - begun
+        self._add(name, seconds - self._within, tally.rows)
+        self._within = before + seconds
 
-    def add(self, name: str, seconds: float, rows: int | None = None) -> None:
+    def _add(self, name: str, seconds: float, rows: int | None) -> None:
         """Count seconds for a stage, in whole milliseconds; one that is entered twice counts as one."""
         # Rounded up, the stages together would be longer than the run.
         self.seconds[name] = floor((self.seconds.get(name, 0.0) + seconds) * 1000) / 1000

@@ -21,6 +21,7 @@ from routing.runs.paths_written import Written, count_paths, mark_of
 from routing.runs.stages import Progress, Stages
 from routing.runs.work import open_inputs
 from routing.schemas import MESSAGE_PATHS
+from routing.sessions.holding import Held
 from routing.storage import commits, disks, tables
 from routing.storage.columns import Table, check_given
 from routing.storage.conform import conform
@@ -80,17 +81,18 @@ def trace_all(
         with clock.stage("lookups"):
             lookups = look_around(spark, checked, keeper)
         with clock.stage("keys") as tally:
-            counted = count_keys(messages, lookups, options, keying=OF_ESTATE)
-            tally.rows = counted.rows_read
+            counted = count_keys(messages, lookups, options, keying=OF_ESTATE, is_exact=True)
+            counts = counted.counts
+            tally.rows = counts.rows_read
         with clock.stage("plan") as tally:
             job = compile_paths(counted, options, keeper)
-            tally.rows = len(counted.keys)
+            tally.rows = len(counts.keys)
         found = None
         if job.may_ask:
             with clock.stage("requests"):
                 found = openers.find_openers(job)
         paths = message_paths(job, found)
-        return Traced(paths, counted.rows_read, counted.rows_rejected, job.notes, keeper)
+        return Traced(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, keeper)
 
 
 def write_paths(
@@ -118,8 +120,8 @@ def write_paths(
     resolve = config.resolve
     moment = resolve.as_of if as_of is None else as_of
     with clock.stage("read"):
-        lacks = tables.check_output(spark, PATHS, location, MESSAGE_PATHS)
-        inputs = tables.snapshots(spark, config.tables)
+        lacks = opener.lacks_columns(PATHS, location, MESSAGE_PATHS)
+        inputs = tables.snapshots(opener, config.tables)
     mark = mark_of({key: found.version for key, found in inputs.items()}, moment)
     with Keeper() as keeper, telling_what_may_change(inputs):
         found = trace_all(
@@ -144,11 +146,11 @@ def write_paths(
 
 def _replace(spark: SparkSession, location: Location, rows: DataFrame, mark: str, *, widens: bool) -> int:
     """Replace the table, and say which version that made. Raises StorageError."""
-    if location.is_name and tables.current_version(spark, location) is None:
+    if location.is_name and tables.current_version(Held(spark), location) is None:
         # A catalog that makes a table together with its rows does not mark that commit.
         tables.create_if_missing(spark, PATHS, location, MESSAGE_PATHS.optional())
     tables.put(rows, PATHS, location, tables.Write(mark, adds=False, widens=widens))
-    ours = [commit.version for commit in commits.latest_commits(spark, location) if commit.metadata == mark]
+    ours = [commit.version for commit in commits.latest_commits(Held(spark), location) if commit.metadata == mark]
     if not ours:
         why = "its commit is not in the table's history"
         raise StorageError.failed(f"writing output.{PATHS} to {location}", why)

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 from routing.config import Config
 from routing.messages.job import Options
 from routing.runs.stages import Stages
+from routing.schemas import OUTPUTS, TRAFFIC
 from routing.storage import frames, protocol, tables
-from routing.storage.columns import Table
-from routing.storage.conform import conform
+from routing.storage.columns import Table, as_dataset, is_frame
+from routing.storage.conform import conform, no_rows
 from routing.storage.inputs import count_by, earliest_by
 from routing.storage.keeping import Keeper
 from routing.storage.ledger import DeltaTables
@@ -45,6 +46,23 @@ def open_inputs(opener: Opener, inputs: Mapping[str, tables.Input], keeper: Keep
     return found
 
 
+def open_traffic(opener: Opener, inputs: Mapping[str, tables.Input]) -> dict[str, Table] | None:
+    """Messages and dialogs as Arrow reads them, each at its version; None where Spark reads any of them.
+
+    Where a session has other machines these have read them sooner than this one.
+    """
+    if not opener.is_of_one_machine:
+        return None
+    found = dict[str, Table]()
+    for key in inputs.keys() & TRAFFIC:
+        given = inputs[key]
+        rows = None if given.version is None else opener.open_without_spark(given.location, given.version)
+        if rows is None:
+            return None
+        found[key] = rows
+    return found
+
+
 @dataclass(frozen=True)
 class Work:
     """A run.
@@ -67,9 +85,21 @@ class Work:
         """The inputs but for the messages (`open_inputs`)."""
         return open_inputs(self.opener, self.inputs, self.keeper)
 
+    def open_settings(self) -> dict[str, Table]:
+        """The same without the dialogs."""
+        settings = {key: given for key, given in self.inputs.items() if key not in TRAFFIC}
+        return open_inputs(self.opener, settings, self.keeper)
+
     def read_messages(self) -> DataFrame:
         """All messages, in their declared columns."""
-        return conform(self.inputs["messages"].read(self.spark), "messages")
+        return self._read("messages")
+
+    def read_dialogs(self) -> DataFrame | None:
+        """All dialogs, in their declared columns; None where there is no such table."""
+        return self._read("dialogs") if "dialogs" in self.inputs else None
+
+    def _read(self, key: str) -> DataFrame:
+        return conform(self.inputs[key].read(self.spark), key)
 
     @property
     def spark(self) -> SparkSession:
@@ -81,16 +111,30 @@ class Work:
         """What was asked for."""
         return self.outputs.config
 
-    def commit(self, outputs: Mapping[str, DataFrame], *, adds: bool) -> dict[str, int]:
+    def commit(self, outputs: Mapping[str, DataFrame | None], *, adds: bool) -> dict[str, int]:
         """Commit rows to tables, to what stands there or in its place; the versions by key.
 
-        All at once: none depends on another, and no run counts before its row in ``runs``.
+        None is no rows: a table that has none is left alone then. All at once, for none depends on another, and no
+        run counts before its row in ``runs``.
         """
 
         def commit_one(key: str) -> int:
-            return protocol.commit(self.outputs, self.start, key, outputs[key], adds=adds)
+            rows = outputs[key]
+            if rows is None:
+                if self._is_empty(key):
+                    return self.start.versions[key]
+                rows = no_rows(self.spark, OUTPUTS[key])
+            return protocol.commit(self.outputs, self.start, key, rows, adds=adds)
 
         return dict(zip(outputs, frames.at_once(self.spark, commit_one, list(outputs)), strict=True))
+
+    def _is_empty(self, key: str) -> bool:
+        """Whether an output stands there and has no rows; of one that Spark reads that is not asked."""
+        version = self.start.versions.get(key)
+        if version is None or key in self.outputs.lacking:
+            return False
+        stored = self._written(key, version)
+        return not is_frame(stored) and as_dataset(stored).count_rows() == 0
 
     def read_written(self, key: str, version: int) -> DataFrame:
         """The rows of this run as they are stored in an output, which may hold others' too."""

@@ -15,6 +15,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,10 +106,9 @@ def start(
     with that, and slow with much. Raises EnvironmentFault where pyspark, delta-spark or Java is missing, and
     ConfigError for a setting of a wrong value.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise EnvironmentFault.no_package("pyspark", "local") from error
+    check_installed()
+    from pyspark.sql import SparkSession
+
     if is_given():
         builder = SparkSession.builder
         if SparkSession.getActiveSession() is None and _is_submitted():
@@ -119,6 +119,12 @@ def start(
         return session
     own = {**_small_local_run(), **(_FOR_LITTLE_DATA if little_data else {}), **_DELTA}
     return _start_local({**own, **settings}, verbose=verbose)
+
+
+def check_installed() -> None:
+    """Raise EnvironmentFault where there is no pyspark."""
+    if find_spec("pyspark") is None:
+        raise EnvironmentFault.no_package("pyspark", "local")
 
 
 def _is_submitted() -> bool:
@@ -215,19 +221,28 @@ def _why_no_start(error: Exception, log: Path | None) -> str:
 
 @contextmanager
 def _java_messages_in(file: Path | None) -> Iterator[None]:
-    """Let the Java process, which inherits standard error when it starts, write to a file instead."""
+    """Let the Java process, which inherits standard error when it starts, write to a file instead.
+
+    What Python writes meanwhile, in other threads, goes where it ever does.
+    """
     if file is None:
         yield
         return
-    sys.stderr.flush()
-    kept = os.dup(2)
+    # Left open: a thread may be writing there at the very end.
+    kept, shown = os.dup(2), sys.stderr
+    own = None
+    if shown is not None:
+        shown.flush()
+        own = sys.stderr = open(kept, "w", 1, shown.encoding, shown.errors, closefd=False)  # noqa: SIM115
     try:
         with file.open("wb") as log:
             os.dup2(log.fileno(), 2)
         yield
     finally:
         os.dup2(kept, 2)
-        os.close(kept)
+        # Unless somebody has led it elsewhere.
+        if sys.stderr is own:
+            sys.stderr = shown
 
 
 def is_connect(spark: SparkSession) -> bool:

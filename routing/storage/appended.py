@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from routing.config import Location
 from routing.errors import InputError, condition
+from routing.sessions.holding import Held
 from routing.storage import by_feed, by_log, by_tracking
 from routing.storage.commits import identity
 from routing.storage.details import detail
@@ -85,7 +86,7 @@ def read_appended(spark: SparkSession, messages: Snapshot, known: Known) -> Appe
     table = Messages(messages, detail(spark, location))
     if table.version < since or known.table_id not in (None, table.detail.table_id):
         raise InputError.full_run_needed(f"{str(location)!r} was made anew or put back since the last run")
-    if known.identity is not None and identity(spark, location, since) != known.identity:
+    if known.identity is not None and identity(Held(spark), location, since) != known.identity:
         raise InputError.full_run_needed(
             f"version {since} of {str(location)!r} is not the one that the last run read: the table was put back,"
             " or its log has been cleaned up"

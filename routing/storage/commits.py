@@ -21,6 +21,8 @@ from routing.storage.protocol import RESTORE, Commit, Mark, read_mark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from routing.sessions.holding import HasSession
+
 _COMMIT = re.compile(r"([0-9]{20})\.json")
 # As many of the newest commits are looked at where nothing says how far to go back.
 _LATEST = 20
@@ -44,27 +46,21 @@ def newest_version(location: Location) -> int | None:
     return max(_files(location), default=None)
 
 
-def commits_after(spark: SparkSession, location: Location, version: int) -> list[Commit]:
+def commits_after(asked: HasSession, location: Location, version: int) -> list[Commit]:
     """Every commit after a version, in order.
 
     Raises HistoryGap where one of them cannot be told any more, StorageError where the log is damaged.
     """
-    return list(_read(told_after(spark, location, version)))
+    return list(_read(told_after(asked, location, version)))
 
 
-def local_commits_after(location: Location, version: int) -> list[Commit] | None:
-    """The same without a session; None where no log is at hand. Raises HistoryGap, StorageError."""
-    files = _files(location)
-    return list(_read(_without_gap(_from_files(files, location, version), location, version))) if files else None
-
-
-def told_after(spark: SparkSession, location: Location, version: int) -> Told:
+def told_after(asked: HasSession, location: Location, version: int) -> Told:
     """What every commit after a version says of itself, in order: operation, operationParameters and so on.
 
     Raises HistoryGap, StorageError.
     """
     files = _files(location)
-    told = _from_files(files, location, version) if files else _from_spark(spark, location, version)
+    told = _from_files(files, location, version) if files else _from_spark(asked.spark, location, version)
     return _without_gap(told, location, version)
 
 
@@ -76,12 +72,12 @@ def _without_gap(told: Told, location: Location, version: int) -> Told:
     return told
 
 
-def latest_commits(spark: SparkSession, location: Location) -> list[Commit]:
+def latest_commits(asked: HasSession, location: Location) -> list[Commit]:
     """The newest commits, in order: some twenty, or as many as the log still has."""
     files = _files(location)
     if files:
         return list(_read(_from_files(files, location, max(files) - _LATEST)))
-    rows = statements.describe_history(spark, location, limit=_LATEST).collect()
+    rows = statements.describe_history(asked.spark, location, limit=_LATEST).collect()
     return list(_read(sorted((int(row["version"]), row.asDict(recursive=True)) for row in rows)))
 
 
@@ -149,18 +145,18 @@ def _is_announced(announced: Mark | None, parameters: Mapping[str, Any]) -> bool
     return announced is not None and str(announced.version) == str(parameters.get("version"))
 
 
-def identity(spark: SparkSession, location: Location, version: int) -> str | None:
+def identity(asked: HasSession, location: Location, version: int) -> str | None:
     """What tells this commit from any other of that number; None where the log does not go back so far.
 
     The SHA-256 of its file in the log where that can be read; by name, where a catalog may keep its paths to
     itself, that of its row in the history, without its time unless that is part of the commit.
     """
     if location.is_name:
-        return _identity_by_name(spark, location, version)
+        return _identity_by_name(asked.spark, location, version)
     file = f"{location.text.rstrip('/')}/_delta_log/{version:020d}.json"
     if is_local(location):
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if Path(file).is_file() else None
-    return _sha256_of(spark, file)
+    return _sha256_of(asked.spark, file)
 
 
 def _sha256_of(spark: SparkSession, uri: str) -> str | None:

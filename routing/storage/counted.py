@@ -62,8 +62,7 @@ class _Histories:
     def commits(self, key: str, after: int) -> list[Commit]:
         """Every commit after a version. Raises HistoryGap."""
         location = self.opener.placed(f"output.{key}", self.config.output[key])
-        here = commits.local_commits_after(location, after)
-        return commits.commits_after(self.opener.spark, location, after) if here is None else here
+        return commits.commits_after(self.opener, location, after)
 
 
 def open_left(opener: Opener, config: Config, last: LastRun, key: str) -> Table:

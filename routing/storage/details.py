@@ -13,6 +13,8 @@ from routing.storage.local import find_id
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from routing.sessions.holding import HasSession
+
 
 @dataclass(frozen=True)
 class Detail:
@@ -35,10 +37,10 @@ class Detail:
         return self.properties.get(name, "false").lower() == "true"
 
 
-def find_table_id(spark: SparkSession, location: Location) -> str:
+def find_table_id(asked: HasSession, location: Location) -> str:
     """The id of the table that stands there, of a local one without asking Spark."""
     found = find_id(location)
-    return detail(spark, location).table_id if found is None else found
+    return detail(asked.spark, location).table_id if found is None else found
 
 
 def detail(spark: SparkSession, location: Location) -> Detail:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -39,11 +39,32 @@ def encoded(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.da
 
 
 @dataclass
+class Mapped:
+    """A function of texts, which is asked once for those of a part of a column and not for each row.
+
+    It takes an array of distinct texts, and gives one of as many values.
+    """
+
+    function: Callable[[pyarrow.Array], pyarrow.Array]
+    _last: tuple[Any, Any] | None = field(default=None, repr=False)
+
+    def of(self, column: pyarrow.Array) -> pyarrow.Array:
+        """The values of a column's rows; null stays null."""
+        words, places = _parts(column)
+        # All parts of a group of rows in a file have the same.
+        if self._last is None or not words.equals(self._last[0]):
+            self._last = words, self.function(words)
+        return self._last[1].take(places)
+
+
+@dataclass
 class Numbering:
     """Numbers for the texts of a column that is read part by part: a text has the same one in every part."""
 
     _texts: pyarrow.Array | None = None
-    _last: tuple[Any, Any] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self._mapped = Mapped(self._learn)
 
     @property
     def texts(self) -> pyarrow.Array:
@@ -54,11 +75,7 @@ class Numbering:
 
     def number(self, column: pyarrow.Array) -> pyarrow.Array:
         """The numbers of a part of the column; null stays null."""
-        words, places = _parts(column)
-        # All parts of a group of rows in a file have the same.
-        if self._last is None or not words.equals(self._last[0]):
-            self._last = words, self._learn(words)
-        return self._last[1].take(places)
+        return self._mapped.of(column)
 
     def _learn(self, words: pyarrow.Array) -> pyarrow.Array:
         import pyarrow
@@ -133,9 +150,11 @@ class Sums:
             self._parts, self._waiting = [self.all()], 0
 
     def all(self) -> pyarrow.Table:
-        """The groups of all parts."""
+        """The groups of all parts; of none columns without a type."""
         import pyarrow
 
+        if not self._parts:
+            return pyarrow.table({name: pyarrow.nulls(0) for name in (*self.names, *self.how)})
         return self._group(pyarrow.concat_tables(self._parts))
 
     def _group(self, rows: pyarrow.Table) -> pyarrow.Table:

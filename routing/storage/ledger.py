@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from routing import schemas
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError, first_sentence, is_refusal
+from routing.sessions.holding import HasSession
 from routing.sessions.settings import find_setting
 from routing.storage import commits, counted, details, frames, statements, tables
 from routing.storage.opening import Opener
@@ -29,9 +30,14 @@ class DeltaTables:
     ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
     """
 
-    spark: SparkSession
+    opener: Opener
     config: Config
     lacking: set[str] = field(default_factory=set)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, which may be started now."""
+        return self.opener.spark
 
     @property
     def keys(self) -> list[str]:
@@ -44,29 +50,29 @@ class DeltaTables:
 
     def newest(self, key: str) -> int | None:
         """The newest version; None where there is no table."""
-        return tables.current_version(self.spark, self.config.output[key])
+        return tables.current_version(self, self.config.output[key])
 
     def commits(self, key: str, after: int) -> list[Commit]:
         """Every commit after a version. Raises HistoryGap."""
-        return commits.commits_after(self.spark, self.config.output[key], after)
+        return commits.commits_after(self, self.config.output[key], after)
 
     def latest(self, key: str) -> list[Commit]:
         """The newest commits."""
-        return commits.latest_commits(self.spark, self.config.output[key])
+        return commits.latest_commits(self, self.config.output[key])
 
     def table_id(self, key: str) -> str | None:
         """The table's own id, which stays with it wherever it is moved; None where there is no table."""
         if self.newest(key) is None:
             return None
-        return details.find_table_id(self.spark, self.config.output[key])
+        return details.find_table_id(self, self.config.output[key])
 
     def identity(self, key: str, version: int) -> str | None:
         """What tells this commit from any other of that number."""
-        return commits.identity(self.spark, self.config.output[key], version)
+        return commits.identity(self, self.config.output[key], version)
 
     def last_run(self, coming: str | None = None) -> LastRun | None:
         """The last run that counts. Raises RecordedAlready where the one that is to come does, by its id."""
-        return counted.last_run(Opener.of_session(self.spark), self.config.output["runs"], coming)
+        return counted.last_run(self.opener, self.config.output["runs"], coming)
 
     def put(self, key: str, rows: DataFrame, mark: Mark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them."""
@@ -106,7 +112,7 @@ class DeltaTables:
             self._look_at_columns(key)
 
     def _look_at_columns(self, key: str) -> None:
-        if tables.check_output(self.spark, key, self.config.output[key], schemas.OUTPUTS[key]):
+        if self.opener.lacks_columns(key, self.config.output[key], schemas.OUTPUTS[key]):
             self.lacking.add(key)
 
 
@@ -134,14 +140,14 @@ def _marking(spark: SparkSession, location: Location, mark: Mark) -> Iterator[No
             spark.conf.set(_METADATA, before)
 
 
-def identities_of(spark: SparkSession, inputs: Mapping[str, tables.Input]) -> dict[str, dict[str, str]]:
+def identities_of(asked: HasSession, inputs: Mapping[str, tables.Input]) -> dict[str, dict[str, str]]:
     """What a row of ``runs`` says of inputs besides their versions: table_ids and commit_identities, by key.
 
     Nothing of one that has no versions.
     """
     read = {key: found for key, found in inputs.items() if isinstance(found, tables.Snapshot)}
-    ids = {key: details.find_table_id(spark, found.location) for key, found in read.items()}
-    told = {key: commits.identity(spark, found.location, found.version) for key, found in read.items()}
+    ids = {key: details.find_table_id(asked, found.location) for key, found in read.items()}
+    told = {key: commits.identity(asked, found.location, found.version) for key, found in read.items()}
     return {
         "table_ids": ids,
         "commit_identities": {key: text for key, text in told.items() if text is not None},

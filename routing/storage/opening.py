@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from routing.config import Location
-from routing.errors import EnvironmentFault, InputError
+from routing.errors import EnvironmentFault, InputError, OutputError
 from routing.sessions import session
+from routing.sessions.settings import find_setting
 from routing.storage import disks
 from routing.storage.columns import Table
 from routing.storage.commits import is_local
@@ -21,10 +26,15 @@ from routing.storage.local import (
     look_at_writing,
     open_local,
 )
+from routing.storage.places import check_vacant
+from routing.storage.shapes import check_shape, lacks, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from routing.schemas import Schema
+
+_ONE_MACHINE = re.compile(r"local(?:\[.*\])?")
 _ANOTHER_DISK = Unfit("its path may be one of another file system than this machine's")
 
 
@@ -45,13 +55,16 @@ class Opener:
     """Opens tables for one command or run.
 
     ``start`` gives the Spark session, which is started when the first table needs it. ``settings`` are the
-    configuration's own for it. ``tell`` hears which way each table is read.
+    configuration's own for it. ``tell`` hears which way each table is read, ``waiting`` surrounds the time for
+    which a session that is still to come is waited for.
     """
 
     start: Callable[[], SparkSession]
     settings: Mapping[str, str] = field(default_factory=dict)
     tell: Callable[[str], None] = _say_nothing
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     _spark: SparkSession | None = None
+    _coming: Future[SparkSession] | None = None
 
     @classmethod
     def of_session(cls, spark: SparkSession, tell: Callable[[str], None] = _say_nothing) -> Opener:
@@ -67,15 +80,50 @@ class Opener:
     def spark(self) -> SparkSession:
         """The session, started now if it was not."""
         if self._spark is None:
-            self._spark = self.start()
+            with self.waiting():
+                self._spark = self.start() if self._coming is None else self._coming.result()
         return self._spark
+
+    def start_meanwhile(self) -> None:
+        """Start the session by a thread, and go on with what does not need it.
+
+        Raises EnvironmentFault where pyspark is missing.
+        """
+        if self._spark is not None or self._coming is not None:
+            return
+        session.check_installed()
+        coming = self._coming = Future()
+
+        def work() -> None:
+            try:
+                coming.set_result(self.start())
+            # Handed on to whoever waits for the session.
+            except BaseException as error:  # noqa: BLE001
+                coming.set_exception(error)
+
+        Thread(target=work, name="starting Spark", daemon=True).start()
+
+    @property
+    def is_of_one_machine(self) -> bool:
+        """Whether the session is one process on this machine, or will be."""
+        if self._spark is None:
+            master: str | None = "local" if not session.is_given() else None
+            master = self.settings.get("spark.master", master)
+        else:
+            master = None if session.is_connect(self._spark) else find_setting(self._spark, "spark.master")
+        return master is not None and _ONE_MACHINE.fullmatch(master) is not None
+
+    def open_without_spark(self, location: Location, version: int) -> Table | None:
+        """A `placed` table at a version as a dataset of Arrow; None where only Spark reads it."""
+        found = self._unfit(location, version)
+        return None if isinstance(found, Unfit) else found.rows
 
     def placed(self, key: str, location: Location) -> Location:
         """A location, told whether it is another disk's; a session is asked where it takes one to tell.
 
         ``key`` is for `tell`. Raises EnvironmentFault.
         """
-        known = self._spark or session.find_active()
+        known = self._spark or (None if self._coming else session.find_active())
         if known is None and disks.is_open(location, self.settings):
             known = self.start_for(key, "looked for", _ANOTHER_DISK)
         return disks.place(location, known)
@@ -92,7 +140,7 @@ class Opener:
         spark = self.start_for(key, "read", why)
         from routing.storage import tables
 
-        found = tables.find(spark, location) if version is None else tables.Snapshot(location, version)
+        found = tables.find(self, location) if version is None else tables.Snapshot(location, version)
         if isinstance(found, tables.AsItIs):
             self.tell(f"{key}: as it is, at no version")
         return None if found is None else Opened(found.read(spark), found.version)
@@ -103,6 +151,21 @@ class Opener:
         if found is None:
             raise InputError.missing_table(key.removeprefix("tables."), str(location))
         return found.rows
+
+    def lacks_columns(self, key: str, location: Location, schema: Schema) -> bool:
+        """Refuse a location that holds anything but a table of this schema, before anything is written to it.
+
+        Columns that may be null may be missing, as in a table of an older release: the next write adds them.
+        Returns whether any is. ``key`` is that of the output. Raises OutputError.
+        """
+        found = self.find(f"output.{key}", location)
+        if found is None:
+            check_vacant(key, location)
+            return False
+        if found.version is None:
+            raise OutputError.without_versions(str(location))
+        check_shape(found.rows, key, str(location), schema)
+        return bool(lacks(types_of(found.rows), schema))
 
     def open(self, tables: Mapping[str, Location]) -> dict[str, Table]:
         """The newest version of every table. Raises InputError where one is missing."""

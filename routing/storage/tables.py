@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from routing.config import Location
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
+from routing.sessions.holding import HasSession, Held
 from routing.storage import commits, refusals, statements
-from routing.storage.places import check_vacant
-from routing.storage.shapes import differences, lacks, types_of
 
 # Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
 # runs, times, perhaps instances. Ids and outcomes are in every file alike, so theirs would skip nothing.
@@ -63,17 +63,17 @@ class AsItIs:
 Input = Snapshot | AsItIs
 
 
-def find(spark: SparkSession, location: Location) -> Input | None:
+def find(asked: HasSession, location: Location) -> Input | None:
     """What can be read there: the newest version of a table, or else the rows as they are; None where none stands.
 
     Raises StorageError where that cannot be told, as where a permission is missing.
     """
-    found = _look_at_history(spark, location)
+    found = _look_at_history(asked, location)
     if not location.is_name or found is None:
         return found
     try:
         # A table with row filters may tell its history and refuse to be read at a version; a view may be broken.
-        _ = found.read(spark).schema
+        _ = found.read(asked.spark).schema
     except Exception as error:
         if isinstance(found, Snapshot) and refusals.has_no_versions(error, location):
             return AsItIs(location)
@@ -81,10 +81,13 @@ def find(spark: SparkSession, location: Location) -> Input | None:
     return found
 
 
-def _look_at_history(spark: SparkSession, location: Location) -> Input | None:
+def _look_at_history(asked: HasSession, location: Location) -> Input | None:
     here = commits.newest_version(location)
     if here is not None:
         return Snapshot(location, here)
+    if commits.is_local(location) and not Path(location.text).exists():
+        return None
+    spark = asked.spark
     try:
         newest = statements.describe_history(spark, location, limit=1).collect()
     except Exception as error:
@@ -106,43 +109,26 @@ def _is_gone(spark: SparkSession, location: Location) -> bool:
     return False
 
 
-def current_version(spark: SparkSession, location: Location) -> int | None:
+def current_version(asked: HasSession, location: Location) -> int | None:
     """The newest version of a Delta table that is to be written to; None where nothing stands.
 
     Raises OutputError where a view or another kind of table stands there, and StorageError as `find` does.
     """
-    found = _look_at_history(spark, location)
+    found = _look_at_history(asked, location)
     if isinstance(found, AsItIs):
         raise OutputError.without_versions(str(location))
     return None if found is None else found.version
 
 
-def snapshots(spark: SparkSession, tables: Mapping[str, Location]) -> dict[str, Input]:
+def snapshots(asked: HasSession, tables: Mapping[str, Location]) -> dict[str, Input]:
     """Every input, at its newest version if it has any. Raises InputError where one is missing, StorageError."""
     inputs = {}
     for key, location in tables.items():
-        found = find(spark, location)
+        found = find(asked, location)
         if found is None:
             raise InputError.missing_table(key, str(location))
         inputs[key] = found
     return inputs
-
-
-def check_output(spark: SparkSession, key: str, location: Location, schema: Schema) -> bool:
-    """Refuse a location that holds anything but a table of this schema, before a run begins.
-
-    Columns that may be null may be missing, as in a table of an older release: the next write adds them. Returns
-    whether any is. Raises OutputError.
-    """
-    version = current_version(spark, location)
-    if version is not None:
-        found = types_of(Snapshot(location, version).read(spark))
-        missing = lacks(found, schema)
-        if missing is None:
-            raise OutputError.other_schema(key, str(location), differences(found, schema))
-        return bool(missing)
-    check_vacant(key, location)
-    return False
 
 
 @dataclass(frozen=True)
@@ -190,7 +176,7 @@ def create_if_missing(spark: SparkSession, key: str, location: Location, schema:
     Raises StorageError.
     """
     try:
-        version = current_version(spark, location)
+        version = current_version(Held(spark), location)
         if version is None:
             statements.create_table(spark, location, schema)
             return

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from routing.config import Config, Location
 from routing.errors import condition, first_sentence
+from routing.sessions.holding import HasSession
 from routing.storage import statements
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ def find_shown_version(spark: SparkSession, view: Location) -> int | None:
     return int(found.group(1)) if found else -1
 
 
+class Outputs(HasSession, Protocol):
+    """The outputs of a configuration, and the session that writes them."""
+
+    @property
+    def config(self) -> Config:
+        """The configuration."""
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Why the view does not show what it should; ``is_stale``: there is one that shows something older."""
@@ -51,19 +60,20 @@ class Refusal:
     is_stale: bool
 
 
-def show(spark: SparkSession, config: Config, version: int) -> Refusal | None:
+def show(outputs: Outputs, version: int) -> Refusal | None:
     """Have the view show a version of ``resolved_routes``; outputs that are no names of a catalog have none.
 
     A run counts whatever a catalog says to its view, so that nothing is raised.
     """
-    view = location_of_view(config)
+    view = location_of_view(outputs.config)
     if view is None:
         return None
+    spark, resolved = outputs.spark, outputs.config.output["resolved_routes"]
     was: int | None = -1
     try:
         was = find_shown_version(spark, view)
         if was != version:
-            statements.show_version(spark, view, config.output["resolved_routes"], version)
+            statements.show_version(spark, view, resolved, version)
     except Exception as error:  # noqa: BLE001
         what = "cannot be made" if was is None else f"still shows what it did, not version {version}"
         return Refusal(f"the view {statements.sql_name(view)} {what}: {first_sentence(error)}", was is not None)

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from routing.config import Location
 from routing.errors import HistoryGap, InputError
 from routing.schemas import INPUTS
+from routing.sessions.holding import Held
 from routing.storage import commits
 from routing.storage.details import Detail
 from routing.storage.tables import Snapshot
@@ -75,7 +76,7 @@ class Messages:
 def history_after(spark: SparkSession, table: Messages, since: int) -> dict[int, Mapping[str, Any]]:
     """What each commit after a version says of itself, up to the newest. Raises InputError where one is gone."""
     try:
-        return dict(commits.told_after(spark, table.location, since))
+        return dict(commits.told_after(Held(spark), table.location, since))
     except HistoryGap as gap:
         raise InputError.full_run_needed(gap.message) from gap
 

@@ -11,6 +11,7 @@ import pytest
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.storage import statements
 from routing.storage.ledger import DeltaTables
+from routing.storage.opening import Opener
 from routing.storage.protocol import RESTORE, Mark, Tables
 from tests.frames import frame_of
 from tests.log_in_memory import LogsInMemory, run_mark
@@ -109,7 +110,7 @@ def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Pat
     inputs = store_estate(spark, estate, tmp_path / "in")
     named = [] if by == "path" else [f"output.{KEY}={catalog}.requests"]
     paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
-    delta = OnDelta(spark, DeltaTables(spark, config_of(inputs, tmp_path, *named, **paths)))
+    delta = OnDelta(spark, DeltaTables(Opener.of_session(spark), config_of(inputs, tmp_path, *named, **paths)))
     memory = InMemory(by_name=by == "name")
     for what, step in STEPS:
         step(delta)
@@ -133,7 +134,7 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
 
     inputs = store_estate(spark, {"messages": small_estate()["messages"][:1]}, tmp_path / "in")
     paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
-    delta = OnDelta(spark, DeltaTables(spark, config_of(inputs, tmp_path, **paths)))
+    delta = OnDelta(spark, DeltaTables(Opener.of_session(spark), config_of(inputs, tmp_path, **paths)))
     delta.write(frozenset({"m1"}), A, adds=False)
     delta.write(frozenset({"m2"}), A, adds=False)
     conf = type(spark.conf)

@@ -18,6 +18,7 @@ from routing import cli
 from routing.errors import InputError, StorageError
 from routing.runs.stages import Progress, Stages
 from tests.golden_texts import assert_golden, assert_golden_help
+from tests.stored import save_estate, small_estate
 
 COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "trace", "lint", "diff", "report")
 WIDTH = "100"
@@ -363,6 +364,8 @@ def test_without_java(tmp_path: Path, home: str | None) -> None:
         if (found := shutil.which(name)) is not None:
             (programs / name).symlink_to(found)
     unset = ("JAVA_HOME", "SPARK_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
+    # Tables that are read without it, so that it is missed at the last.
+    save_estate(small_estate(), tmp_path)
     kept = {key: value for key, value in os.environ.items() if key not in unset}
     environment = {**kept, "PATH": str(programs), **({} if home is None else {"JAVA_HOME": home})}
     done = subprocess.run(

@@ -146,14 +146,12 @@ with steps(console) as step:
     time.sleep(0.3)
     step("writing the tables")
     time.sleep(0.3)
-clock.add("session", 1.0)
 """
     code, written = run(program)
     assert code == 0
     shown = re.findall(r"\x1b\[2K([a-zA-Z ]+)\x1b\[2m", written)
     named = [name for name, before in zip(shown, ["", *shown], strict=False) if name != before]
     assert named == ["reading the tables", "starting Spark", "reading the tables", "writing the tables"]
-    # The stage of a run that was shown as the start of Spark is not told twice.
     assert seen(written) == ["session: 0.0 s", "reading the tables: 0.0 s", "writing the tables: 0.0 s", "|"]
 
 

@@ -10,6 +10,7 @@ import pytest
 from routing.config import Location
 from routing.errors import InputError, InternalError, OutputError, StorageError
 from routing.runs.changing import telling_what_may_change
+from routing.sessions.holding import Held
 from routing.storage import ledger, refusals, statements, tables
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME, PATH = Location("main.broker.routes", is_name=True), Location("s3a://bucket/routes")
-SPARK = cast("SparkSession", None)
+SPARK = Held(cast("SparkSession", None))
 ABSENT, LOOSE, UNKNOWN = "absent", "as it is", "told"
 
 

@@ -9,14 +9,12 @@ from functools import reduce
 from typing import Any
 
 from routing.rules import text
-from routing.rules.resolving import DIALOG_COLUMNS, Dialog
+from routing.rules.resolving import DIALOG_COLUMNS, MATTERS, Dialog
 from routing.storage.columns import Columns, Table, shape_of, stream_arrow
 from routing.storage.faults import refuse_faults
 from routing.storage.suspects import read_suspects
 
 _END = ("instance_name", "database_name", "conversation_id", "is_initiator")
-# A dialog that has none of these is like one that is not listed.
-_MATTERS = ("far_broker_instance", "acknowledged_at", "lifetime")
 
 Ends = tuple[Mapping[str, Dialog], Mapping[str, Dialog]]
 """The dialogs of a database by folded conversation id: the ends of targets, then those of initiators."""
@@ -53,7 +51,7 @@ def _read_mattering(dialogs: Table) -> Iterator[Columns]:
     import pyarrow.compute as pc
 
     shape = shape_of(dialogs, "dialogs")
-    given: list[Any] = [pc.field(shape[name]).is_valid() for name in _MATTERS if name in shape]
+    given: list[Any] = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
     if not given:
         return iter(())
     return stream_arrow(dialogs, "dialogs", reduce(operator.or_, given), (*_END, *DIALOG_COLUMNS))

@@ -15,11 +15,13 @@ from routing.config import Location
 from routing.messages import changes, validate
 from routing.messages.job import Options
 from routing.schemas import MESSAGE_CHANGES
+from routing.sessions.holding import Held
 from routing.storage import disks, tables
 from routing.storage.conform import conform, no_rows
 from routing.storage.faults import refuse_faults
 from routing.storage.frames import collect
 from routing.storage.keeping import Keeper
+from routing.storage.opening import Opener
 from routing.storage.places import check_writable
 
 OUT = "message_changes"
@@ -57,7 +59,7 @@ def compare(
     if out is not None:
         out = disks.place(out, spark)
         check_writable(OUT, out)
-        tables.check_output(spark, OUT, out, MESSAGE_CHANGES)
+        Opener.of_session(spark).lacks_columns(OUT, out, MESSAGE_CHANGES)
     messages = conform(traffic.messages, "messages")
     if affected is not None and not affected:
         nothing = no_rows(spark, MESSAGE_CHANGES)
@@ -71,7 +73,7 @@ def compare(
     changed = changes.find_changed(changes.decide_sides(found, before, after))
     stored = keeper.keep(changed) if out is None else _write(changed, out)
     return Changed(
-        before.job.counted.rows_read if affected is None else messages.count(),
+        before.job.counted.counts.rows_read if affected is None else messages.count(),
         list(collect(changes.count_changed(stored)).dicts()),
         list(collect(changes.find_examples(stored, SHOWN)).dicts()),
         stored,
@@ -102,4 +104,5 @@ def _has(values: Mapping[str, Collection[str]]) -> Column:
 def _write(changed: DataFrame, out: Location) -> DataFrame:
     """Write the changed messages in one commit, and read them as they are stored. Raises StorageError."""
     tables.overwrite(changed, OUT, out, "sbroute diff")
-    return tables.snapshots(changed.sparkSession, {OUT: out})[OUT].read(changed.sparkSession)
+    spark = changed.sparkSession
+    return tables.snapshots(Held(spark), {OUT: out})[OUT].read(spark)

@@ -18,6 +18,7 @@ from routing.analysis.lint.options import LintSettings
 from routing.analysis.lint.options import settings as lint_settings
 from routing.analysis.lint.reading import read_traffic
 from routing.config import Config, Location
+from routing.schemas import TRAFFIC
 from routing.storage.columns import Columns, Table, check_given, is_frame
 from routing.storage.opening import Opener
 from routing.storage.rows import Rows
@@ -136,8 +137,8 @@ def _lint(tables: Mapping[str, Table] | Config) -> LintSettings:
 def _traffic(tables: Mapping[str, Table] | Config, shelf: opening.Shelf) -> dict[str, Table]:
     if isinstance(tables, Config):
         return shelf.traffic(tables)
-    check_given(tables, opening.TRAFFIC)
-    return {key: tables[key] for key in opening.TRAFFIC if key in tables}
+    check_given(tables, TRAFFIC)
+    return {key: tables[key] for key in TRAFFIC if key in tables}
 
 
 def _telling(dialogs: Table | None, both: Sides) -> Sequence[Columns | None]:

@@ -11,13 +11,11 @@ from routing.analysis.diff.asked import Against, Scripts, Versions, labels_of
 from routing.analysis.diff.sides import Given, naming
 from routing.config import Config, Location
 from routing.errors import ContractError, InputError, RoutingError, first_sentence
-from routing.schemas import SETTINGS
+from routing.schemas import SETTINGS, TRAFFIC
 from routing.storage.columns import Table, is_frame
 from routing.storage.commits import newest_version
 from routing.storage.opening import Opener
 from routing.storage.times import micros_of
-
-TRAFFIC = ("messages", "dialogs")
 
 
 @dataclass
@@ -92,7 +90,7 @@ class Shelf:
 
         if is_frame(table):
             return table
-        return snapshots(self.opener.spark, {"": location})[""].read(self.opener.spark)
+        return snapshots(self.opener, {"": location})[""].read(self.opener.spark)
 
 
 def give_sides(

@@ -1,0 +1,152 @@
+"""What a configuration names, as small numbers: the texts of messages are compared once, and not in each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from routing.messages.key_columns import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR
+from routing.messages.keying import KeyCounts
+from routing.messages.lookups import Named, name_scopes
+from routing.messages.rejecting import FROM_NETWORK
+from routing.messages.validate import Checked
+from routing.rules import text
+from routing.rules.estate import Instance, NameAddress, address_of_name
+from routing.storage.columns import Columns
+from routing.terms import ZERO_GUID
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# The numbers of a text that is none of those which are named, and of no text at all.
+OTHER, NONE = -1, -2
+_PLAIN_BROKER = r"\A[0-9a-f-]{36}\z"
+
+
+@dataclass
+class Numbers:
+    """What has numbers: each text is the place where it stands among these.
+
+    The database of the network, which is empty, stands first. ``addresses`` are those, as they are compared, in
+    names that nothing names; their numbers come after those of the services. None where no name is read for one.
+    """
+
+    checked: Checked
+    named: Named
+    instances: list[str]
+    databases: list[str]
+    services: list[str]
+    brokers: list[str]
+    addresses: dict[str, int] | None
+
+    @classmethod
+    def of(cls, checked: Checked) -> Numbers:
+        """Those of a configuration."""
+        named = Named.of(checked.settings)
+        return cls(
+            checked,
+            named,
+            sorted(checked.instances),
+            sorted({FROM_NETWORK, *(database for _, database, _ in name_scopes(checked))}),
+            sorted({service for _, service in named.services}),
+            sorted({broker for _, broker in named.brokers}),
+            {} if checked.has_transport else None,
+        )
+
+    def number_instances(self, words: pyarrow.Array) -> pyarrow.Array:
+        """The numbers of instances."""
+        return _places_among(words, self.instances)
+
+    def number_databases(self, words: pyarrow.Array) -> pyarrow.Array:
+        """The numbers of databases."""
+        import pyarrow.compute as pc
+
+        return _places_among(pc.fill_null(words, FROM_NETWORK), self.databases)
+
+    def number_services(self, words: pyarrow.Array) -> pyarrow.Array:
+        """The numbers of services: of one that nothing names that of the address in its name, if that counts."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        numbers = _places_among(words, self.services)
+        if self.addresses is None:
+            return numbers
+        may_hold_one = pc.starts_with(pc.ascii_lower(words), "tcp://")
+        found = numbers.to_pylist()
+        for place in pc.indices_nonzero(pc.and_(pc.equal(numbers, OTHER), may_hold_one)).to_pylist():
+            address = text.address_in_name(words[place].as_py())
+            if address is not None:
+                behind = len(self.services) + len(self.addresses)
+                found[place] = self.addresses.setdefault(text.comparable_address(address), behind)
+        return pyarrow.array(found, pyarrow.int32())
+
+    def number_brokers(self, words: pyarrow.Array) -> pyarrow.Array:
+        """The numbers of broker ids, however they are written; `NONE` for what is no id."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        folded = pc.ascii_lower(words)
+        # Most are written as they are compared. The others are read one by one.
+        is_plain = pc.match_substring_regex(folded, _PLAIN_BROKER)
+        others = pc.indices_nonzero(pc.or_kleene(pc.invert(is_plain), pc.equal(folded, ZERO_GUID))).to_pylist()
+        if others:
+            ids = folded.to_pylist()
+            for place in others:
+                ids[place] = text.broker_id(words[place].as_py())
+            folded = pyarrow.array(ids, pyarrow.string())
+        none = pyarrow.scalar(NONE, pyarrow.int32())
+        return pc.if_else(folded.is_null(), none, _places_among(folded, self.brokers))
+
+    def keys_of(self, groups: Iterable[tuple[Any, ...]]) -> KeyCounts:
+        """The keys of groups: numbers of what `keying.READ` names, how many rows, and how many are sound."""
+        scopes = {(instance, database) for instance, database, _ in name_scopes(self.checked)}
+        read, valid, keys = 0, 0, set[tuple[Any, ...]]()
+        for instance_number, database_number, service, broker, is_initiator, rows, sound in groups:
+            read += rows
+            if not sound or instance_number < 0 or database_number < 0:
+                continue
+            instance, database = self.instances[instance_number], self.databases[database_number]
+            if (instance, database) in scopes:
+                valid += sound
+                name, kind = self._service(self.checked.instances[instance], service)
+                bound, other = self._broker(instance, broker)
+                keys.add((instance, database, name, bound, int(is_initiator) + kind * SERVICE_FACTOR + other))
+        columns = list(zip(*sorted(keys), strict=True)) or [()] * len(KEY)
+        return KeyCounts(Columns(dict(zip(KEY, columns, strict=True))), read, valid, is_exact=True)
+
+    def _service(self, instance: Instance, number: int) -> tuple[str, int]:
+        """What a key says of a service in an instance: its name where anything there names it, and its class."""
+        service = self.services[number] if 0 <= number < len(self.services) else None
+        if service is not None and (instance.name, service) in self.named.services:
+            return service, KNOWN
+        if self.addresses is None or number == OTHER:
+            address = NameAddress.NONE
+        elif service is not None:
+            address = address_of_name(service, instance.own_addresses)
+        else:
+            is_own = self._address_of[number] in instance.own_addresses
+            address = NameAddress.OWN if is_own else NameAddress.ELSEWHERE
+        return "", CLASS_OF[address]
+
+    @cached_property
+    def _address_of(self) -> dict[int, str]:
+        return {number: address for address, number in (self.addresses or {}).items()}
+
+    def _broker(self, instance: str, number: int) -> tuple[str, int]:
+        """What a key says of a broker id in an instance: the id if anything there names it, or that none does."""
+        if number == NONE:
+            return "", 0
+        broker = self.brokers[number] if number >= 0 else None
+        return (
+            (broker, 0) if broker is not None and (instance, broker) in self.named.brokers else ("", OTHER_BROKER)
+        )
+
+
+def _places_among(words: pyarrow.Array, known: list[str]) -> pyarrow.Array:
+    """Where each text stands among some; `OTHER` for one that is none of them."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    return pc.fill_null(pc.index_in(words, value_set=pyarrow.array(known, pyarrow.string())), OTHER)

@@ -1,0 +1,273 @@
+"""The routing keys of messages that Arrow reads: those that the rules see in each message, and no others."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.errors import InputError
+from routing.messages import arrow_keys, validate
+from routing.messages.key_columns import KEY
+from routing.messages.keying import KeyCounts
+from routing.rules import text
+from routing.rules.rejecting import rejections
+from routing.schemas import DIALOGS, MESSAGES
+from tests.frames import Tables, arrow, arrow_of
+from tests.reference.estates import random_estate
+from tests.reference.resolver import resolve as reference
+from tests.stored import SALES, STOCK, conversation, message, route, small_estate, store_local
+from tests.unit.rules.by_rules import dialogs_of, instances_of, micros
+
+AS_OF = datetime(2026, 1, 5, 10, 0, 0, tzinfo=timezone.utc)
+ESTATES, MESSAGES_EACH, SEED = 60, 60, 20260105
+FAR, LATER = "f0000000-0000-4000-8000-000000000001", "f0000000-0000-4000-8000-000000000002"
+Key = tuple[Any, ...]
+
+
+def count(tables: Tables, as_of: datetime | None = None, **given: Any) -> KeyCounts:
+    """The keys of tables; ``given`` are Arrow tables in place of theirs."""
+    tables_of_arrow = {**arrow(tables), **given}
+    checked = validate.check(validate.read(tables_of_arrow))
+    return arrow_keys.count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of)
+
+
+def keys_of(counts: KeyCounts) -> set[Key]:
+    """The distinct keys; each stands there once."""
+    rows = list(counts.keys.rows(*KEY))
+    assert len(set(rows)) == len(rows)
+    return set(rows)
+
+
+def names_in(tables: Tables, table: str, column: str) -> set[tuple[str, Any]]:
+    """What rows have in a column, with their instances."""
+    return {(row["instance_name"], row.get(column)) for row in tables.get(table, [])}
+
+
+def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
+    """The keys of all messages that are not rejected, each message by itself."""
+    services = names_in(tables, "routes", "remote_service_name") | names_in(tables, "services", "name")
+    brokers = {(name, text.broker_id(one)) for name, one in names_in(tables, "routes", "broker_instance")}
+    brokers |= {(name, text.broker_id(one)) for name, one in names_in(tables, "databases", "service_broker_guid")}
+    own = {name: instance.own_addresses for name, instance in instances_of(tables).items()}
+    reads_names = any(text.is_transport(row["address"]) for row in tables["routes"])
+    dialogs, instances = dialogs_of(tables), instances_of(tables)
+    found = set()
+    for given in tables["messages"]:
+        row = {**dict.fromkeys(MESSAGES.names), **given}
+        name, database = row["instance_name"], row["database_name"] or None
+        if rejections(row, instances.get(name)):
+            continue
+        service, conversation = row["to_service_name"], text.fold(row["conversation_id"])
+        broker = text.broker_id(row.get("to_broker_instance"))
+        dialog = dialogs.get((name, database, conversation, row["is_initiator"]))
+        if broker is None and dialog is not None:
+            at = as_of or row.get("observed_at") or row["enqueue_time"]
+            broker = dialog.acknowledged(micros(at) or 0) or dialog.far_broker
+        kind = int(row["is_initiator"])
+        if (name, service) not in services:
+            address = text.address_in_name(service) if reads_names else None
+            is_own = address is not None and text.comparable_address(address) in own[name]
+            kind += 2 * (1 if address is None else 3 if is_own else 2)
+            service = ""
+        if broker is not None and (name, broker) not in brokers:
+            kind, broker = kind + 8, None
+        found.add((name, database or "", service, broker or "", kind))
+    return found
+
+
+@pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
+def test_random_estates_have_the_keys_that_the_rules_see(as_of: datetime | None) -> None:
+    rng = random.Random(SEED)
+    read = rejected = 0
+    for number in range(ESTATES):
+        tables = random_estate(rng, MESSAGES_EACH, f"e{number}/")
+        counts = count(tables, as_of)
+        theirs = reference(tables, as_of)
+        assert counts.rows_read == len(tables["messages"])
+        assert counts.rows_rejected == len(theirs.rejected_messages)
+        assert keys_of(counts) == expected_keys(tables, as_of), f"estate {number}"
+        read, rejected = read + counts.rows_read, rejected + len(theirs.rejected_messages)
+    assert read > rejected > 0
+
+
+def only(*messages: dict[str, Any], dialogs: tuple[dict[str, Any], ...] = (), **columns: Any) -> Tables:
+    """The small estate with these messages and dialogs, and its instance with further columns."""
+    tables = small_estate()
+    tables["instances"] = [{**tables["instances"][0], **columns}]
+    return {**tables, "messages": list(messages), "dialogs": list(dialogs)}
+
+
+def dialog(number: int, **columns: Any) -> dict[str, Any]:
+    """The end of message ``number``."""
+    end = {"instance_name": "hub", "database_name": "Sales", "is_initiator": True}
+    return {**end, "conversation_id": conversation(number), **columns}
+
+
+@pytest.mark.parametrize(
+    ("broker", "expected"),
+    [
+        (None, ("", 1)),
+        ("", ("", 1)),
+        (" \t", ("", 1)),
+        ("00000000-0000-0000-0000-000000000000", ("", 1)),
+        ("{00000000-0000-0000-0000-000000000000}", ("", 1)),
+        (SALES, (SALES, 1)),
+        (SALES.upper(), (SALES, 1)),
+        (f" {{ {SALES.upper()} }}\n", (SALES, 1)),
+        (FAR, ("", 9)),
+        ("no id", ("", 9)),
+        ("\u212a" * 36, ("", 9)),
+    ],
+)
+def test_a_broker_id_counts_however_it_is_written(broker: str | None, expected: tuple[str, int]) -> None:
+    found = keys_of(count(only(message(1, "//stock", to_broker_instance=broker))))
+    assert found == {("hub", "Sales", "//stock", *expected)}
+
+
+@pytest.mark.parametrize(
+    ("service", "expected"),
+    [
+        ("//stock", ("//stock", 1)),
+        ("//Stock", ("", 3)),
+        ("tcp://hub.example:4022/x", ("", 7)),
+        ("TCP://HUB.example:4022", ("", 7)),
+        ("tcp://far.example:4022/x", ("", 5)),
+        ("tcp://hub.example/x", ("", 3)),
+        ("tcp:", ("", 3)),
+    ],
+)
+def test_a_name_that_nothing_names_counts_by_the_address_in_it(service: str, expected: tuple[str, int]) -> None:
+    tables = only(message(1, service), addresses=["tcp://hub.example:4022"])
+    # Where no route reads an address from a name, none counts.
+    (key,) = keys_of(count(tables))
+    assert key[2:] == (expected[0], "", min(expected[1], 3))
+    tables["routes"].append(route("By name", None, "transport"))
+    (key,) = keys_of(count(tables))
+    assert key[2:] == (expected[0], "", expected[1])
+
+
+@pytest.mark.parametrize(
+    ("told", "broker"),
+    [
+        ({}, None),
+        ({"far_broker_instance": STOCK}, STOCK),
+        ({"acknowledged_broker_instance": STOCK}, None),
+        ({"acknowledged_broker_instance": STOCK, "acknowledged_at": "2026-01-05T12:00:00Z"}, STOCK),
+        ({"acknowledged_broker_instance": STOCK, "acknowledged_at": "2026-01-05T12:00:00.000001Z"}, None),
+        ({"acknowledged_at": "2026-01-05T11:00:00Z", "far_broker_instance": STOCK}, STOCK),
+        (
+            {
+                "acknowledged_broker_instance": SALES,
+                "acknowledged_at": "2026-01-05T11:00:00Z",
+                "far_broker_instance": STOCK,
+            },
+            SALES,
+        ),
+        ({"far_broker_instance": STOCK, "is_initiator": False}, None),
+        ({"far_broker_instance": STOCK, "database_name": "Stock"}, None),
+        ({"far_broker_instance": STOCK, "conversation_id": conversation(2)}, None),
+        ({"far_broker_instance": STOCK, "conversation_id": conversation(1).upper()}, STOCK),
+    ],
+)
+def test_an_open_message_is_bound_by_its_dialog(told: dict[str, Any], broker: str | None) -> None:
+    tables = only(message(1, "//stock", conversation_id=conversation(1).lower()), dialogs=(dialog(1, **told),))
+    assert keys_of(count(tables)) == {("hub", "Sales", "//stock", broker or "", 1)}
+    named = only(message(1, "//stock", to_broker_instance=FAR), dialogs=(dialog(1, **told),))
+    assert keys_of(count(named)) == {("hub", "Sales", "//stock", "", 9)}
+
+
+def test_garbage_takes_no_room() -> None:
+    many = [
+        message(
+            number,
+            ("//stock", f"tcp://host{number}:1/x", f"//garbage/{number}")[number % 3],
+            to_broker_instance=(None, f"id-{number}")[number % 2],
+        )
+        for number in range(600)
+    ]
+    tables = only(*many)
+    tables["routes"].append(route("By name", None, "TRANSPORT"))
+    assert {key[2:] for key in keys_of(count(tables))} == {
+        (name, "", 1 + kind + other) for name, kind in (("//stock", 0), ("", 2), ("", 4)) for other in (0, 8)
+    }
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"message_id": None},
+        {"message_id": ""},
+        {"conversation_id": None},
+        {"conversation_id": conversation(1)[:-1]},
+        {"conversation_id": conversation(1) + "\n"},
+        {"conversation_id": f"{{{conversation(1)}}}"},
+        {"is_initiator": None},
+        {"enqueue_time": None},
+        {"instance_name": None},
+        {"instance_name": "spoke"},
+        {"database_name": "sales"},
+        {"to_service_name": None},
+        {"to_service_name": ""},
+    ],
+)
+def test_a_message_that_is_rejected_has_no_key(columns: dict[str, Any]) -> None:
+    found = count(only(message(1, "//far"), {**message(2, "//stock"), **columns}))
+    assert (found.rows_read, found.rows_rejected) == (2, 1)
+    assert keys_of(found) == {("hub", "Sales", "//far", "", 1)}
+
+
+def test_where_there_are_no_messages_there_is_no_key() -> None:
+    found = count(only())
+    assert (found.rows_read, found.rows_rejected, keys_of(found)) == (0, 0, set())
+
+
+def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
+    import pyarrow
+
+    tables = only(
+        message(1, "//stock", hops_remaining=2),
+        message(2, "//far"),
+        dialogs=(dialog(1, far_broker_instance=STOCK),),
+    )
+    wanted = {("hub", "Sales", "//stock", STOCK, 1), ("hub", "Sales", "//far", "", 1)}
+    given = arrow_of(tables["messages"], MESSAGES)
+    as_other = {
+        "enqueue_time": given["enqueue_time"].cast(pyarrow.timestamp("ms", "UTC")),
+        "to_service_name": given["to_service_name"].cast(pyarrow.large_string()),
+        "instance_name": given["instance_name"].cast(pyarrow.string_view()),
+        "hops_remaining": given["hops_remaining"].cast(pyarrow.int8()),
+    }
+    others = pyarrow.table({name: as_other.get(name, given[name]) for name in given.column_names})
+    assert keys_of(count(tables, messages=others)) == wanted
+    few = ("MESSAGE_ID", "Conversation_Id", "IS_INITIATOR", "enqueue_time", "Instance_Name", "to_service_name")
+    named = pyarrow.table({name: given[name.lower()] for name in (*few, "DATABASE_NAME")})
+    assert keys_of(count(tables, messages=named)) == wanted
+    arrived = {("hub", "", "//stock", "", 1), ("hub", "", "//far", "", 1)}
+    assert keys_of(count(tables, messages=named.select(few))) == arrived
+    bound = arrow_of(tables["dialogs"], DIALOGS)
+    far = {name: bound[name] for name in bound.column_names if not name.startswith("acknowledged")}
+    assert keys_of(count(tables, dialogs=pyarrow.table(far))) == wanted
+    with pytest.raises(InputError, match="column to_service_name is missing"):
+        count(tables, messages=given.drop_columns(["to_service_name"]))
+    pytest.importorskip("deltalake")
+    from routing.config import Location
+    from routing.storage.local import Unfit, dataset_of, open_local
+
+    stored = open_local(Location(str(store_local(given, tmp_path))))
+    assert not isinstance(stored, Unfit)
+    assert keys_of(count(tables, messages=dataset_of(str(tmp_path), stored))) == wanted
+
+
+def test_integers_that_are_no_int() -> None:
+    import pyarrow
+
+    tables = only(message(1, "//stock"), message(2, "//far"))
+    given = arrow_of(tables["messages"], MESSAGES)
+    hops = pyarrow.array([2**31 - 1, 2**31], pyarrow.int64())
+    place = given.column_names.index("hops_remaining")
+    found = count(tables, messages=given.set_column(place, "hops_remaining", hops))
+    assert (found.rows_rejected, keys_of(found)) == (1, {("hub", "Sales", "//stock", "", 1)})
