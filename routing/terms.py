@@ -9,7 +9,8 @@ class Word(str, Enum):
     """A word that tables hold as text; ``str(word)`` is that text on every Python version."""
 
     def __str__(self) -> str:
-        return str(self.value)
+        # Sooner than its value, which enumerations look up by a function of Python.
+        return str(self._value_)
 
 
 class Outcome(Word):

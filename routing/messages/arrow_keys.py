@@ -34,7 +34,7 @@ _GUID = rf"\A{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}\z"
 
 
 def count_keys(messages: Table, dialogs: Table | None, checked: Checked, as_of: datetime | None) -> KeyCounts:
-    """One pass over messages of Arrow's: their keys (`keying.KEY`), and how many are read and to be rejected.
+    """One pass over messages of Arrow's: their keys (`key_columns.KEY`), and how many are read and to be rejected.
 
     ``dialogs`` are Arrow's too, without a fault; ``checked`` is the configuration. Raises InputError where the
     columns of messages are not those of their table.

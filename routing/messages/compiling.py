@@ -13,7 +13,7 @@ from routing.messages.dialog_hash import IMPLEMENTATIONS, check_packages
 from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
 from routing.messages.keying import OF_INSTANCE, KeyCounts, Keying
 from routing.messages.lookups import Lookups
-from routing.messages.path_plan import path_plan
+from routing.messages.path_plan import follow_keys
 from routing.messages.plan import decide_keys
 from routing.messages.timelines import Decided, Plan, as_plan
 from routing.sessions import session
@@ -49,7 +49,7 @@ def count_keys(
 def with_keys(
     counts: KeyCounts, messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None = None
 ) -> KeyPass:
-    """Messages whose keys (`keying.KEY`) have been found without Spark; ``notes`` as above."""
+    """Messages whose keys (`key_columns.KEY`) have been found without Spark; ``notes`` as above."""
     source, broadcasts = _source(messages, lookups, options, notes, OF_INSTANCE)
     return KeyPass(source, broadcasts, counts, options.may_change)
 
@@ -82,7 +82,8 @@ def compile_paths(counted: KeyPass, options: Options, keeper: keeping.Keeper) ->
     source, keys = counted.source, counted.counts.keys
     services = {*keys.values["key_service"], *keys.values["key_from"]}
     network = source.lookups.network(services)
-    return _choose(counted, path_plan(source.lookups.spark, keys, network, keeper), options, keeper)
+    plan = as_plan(source.lookups.spark, keys, follow_keys(keys, network), keeper)
+    return _choose(counted, plan, options, keeper)
 
 
 def _choose(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Keeper) -> Job:

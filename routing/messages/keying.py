@@ -15,15 +15,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
+from routing.messages.key_columns import (
+    ADDRESS_ELSEWHERE,
+    KEY,
+    NO_ADDRESS,
+    OTHER_BROKER,
+    OWN_ADDRESS,
+    SERVICE_FACTOR,
+)
 from routing.messages.lookups import Lookups
 from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
-from routing.rules.deciding import UNNAMED, Key
-from routing.rules.estate import Instance, NameAddress, address_of_name
 from routing.storage.columns import Columns
 from routing.storage.joining import Side, small_side
 from routing.terms import BLANKS, ZERO_GUID
-
-KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 
 # What a message finds of its dialog, whatever the time; as `lookups.Lookups` has it.
 DIALOG = {
@@ -35,17 +39,6 @@ DIALOG = {
 # What of a message its key is made of, but for its dialog.
 READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
 
-# Service classes: a known name; other names without an address, with one elsewhere, with an own address.
-CLASSES = 4
-KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(CLASSES)
-_ADDRESSES = {
-    NO_ADDRESS: NameAddress.NONE,
-    ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE,
-    OWN_ADDRESS: NameAddress.OWN,
-}
-CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
-# key_kind = is_initiator + 2 * service class + 8 * (the broker id is one that nothing names).
-SERVICE_FACTOR, OTHER_BROKER = 2, 8
 _GUID_LENGTH = 36
 
 
@@ -267,17 +260,3 @@ def _unknown_service() -> Column:
     address = F.when(may_hold_one, ids.address_in_name(name))
     is_own = F.array_contains("own_addresses", ids.comparable_address(address))
     return F.when(address.isNull(), NO_ADDRESS).when(is_own, OWN_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
-
-
-def key_of(row: tuple[str, str, str, str, int], instance: Instance) -> Key:
-    """What a row of the columns `KEY` means to the rules."""
-    _, database, service, broker, kind = row
-    is_other = bool(kind & OTHER_BROKER)
-    named = _ADDRESSES.get(kind // SERVICE_FACTOR % CLASSES)
-    return Key(
-        database or None,
-        service or None,
-        UNNAMED if is_other else broker or None,
-        bool(kind & 1),
-        address_of_name(service, instance.own_addresses) if named is None else named,
-    )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from routing.messages.keying import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR, KeyCounts
+from routing.messages.key_columns import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR
+from routing.messages.keying import KeyCounts
 from routing.messages.lookups import Named, name_scopes
 from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked

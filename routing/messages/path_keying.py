@@ -13,18 +13,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
-from routing.messages.keying import (
+from routing.messages.key_columns import (
     ADDRESS_ELSEWHERE,
     CLASSES,
     KNOWN,
     NO_ADDRESS,
     OTHER_BROKER,
     OWN_ADDRESS,
-    READ,
     SERVICE_FACTOR,
-    Keying,
-    look_up,
 )
+from routing.messages.keying import READ, Keying, look_up
 from routing.messages.lookups import Lookups
 from routing.messages.rejecting import FROM_NETWORK
 from routing.storage.joining import small_side

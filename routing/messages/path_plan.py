@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from routing.messages.keying import ADDRESS_ELSEWHERE, KNOWN, OWN_ADDRESS
+from routing.messages.key_columns import ADDRESS_ELSEWHERE, KNOWN, OWN_ADDRESS
 from routing.messages.path_keying import PATH_KEY, NameClass, PathKeyRow, read_key
-from routing.messages.timelines import Decided, Plan, Row, Timeline, Uses, add_row, as_plan
+from routing.messages.timelines import Decided, Row, Timeline, Uses, add_row
+from routing.process.garbage import no_search_for_cycles
 from routing.rules.deciding import UNNAMED, scope_of
 from routing.rules.estate import ARRIVALS
 from routing.rules.network import Addressee, Network
 from routing.rules.path_rows import PathRow, path_row, reads_address
 from routing.rules.pathing import Choice, Path, Sender, Timelines, plan_paths
 from routing.schemas import MESSAGE_PATHS, ArrayOf, Field, Kind, Schema
-from routing.storage import keeping
 from routing.storage.columns import Columns
 
 READS_ADDRESS = "reads_address"
@@ -34,15 +32,16 @@ _CHOICE = Schema((Field("asks", Kind.BOOLEAN), Field("asks_msdb", Kind.BOOLEAN),
 _OF_A_ROW, _OF_A_CHOICE, _OF_A_PATH, _OF_A_HOP = 300, 60, 300, 250
 
 
-def path_plan(spark: SparkSession, keys: Columns, network: Network, keeper: keeping.Keeper) -> Plan:
-    """Follow every distinct key there and back, on the driver.
+def follow_keys(keys: Columns, network: Network) -> Decided:
+    """Follow every distinct key there and back.
 
     ``keys`` have the columns of `path_keying.PATH_KEY`; ``network`` is what is known for the services that they
-    name. What is too large to be rows of the driver is given to ``keeper``.
+    name.
     """
     made = PathPlanner(network)
-    numbers = [made.number(row) for row in keys.rows(*PATH_KEY)]
-    return as_plan(spark, keys, Decided(PATH_KEY, _CHOICE, numbers, made.timelines, made.uses), keeper)
+    with no_search_for_cycles():
+        numbers = [made.number(row) for row in keys.rows(*PATH_KEY)]
+    return Decided(PATH_KEY, _CHOICE, numbers, made.timelines, made.uses)
 
 
 class PathPlanner:

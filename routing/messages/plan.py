@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from routing.messages.keying import KEY, key_of
+from routing.messages.key_columns import KEY, KeyRow, key_of
 from routing.messages.timelines import Decided, Row, Timeline, Uses, add_row
+from routing.process.garbage import no_search_for_cycles
 from routing.rules.deciding import Decision, Key, decide, signature
 from routing.rules.estate import ARRIVALS, Instance, Route
 from routing.schemas import ALTERNATIVE_ROUTES, AnyKind, Field, Kind, Schema
@@ -33,25 +34,27 @@ _KINDS: dict[str, AnyKind] = {
     "asks_msdb": _FLAG,
 }
 CHOICE = tuple(_KINDS)
+_READS_ADDRESS, _ASKS, _ASKS_MSDB, _ALTERNATIVE_ROUTES = map(
+    CHOICE.index, ("reads_address", "asks", "asks_msdb", "alternative_routes")
+)
 _FIELDS = Schema(tuple(Field(name, kind) for name, kind in _KINDS.items()))
 # Rough sizes in memory: a row of the plan, a choice, an alternative route.
 _ROW, _CHOICE, _ALTERNATIVE = 300, 250, 120
 
-KeyRow = tuple[str, str, str, str, int]
-
 
 def decide_keys(keys: Columns, instances: Mapping[str, Instance]) -> Decided:
-    """Decide for every distinct key, on the driver.
+    """Decide for every distinct key.
 
-    ``keys`` have the columns of `keying.KEY`; ``instances`` what is known of each instance that they name.
+    ``keys`` have the columns of `key_columns.KEY`; ``instances`` what is known of each instance that they name.
     """
     made = Planner(instances)
-    numbers = [made.number(row) for row in keys.rows(*KEY)]
+    with no_search_for_cycles():
+        numbers = [made.number(row) for row in keys.rows(*KEY)]
     return Decided(KEY, _FIELDS, numbers, made.timelines, made.uses)
 
 
 class Planner:
-    """Decides for keys; those that differ in nothing which counts share a timeline."""
+    """Decides for keys; those that differ in nothing which counts share a timeline, of whatever instances."""
 
     def __init__(self, instances: Mapping[str, Instance]) -> None:
         self.timelines: list[Timeline] = []
@@ -63,7 +66,7 @@ class Planner:
         """The place of a key's timeline."""
         instance = self._instances[row[0]]
         key = key_of(row, instance)
-        shared = (instance.name, signature(key, instance))
+        shared = signature(key, instance)
         found = self._numbers.get(shared)
         if found is None:
             found = self._numbers[shared] = len(self.timelines)
@@ -78,16 +81,16 @@ def _decide_timeline(key: Key, instance: Instance) -> Timeline:
     for timed in decide(key, instance):
         choices = [_choice(decision) for decision in timed.decisions]
         add_row(rows, (timed.valid_from, timed.valid_to, choices))
-    every = [dict(zip(CHOICE, choice, strict=True)) for _, _, choices in rows for choice in choices]
-    asks = any(choice["asks"] for choice in every)
+    every = [choice for _, _, choices in rows for choice in choices]
+    asks = any(choice[_ASKS] for choice in every)
     uses = Uses(
         has_times=len(rows) > 1,
-        reads_addresses=any(choice["reads_address"] for choice in every),
+        reads_addresses=any(choice[_READS_ADDRESS] for choice in every),
         asks=asks,
         asks_in_databases=asks and key.scope != ARRIVALS,
-        asks_msdb=any(choice["asks_msdb"] for choice in every),
+        asks_msdb=any(choice[_ASKS_MSDB] for choice in every),
     )
-    alternatives = sum(len(choice["alternative_routes"] or ()) for choice in every)
+    alternatives = sum(len(choice[_ALTERNATIVE_ROUTES] or ()) for choice in every)
     return Timeline(rows, _ROW * len(rows) + _CHOICE * len(every) + _ALTERNATIVE * alternatives, uses)
 
 

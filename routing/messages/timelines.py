@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Any
 
 from routing.schemas import ArrayOf, Field, Kind, Schema
-from routing.storage import frames, keeping
 from routing.storage.columns import Columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from routing.storage.keeping import Keeper
 
 # A key's size in memory beside its timeline's rows, roughly.
 _OF_A_KEY = 300
@@ -97,8 +99,11 @@ def add_row(rows: list[Row], row: Row) -> None:
     rows.append((start, end, choices))
 
 
-def as_plan(spark: SparkSession, keys: Columns, decided: Decided, keeper: keeping.Keeper) -> Plan:
+def as_plan(spark: SparkSession, keys: Columns, decided: Decided, keeper: Keeper) -> Plan:
     """What was decided for ``keys``, as frames; what is too large to be rows of the driver goes to ``keeper``."""
+    # Deciding needs no session, nor the package.
+    from routing.storage import frames, keeping
+
     numbers, timelines = decided.numbers, decided.timelines
     of_key = [Field(name, Kind.INT if name == "key_kind" else Kind.STRING) for name in decided.key]
     of_times = [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from routing.rules.estate import Kind, NameAddress, Route
 from routing.rules.locating import Location
 from routing.terms import Outcome, Reason
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(NamedTuple):
     """What a choice depends on besides its routes."""
 
     location: Location
@@ -102,8 +102,7 @@ def tier_of(route: Route) -> Tier | None:
     return None
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The tier that is used, with its routes by name.
 
     Where none can be used ``why_not`` says why, and tier and routes are those of the first that could not; both
@@ -125,6 +124,8 @@ def distinct_routes(matches: Sequence[Route]) -> list[Route]:
 
     Service name and broker instance are equal already: all matches of a step and a picked id share them.
     """
+    if len(matches) < 2:
+        return list(matches)
     found: dict[tuple[str | None, str | None], Route] = {}
     for route in matches:
         found.setdefault((route.compared, route.compared_mirror), route)
@@ -152,8 +153,7 @@ def tiers(routes: Sequence[Route]) -> list[tuple[Tier, tuple[Route, ...]]]:
     return [(tier, tuple(held[tier.letter])) for tier in TIERS if tier.letter in held]
 
 
-@dataclass(frozen=True)
-class End:
+class End(NamedTuple):
     """What becomes of a message by its choice.
 
     ``is_own``: the reported route leads back to this very instance. ``counts_hops``: HOP_LIMIT where none remain.

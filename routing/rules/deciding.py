@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from routing.rules import choosing, locating, matching
 from routing.rules.choosing import Choice, End, Situation
@@ -21,7 +21,7 @@ from routing.rules.estate import (
 from routing.rules.locating import Location
 from routing.rules.matching import Bound, Match
 from routing.rules.timeline import spans
-from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep, Outcome, Reason
+from routing.terms import MatchingStep, Outcome, Reason
 
 UNNAMED = ""
 """The broker id of a message that is bound to one that nothing in the instance has: it is equal to none."""
@@ -32,8 +32,7 @@ def scope_of(database: str | None) -> str:
     return ARRIVALS if database is None else database
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """What of a message decides its way, but for the dialog hash, the time, pending requests and hops.
 
     ``database`` is the sender, None for an arrival. ``service`` is None for a name that nothing in the instance
@@ -61,25 +60,38 @@ class Key:
 
 
 def signature(key: Key, instance: Instance) -> Hashable:
-    """What of a key makes a difference in its instance: keys of equal signatures have equal decisions.
+    """What of a key and its instance makes a difference: keys of equal signatures are decided alike.
 
-    A service counts by its holders and the routes that name it and match; a broker id that neither such a route
-    nor a database has is like any other, and what is bound to it can be no reply.
+    They may be of different databases and instances, whose names are then all that their decisions differ in; a
+    database counts as msdb, as one that holds the service, or as any. A service counts by its holders and the
+    routes that name it and match; a broker id that neither such a route nor a database has is like any other, and
+    what is bound to it can be no reply. A route counts as the object that it is, and must last as long as the
+    signature.
     """
-    message, service = Bound(key.service, key.broker), key.service
-    own = [r for r in instance.naming(key.scope, service) if matching.step_of(message, r) is not None]
-    returned = instance.naming(ARRIVALS, service) if key.database is not None else ()
-    broker = named_broker(instance, key.scope, service, key.broker)
+    message, service, scope = Bound(key.service, key.broker), key.service, key.scope
+    named = [r for r in instance.naming(scope, service) if matching.step_of(message, r) is not None]
+    returned = (*instance.naming(ARRIVALS, service), *instance.unnamed(ARRIVALS))
+    holders = instance.holders_of(service)
+    broker = named_broker(instance, scope, service, key.broker)
     return (
-        key.database,
-        tuple(map(id, own)),
-        tuple(map(id, returned)),
-        service == BROKER_CONFIGURATION_SERVICE,
-        instance.holders_of(service),
+        scope == ARRIVALS,
+        scope if any(holder.name == scope for holder in holders) else None,
+        _ties((*named, *instance.unnamed(scope)), instance),
+        None if key.database is None else _ties(returned, instance),
+        instance.is_enabled(scope),
+        instance.is_enabled(ARRIVALS),
+        instance.is_forwarding,
+        holders,
         key.name_address,
         broker,
         key.is_initiator or broker == UNNAMED,
     )
+
+
+def _ties(routes: Iterable[Route], instance: Instance) -> Hashable:
+    """Routes, and whether the broker id, and the address, of each are their instance's own."""
+    brokers, addresses = instance.brokers, instance.own_addresses
+    return tuple([(id(route), route.broker in brokers, route.compared in addresses) for route in routes])
 
 
 def named_broker(instance: Instance, scope: str, service: str | None, broker: str | None) -> str | None:
@@ -93,8 +105,7 @@ def named_broker(instance: Instance, scope: str, service: str | None, broker: st
     return broker if any(route.broker == broker for route in routes) else UNNAMED
 
 
-@dataclass(frozen=True)
-class Leg:
+class Leg(NamedTuple):
     """One search of a routing table: the message's own scope, or msdb once it has come back.
 
     ``broker`` is the id that the message brings to it, ``pick`` the one that step 3 picks. ``match`` is None where
@@ -170,8 +181,7 @@ class Leg:
         return self.choice.routes[1:]
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What is decided for a key, a time and a pick; ``again`` is the search of msdb, if it came back."""
 
     first: Leg
@@ -208,8 +218,7 @@ class Decision:
         return self.again is not None and self.again.asks
 
 
-@dataclass(frozen=True)
-class Timed:
+class Timed(NamedTuple):
     """The decisions of a key from a time (inclusive) to another (exclusive), None for no bound.
 
     Of several the dialog-ID hash takes one (sections 2.3 and 6).
@@ -220,8 +229,7 @@ class Timed:
     decisions: tuple[Decision, ...]
 
 
-@dataclass(frozen=True)
-class Concerning:
+class Concerning(NamedTuple):
     """The routes that can concern a key: those of its scope, and those of msdb if it may come back; by name."""
 
     key: Key

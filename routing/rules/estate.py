@@ -80,12 +80,12 @@ class Route:
         """Whether it is in force at a time (section 0)."""
         return (self.live_from is None or self.live_from <= t) and (self.live_to is None or t < self.live_to)
 
-    @cached_property
+    @property
     def compared(self) -> str | None:
         """The address as it is compared."""
         return None if self.address is None else text.comparable_address(self.address)
 
-    @cached_property
+    @property
     def compared_mirror(self) -> str | None:
         """The mirror address as it is compared."""
         return None if self.mirror_address is None else text.comparable_address(self.mirror_address)
@@ -189,6 +189,11 @@ class Instance:
     def naming(self, database: str, service: str | None) -> tuple[Route, ...]:
         """The routes of a database that name this very service, by name."""
         return () if service is None else self.routes.get(database, {}).get(service, ())
+
+    def unnamed(self, database: str) -> tuple[Route, ...]:
+        """The routes of a database that name any service, or the one that is asked for routes."""
+        by_service = self.routes.get(database, {})
+        return (*by_service.get(None, ()), *by_service.get(BROKER_CONFIGURATION_SERVICE, ()))
 
     def holders_of(self, service: str | None) -> tuple[Database, ...]:
         """The databases that hold a service, by name."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from routing.rules.estate import Database, Instance
 from routing.terms import Reason
 
 
-@dataclass(frozen=True)
-class Location:
+class Location(NamedTuple):
     """The destination's name, None where there is none, and then the reason."""
 
     destination: str | None

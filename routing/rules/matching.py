@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from routing.rules.estate import Route
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """What of a message the matching looks at.
 
     ``service`` is None for a name that nothing names; ``broker`` is None for an open message.
@@ -94,8 +94,7 @@ def _place(step: MatchingStep) -> int:
     return _PLACE.get(step, len(STEPS))
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """What a search found: the step that ends it, its routes in their order, and whether step 4 is met before.
 
     Where ``asks``, the step stands only while a request is pending; else the message opens one (section 5).

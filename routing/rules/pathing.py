@@ -110,7 +110,7 @@ class Timelines:
 
     def __call__(self, key: Key, instance: Instance, t: int) -> Timed:
         """The decisions of a key at a time."""
-        shared = (instance.name, signature(key, instance))
+        shared = (instance.name, key.database, signature(key, instance))
         found = self._found.get(shared)
         if found is None:
             rows = list(decide(key, instance))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from routing.rules.estate import Route
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A half-open interval of time, None for no bound, and the routes of each table that are in force in it."""
 
     valid_from: int | None

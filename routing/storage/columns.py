@@ -208,6 +208,11 @@ def services_of(services: Columns) -> Iterator[tuple[str, str, str]]:
 
 
 def routes_of(routes: Columns) -> Iterator[tuple[str, str, Route]]:
-    """The routes of columns, each with its instance and database."""
-    for instance, database, *row in routes.rows("instance_name", "database_name", *_ROUTE, *_BOUNDS):
-        yield instance, database, Route.of_row(*row)
+    """The routes of columns, each with its instance and database; equal ones are one object, of any database."""
+    made: dict[tuple[Any, ...], Route] = {}
+    places = routes.rows("instance_name", "database_name")
+    for place, row in zip(places, routes.rows(*_ROUTE, *_BOUNDS), strict=True):
+        found = made.get(row)
+        if found is None:
+            found = made[row] = Route.of_row(*row)
+        yield *place, found

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from routing.process.garbage import no_search_for_cycles
 from routing.rules.estate import Instance, furnish
 from routing.rules.network import Network
 from routing.rules.requesting import Request
@@ -33,7 +34,8 @@ def furnish_for(
     names = {*services, None, "", BROKER_CONFIGURATION_SERVICE}
     holding = settings["services"].naming("name", names)
     routes = settings["routes"].naming("remote_service_name", names)
-    return furnish(listed, services_of(holding), routes_of(routes))
+    with no_search_for_cycles():
+        return furnish(listed, services_of(holding), routes_of(routes))
 
 
 def requests_of(requests: Columns) -> dict[tuple[str, str, str], list[Request]]:

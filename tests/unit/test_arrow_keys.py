@@ -11,7 +11,8 @@ import pytest
 
 from routing.errors import InputError
 from routing.messages import arrow_keys, validate
-from routing.messages.keying import KEY, KeyCounts
+from routing.messages.key_columns import KEY
+from routing.messages.keying import KeyCounts
 from routing.rules import text
 from routing.rules.rejecting import rejections
 from routing.schemas import DIALOGS, MESSAGES

@@ -113,7 +113,7 @@ class Courses:
         return found
 
     def _course_of(self, key: Key, instance: Instance) -> Course:
-        shared = instance.name, signature(key, instance)
+        shared = instance.name, key.database, signature(key, instance)
         found = self._by_signature.get(shared)
         if found is None:
             concerning = Concerning.of(key, instance)

@@ -1,0 +1,184 @@
+"""What tells two keys apart, and what does not: keys of equal signatures share what is decided for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from routing.rules.deciding import Key, decide_at, signature
+from routing.rules.estate import Instance, NameAddress, Route
+from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, instance, key_of, route, ways
+
+# A route counts as the object that it is: both sides of a row have these.
+FAR, ANY, ASK = route("far", address="tcp://far:1"), route("any"), route("ask", ASKS)
+HOME, READ = route("home", address=OWN), route("read", address="TRANSPORT")
+NAMED, LOCAL = route("named", "S", address="tcp://s:1"), route("local", "S")
+TO_B, TO_D = route("toB", "S", B, "tcp://b:1"), route("toD", "S", D)
+ORDERS, PARTS = ("Orders", B, None), ("Parts", C, None)
+HELD_TWICE = [("Orders", "S"), ("Parts", "S")]
+SENT, LEFT = "5 - far NETWORK_ADDRESS", "2 - named NETWORK_ADDRESS"
+RETURNS = "5 - home NETWORK_ADDRESS"
+
+Asked = tuple[Key, Instance]
+
+
+def asked(
+    routes: Mapping[str, Iterable[Route]],
+    database: str | None = "Orders",
+    service: str = "S",
+    broker: str | None = None,
+    *,
+    is_initiator: bool = True,
+    name: NameAddress | None = None,
+    **made: Any,
+) -> Asked:
+    """A key, and its instance; ``name`` is the address of a service name that nothing names."""
+    hub = instance(routes, **made)
+    key = key_of(hub, database, service, broker, is_initiator=is_initiator)
+    return (key if name is None else key._replace(service=None, name_address=name)), hub
+
+
+def decided(one: Asked) -> list[str]:
+    """The ways of a key, each with the database that it ends in."""
+    return [f"{ways(found)} {found.destination or ''}".rstrip() for found in decide_at(*one, 10)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (asked({"Orders": [FAR]}), asked({"Parts": [FAR]}, "Parts"), [SENT]),
+        (asked({"Orders": [FAR]}), asked({"Orders": [FAR]}, addresses=None), [SENT]),
+        (asked({"Orders": [FAR]}), asked({"Orders": [FAR]}, service="T"), [SENT]),
+        (asked({"Orders": [NAMED]}), asked({"Orders": [NAMED]}, databases=[("Orders", D, None)]), [LEFT]),
+        (asked({"Orders": [NAMED]}), asked({"Orders": [NAMED]}, services=[("Orders", "T")]), [LEFT]),
+        (
+            asked({"Orders": [FAR, TO_B]}, broker=NOWHERE, databases=[PARTS]),
+            asked({"Orders": [FAR, TO_B]}, broker=D, databases=[PARTS], is_initiator=False),
+            [SENT],
+        ),
+        (asked({"Orders": [FAR, TO_D]}, broker=B), asked({"Orders": [FAR, TO_D]}, service="T", broker=B), [SENT]),
+        (asked({}, name=NameAddress.NONE), asked({}, "Parts", name=NameAddress.NONE), ["7 - None NO_ROUTE"]),
+    ],
+)
+def test_what_makes_no_difference_tells_no_keys_apart(one: Asked, other: Asked, said: list[str]) -> None:
+    assert signature(*one) == signature(*other)
+    assert decided(one) == decided(other) == said
+
+
+@pytest.mark.parametrize(
+    ("one", "said", "other", "otherwise"),
+    [
+        # Routes: those that name the service, others of the scope, and both in msdb after coming back.
+        (asked({"Orders": [NAMED]}), [LEFT], asked({"Orders": []}), ["7 - None NO_ROUTE"]),
+        (asked({"Orders": [FAR]}), [SENT], asked({"Orders": [ANY]}), ["5 - any SERVICE_NOT_FOUND"]),
+        (asked({"Orders": [ASK, FAR]}), [SENT], asked({"Orders": [FAR]}), [SENT]),
+        (
+            asked({"Orders": [HOME], "msdb": [NAMED]}),
+            [f"{RETURNS} > 2 - named FORWARDING_DISABLED"],
+            asked({"Orders": [HOME], "msdb": []}),
+            [f"{RETURNS} > 7 - None NO_ROUTE"],
+        ),
+        (
+            asked({"Orders": [HOME], "msdb": [FAR]}),
+            [f"{RETURNS} > 5 - far FORWARDING_DISABLED"],
+            asked({"Orders": [HOME], "msdb": []}),
+            [f"{RETURNS} > 7 - None NO_ROUTE"],
+        ),
+        # What routes have to do with the instance: its addresses, and its broker ids.
+        (
+            asked({"Orders": [HOME], "msdb": []}),
+            [f"{RETURNS} > 7 - None NO_ROUTE"],
+            asked({"Orders": [HOME], "msdb": []}, addresses=["tcp://other:1"]),
+            [RETURNS],
+        ),
+        (
+            asked({"Orders": [TO_D]}),
+            ["3 d toD BROKER_INSTANCE_NOT_FOUND"],
+            asked({"Orders": [TO_D]}, databases=[ORDERS, ("Parts", D, None)]),
+            ["3 d toD SERVICE_NOT_FOUND"],
+        ),
+        (
+            asked({"Orders": [HOME], "msdb": [TO_D]}),
+            [f"{RETURNS} > 3 d toD BROKER_INSTANCE_NOT_FOUND"],
+            asked({"Orders": [HOME], "msdb": [TO_D]}, databases=[ORDERS, ("Parts", D, None)]),
+            [f"{RETURNS} > 3 d toD SERVICE_NOT_FOUND"],
+        ),
+        # The instance: which brokers are off, and whether it forwards.
+        (
+            asked({"Orders": [FAR]}),
+            [SENT],
+            asked({"Orders": [FAR]}, databases=[("Orders", B, False)]),
+            ["- - None SCOPE_BROKER_DISABLED"],
+        ),
+        (
+            asked({"Orders": [HOME], "msdb": []}),
+            [f"{RETURNS} > 7 - None NO_ROUTE"],
+            asked({"Orders": [HOME], "msdb": []}, databases=[("msdb", None, False)]),
+            [f"{RETURNS} > - - None SCOPE_BROKER_DISABLED"],
+        ),
+        (
+            asked({"msdb": [FAR]}, None),
+            ["5 - far FORWARDING_DISABLED"],
+            asked({"msdb": [FAR]}, None, forwards=True),
+            [SENT],
+        ),
+        # Who holds the service, and whether the sender is one of them.
+        (
+            asked({"Orders": [LOCAL]}, services=[("Parts", "S")]),
+            ["2 - local LOCAL_SERVICE Parts"],
+            asked({"Orders": [LOCAL]}),
+            ["2 - local SERVICE_NOT_FOUND"],
+        ),
+        (
+            asked({"Orders": [LOCAL]}, services=HELD_TWICE),
+            ["2 - local LOCAL_SERVICE Orders"],
+            asked({"Parts": [LOCAL]}, "Parts", services=HELD_TWICE),
+            ["2 - local LOCAL_SERVICE Parts"],
+        ),
+        # The message: its name, its broker id, its role, and whether it has been sent or has arrived.
+        (
+            asked({"Orders": [READ]}, name=NameAddress.NONE),
+            ["5 - read TRANSPORT_ADDRESS_INVALID"],
+            asked({"Orders": [READ]}, name=NameAddress.ELSEWHERE),
+            ["5 - read TRANSPORT_ADDRESS"],
+        ),
+        (
+            asked({"Orders": [FAR, TO_B]}),
+            ["3 b toB NETWORK_ADDRESS"],
+            asked({"Orders": [FAR, TO_B]}, broker=NOWHERE),
+            [SENT],
+        ),
+        (
+            asked({}, "Orders", "OrderService", B),
+            ["6 - None LOCAL_SERVICE Orders"],
+            asked({}, "Orders", "OrderService"),
+            ["7 - None NO_ROUTE"],
+        ),
+        (
+            asked({}, None, "OrderService", B),
+            ["6 - None LOCAL_SERVICE Orders"],
+            asked({}, None, "OrderService", B, is_initiator=False),
+            ["0 - None LOCAL_SERVICE Orders"],
+        ),
+        (
+            asked({"msdb": [FAR]}, "msdb"),
+            [SENT],
+            asked({"msdb": [FAR]}, None),
+            ["5 - far FORWARDING_DISABLED"],
+        ),
+        # Where step 4 is met: in msdb, or in the database of a sender.
+        (
+            asked({"msdb": [ASK, FAR]}, "msdb"),
+            [SENT],
+            asked({"msdb": [ASK, FAR], "Orders": [ASK, FAR]}),
+            [SENT],
+        ),
+    ],
+)
+def test_what_makes_a_difference_tells_keys_apart(
+    one: Asked, said: list[str], other: Asked, otherwise: list[str]
+) -> None:
+    assert signature(*one) != signature(*other)
+    assert (decided(one), decided(other)) == (said, otherwise)
