@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from routing.config import Config
 from routing.messages.job import Options
@@ -91,11 +90,6 @@ class Work:
             return protocol.commit(self.outputs, self.start, key, outputs[key], adds=adds)
 
         return dict(zip(outputs, frames.at_once(self.spark, commit_one, list(outputs)), strict=True))
-
-    def read_written(self, key: str, version: int) -> DataFrame:
-        """The rows of this run as they are stored in an output, which may hold others' too."""
-        stored = tables.Snapshot(self.config.output[key], version).read(self.spark)
-        return stored.where(F.col("run_id") == self.options.run_id)
 
     def count_written(self, key: str, version: int, *names: str) -> Counter[tuple[Any, ...]]:
         """How many rows of this run are stored in an output, by the values of some columns."""
