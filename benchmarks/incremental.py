@@ -4,7 +4,8 @@
 
 Makes the tables, lets a first run take all messages, then appends and resolves each share in turn, each over
 what the runs before left. Prints seconds and stages as a table, or as JSON with ``--json``. Everything is made
-in a folder of its own, which is left behind.
+in a folder of its own, which is left behind: where ``--folder`` has such tables the runs go on from what is stored
+there, so that a copy of it measures a share again without the first run.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import routing
 from benchmarks.data import Shape, tables
 from routing import show
 from routing.sessions.session import start
+from routing.storage.commits import newest_version
 
 _INPUTS = ("instances", "databases", "services", "routes", "messages")
 _OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "pending_messages")
@@ -37,11 +39,15 @@ def main() -> int:
     shape = Shape(**{f.name: getattr(options, f.name) for f in fields(Shape)})
     folder = Path(options.folder or tempfile.mkdtemp(prefix="sbroute-incremental-")).absolute()
     spark = start({"spark.master": options.master, "spark.driver.memory": options.memory})
-    config = _made(spark, folder, shape)
-    rows = [_measured(spark, config, "first run", shape.messages)]
+    file, rows = folder / "incremental.yaml", []
+    if file.is_file():
+        config = routing.load_config(str(file))
+    else:
+        config = _made(spark, file, shape)
+        rows.append(_measured(spark, config, "first run", shape.messages))
     messages = tables(spark, shape)["messages"]()
-    for number, share in enumerate(options.shares):
-        new = _share_of(messages, share, number)
+    for share in options.shares:
+        new = _share_of(messages, share, newest_version(config.tables["messages"]) or 0)
         new.write.format("delta").mode("append").option("compression", "zstd").save(config.tables["messages"].text)
         rows.append(_measured(spark, config, f"{share:.0%} new", shape.messages))
     if options.json:
@@ -60,28 +66,27 @@ def _options() -> argparse.Namespace:
             f"--{field.name}", type=type(field.default), default=field.default, help="(%(default)s)"
         )
     parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.1, 1.0], help="new rows (%(default)s)")
-    parser.add_argument("--folder", help="where the tables are made (a new temporary folder)")
+    parser.add_argument("--folder", help="where the tables are made, or were (a new temporary folder)")
     parser.add_argument("--memory", default="4g", help="heap of the Java process (%(default)s)")
     parser.add_argument("--master", default="local[2]", help="Spark master (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args()
 
 
-def _made(spark: SparkSession, folder: Path, shape: Shape) -> routing.Config:
-    """The input tables, and an incremental configuration for them."""
+def _made(spark: SparkSession, file: Path, shape: Shape) -> routing.Config:
+    """The input tables beside ``file``, which is made last: an incremental configuration for them."""
     keys = [*_INPUTS, *(["dialogs"] if shape.dialogs else [])]
     frames = tables(spark, shape)
     for key in keys:
-        frames[key]().write.format("delta").option("compression", "zstd").save(str(folder / key))
+        frames[key]().write.format("delta").option("compression", "zstd").save(str(file.parent / key))
     lines = ["tables:", *(f"  {key}: {key}" for key in keys), "output:"]
     lines += [*(f"  {key}: out/{key}" for key in _OUTPUTS), "resolve:", "  mode: incremental"]
-    file = folder / "incremental.yaml"
     file.write_text("\n".join(lines), encoding="utf-8")
     return routing.load_config(str(file))
 
 
 def _share_of(messages: DataFrame, share: float, number: int) -> DataFrame:
-    """A share of the messages under ids that are new."""
+    """A share of the messages under ids that are new: ``number`` tells those of one append from all others."""
     chosen = F.pmod(F.xxhash64("message_id"), F.lit(_OF_TEN_THOUSAND)) < int(share * _OF_TEN_THOUSAND)
     new_id = F.concat("message_id", F.lit(f"+{number}"))
     return messages.where(chosen).withColumn("message_id", new_id)

@@ -528,6 +528,13 @@ class InternalError(RoutingError):
         )
 
     @classmethod
+    def pending(cls, delayed: int, stored: int) -> InternalError:
+        """Messages that are to be tried again are not those of ``pending_messages``."""
+        return cls(
+            f"{delayed} messages were left delayed, but pending_messages holds {stored}; the run is not recorded"
+        )
+
+    @classmethod
     def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
         """Rows read are not rows traced plus rows rejected."""
         return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")

@@ -16,6 +16,8 @@ from routing.terms import Outcome
 KEY = ["instance_name", "message_id"]
 _ORDER = ["enqueue_time", "conversation_id", "is_initiator", "message_sequence_number"]
 _SAME_ROW = [*_ORDER, "to_service_name", "database_name"]
+# What a job reads anew of a message that may be pending afterwards: its values as they came in, by name.
+_AS_CAME = {"observed_at": "came_observed_at", "conversation_id": "came_conversation_id"}
 
 
 def is_pending() -> Column:
@@ -23,14 +25,19 @@ def is_pending() -> Column:
     return (F.col("outcome") == str(Outcome.DELAYED)) & F.col("database_name").isNotNull()
 
 
+def tries_again(outcome: str, database_name: str | None) -> bool:
+    """The same of one row."""
+    return outcome == Outcome.DELAYED and database_name is not None
+
+
 def try_again(pending: DataFrame, now: datetime) -> DataFrame:
-    """Rows of ``pending_messages`` as messages that are judged as of ``now``, with their attempt."""
+    """Rows of ``pending_messages`` as messages that are judged as of ``now``, in the columns of `try_first`."""
     values = {"observed_at": F.lit(now), "attempt": F.col("attempt") + 1}
     return _columns(pending, values)
 
 
 def try_first(messages: DataFrame) -> DataFrame:
-    """New messages with their attempt."""
+    """New messages with their attempt, and with what `pending_messages` has of them as it came in."""
     return _columns(messages, {"attempt": F.lit(1)})
 
 
@@ -38,7 +45,8 @@ def _columns(messages: DataFrame, values: dict[str, Column]) -> DataFrame:
     """The columns of conformed messages, whose integers are bigint, and attempt."""
     kinds = {f.name: "bigint" if f.kind == Kind.INT else str(f.kind) for f in MESSAGES}
     kinds["attempt"] = "int"
-    return messages.select(*(values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()))
+    given = [values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()]
+    return messages.select(*given, *(F.col(name).cast(kinds[name]).alias(came) for name, came in _AS_CAME.items()))
 
 
 def own_times(pending: DataFrame) -> DataFrame:
@@ -54,22 +62,15 @@ def as_read(rejected: DataFrame, own: Side) -> DataFrame:
     return joined.withColumn("observed_at", observed).select(*rejected.columns)
 
 
-def select_delayed(resolved: DataFrame) -> DataFrame:
-    """Of the rows of ``resolved_routes`` that a run wrote those that are pending, for `pending_messages`."""
-    return resolved.where(is_pending()).select(
-        *KEY, "attempt", F.col("decided_at").alias("last_decided_at"), F.col("reason").alias("last_reason")
-    )
-
-
-def pending_messages(messages: DataFrame, waiting: Side, run_id: str) -> DataFrame:
+def pending_messages(decided: DataFrame, run_id: str) -> DataFrame:
     """The rows of ``pending_messages`` after a run.
 
-    ``messages`` are the new messages and those tried again, as read, ``waiting`` what `select_delayed` finds of
-    the rows that were written. Both have one row a message.
+    ``decided`` are its messages, those of `try_first` and `try_again`, as it read them, with outcome, reason and
+    decided_at: a row a message.
     """
-    rows = messages.select(*MESSAGES.names).join(waiting.with_hint(), KEY, how="inner")
-    rows = rows.withColumn("run_id", F.lit(run_id))
-    return in_shape(rows, PENDING_MESSAGES)
+    values = {name: F.col(came) for name, came in _AS_CAME.items()}
+    values |= {"last_decided_at": F.col("decided_at"), "last_reason": F.col("reason"), "run_id": F.lit(run_id)}
+    return in_shape(decided.where(is_pending()), PENDING_MESSAGES, values)
 
 
 def select_delayed_in_full(resolved: DataFrame) -> DataFrame:

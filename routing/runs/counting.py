@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.errors import InternalError
+from routing.messages import pending
 from routing.runs.work import Work
 from routing.storage.imported import newest_after, taken_as_now
 from routing.terms import Outcome, Reason, Word
@@ -61,6 +62,18 @@ def count_rows(
         raise InternalError.counts(read, min(decided), done.rejected)
     work.notes.extend(_taken_as_now(work, versions["resolved_routes"]))
     return done
+
+
+def check_pending(work: Work, versions: Mapping[str, int]) -> None:
+    """See that ``pending_messages`` holds every message that this run left delayed.
+
+    Both are counted as they are stored: what is missing there is never tried again. Raises InternalError.
+    """
+    groups = work.count_written("resolved_routes", versions["resolved_routes"], "outcome", "database_name")
+    delayed = sum(rows for group, rows in groups.items() if pending.tries_again(*group))
+    stored = work.count_written("pending_messages", versions["pending_messages"], "run_id").total()
+    if stored != delayed:
+        raise InternalError.pending(delayed, stored)
 
 
 def _taken_as_now(work: Work, version: int) -> Iterator[str]:

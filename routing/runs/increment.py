@@ -5,7 +5,7 @@ Data goes from the last run that counts (`ledger`) to the frames that `compiling
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -13,15 +13,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config, size_in_bytes
-from routing.messages import duplicates, pending
+from routing.messages import duplicates, pending, results
+from routing.messages.job import Job
 from routing.messages.lookups import Lookups
 from routing.runs.stages import Stages
-from routing.schemas import MESSAGES, OUTPUTS, REJECTED_MESSAGES, ROUTE_REQUESTS
+from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.storage.appended import Known, check_files, check_ways, files_of, read_appended
+from routing.storage.columns import Table, as_dataset, in_files, is_frame
 from routing.storage.conform import conform, in_shape
-from routing.storage.frames import with_columns_of
-from routing.storage.joining import Broadcasts
-from routing.storage.keeping import Keeper, hold, hold_together
+from routing.storage.frames import at_once, has_arrow, with_columns_of
+from routing.storage.joining import Broadcasts, Side
+from routing.storage.keeping import HELD_ROWS, Keeper, hold
+from routing.storage.opening import Opener
 from routing.storage.protocol import LastRun
 from routing.storage.tables import Snapshot
 from routing.storage.ways import Appended
@@ -58,10 +61,25 @@ class Stored:
     config: Config
     last: LastRun | None
     versions: Mapping[str, int]
+    opener: Opener
+
+    def open(self, key: str) -> Table:
+        """An output table as the runs so far left it, by Arrow where that reads it."""
+        return self.opener.open_at(f"output.{key}", self.config.output[key], self.versions[key])
 
     def read(self, spark: SparkSession, key: str) -> DataFrame:
         """An output table as the runs so far left it."""
         return with_columns_of(Snapshot(self.config.output[key], self.versions[key]).read(spark), OUTPUTS[key])
+
+    def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> DataFrame | None:
+        """Some columns of an output table, for several passes; None where it has no rows."""
+        opened = self.open(key)
+        if is_frame(opened):
+            return _if_any(hold(self.read(spark, key).select(*columns)))
+        # Files say how many rows they have.
+        count = as_dataset(opened).count_rows()
+        rows = self.read(spark, key).select(*columns) if count else None
+        return hold(rows) if rows is not None and count <= HELD_ROWS else rows
 
     def broadcasts(self) -> Broadcasts:
         """What may be broadcast, with no notes yet."""
@@ -94,8 +112,12 @@ def read(
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
-        resolved = None if last is None else stored.read(spark, "resolved_routes")
-        step = _without_duplicates(step, resolved, lookups.scopes, new.count, broadcasts, keeper)
+        if new.count != 0:
+            found = _search_doubles(spark, given, new, stored, keeper)
+            if found is None:
+                before = None if last is None else stored.read(spark, "resolved_routes")
+                found = duplicates.find_doubles(messages, before, keeper, broadcasts, new.count)
+            step = _without_duplicates(step, found, lookups.scopes, broadcasts, keeper)
     if requests is not None:
         with clock.stage("requests"):
             step = _with_requests(step, requests, broadcasts)
@@ -120,41 +142,55 @@ def _left(
     keeper: Keeper,
 ) -> tuple[DataFrame | None, DataFrame | None]:
     """What the runs so far left: the messages to be tried again, and the route requests; None for no rows."""
-    requests = stored.read(spark, "new_route_requests").select(*_REQUEST_KEY)
+    wanted = {"new_route_requests": _REQUEST_KEY}
     if "pending_messages" in last.output_versions:
-        # Both are tables as they stand: where they are large nothing is gained by keeping them.
-        left = hold_together({"again": stored.read(spark, "pending_messages"), "requests": requests})
-        return _if_any(left["again"]), _if_any(left["requests"])
-    requests = hold(requests)
+        wanted["pending_messages"] = PENDING_MESSAGES.names
+    # All are tables as they stand: where they are large nothing is gained by keeping them.
+    left = at_once(spark, lambda key: stored.left(spark, key, wanted[key]), list(wanted))
+    requests = left[0]
+    if "pending_messages" in wanted:
+        return left[1], requests
     count = last.outcome_counts.get(str(Outcome.DELAYED), 0)
     if not count:
-        return None, _if_any(requests)
+        return None, requests
     tried = Snapshot(messages.location, last.input_versions["messages"])
     check_files(spark, tried)
     rows = pending.select_delayed_in_full(stored.read(spark, "resolved_routes"))
     waiting = broadcasts.side("the messages that the last run delayed", rows, count)
     with files_of(tried):
         again = keeper.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
-        return _if_any(again), _if_any(requests)
+        return _if_any(again), requests
 
 
 def _if_any(frame: DataFrame) -> DataFrame | None:
     return frame if frame.limit(1).count() else None
 
 
+def _search_doubles(
+    spark: SparkSession, given: Snapshot, new: Appended, stored: Stored, keeper: Keeper
+) -> duplicates.Doubled | None:
+    """The doubled keys by Arrow; None where it does not read the new messages alone, or not what is stored."""
+    is_first = stored.last is None
+    if not has_arrow() or (new.files is None and not is_first):
+        return None
+    resolved = None if is_first else stored.open("resolved_routes")
+    messages = stored.opener.open_at("tables.messages", given.location, given.version)
+    if is_frame(messages) or (resolved is not None and is_frame(resolved)):
+        return None
+    if new.files is not None:
+        messages = in_files(messages, new.files)
+        # Maintenance has moved rows to other files.
+        if len(messages.files) != len(new.files):
+            return None
+    return duplicates.search_doubles(spark, messages, resolved, keeper)
+
+
 def _without_duplicates(
-    step: Increment,
-    stored: DataFrame | None,
-    scopes: DataFrame,
-    count: int | None,
-    broadcasts: Broadcasts,
-    keeper: Keeper,
+    step: Increment, found: duplicates.Doubled, scopes: DataFrame, broadcasts: Broadcasts, keeper: Keeper
 ) -> Increment:
     """The step without message rows whose id is stored already, or stands twice."""
-    if count == 0:
-        return step
-    found = duplicates.set_doubles_aside(step.as_read, stored, scopes, keeper, broadcasts, count)
-    return replace(step, as_read=found.messages, duplicates=found.duplicates, duplicate_count=found.count)
+    rest = duplicates.set_doubles_aside(step.as_read, found, scopes, keeper, broadcasts)
+    return replace(step, as_read=rest.messages, duplicates=rest.duplicates, duplicate_count=rest.count)
 
 
 def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts) -> Increment:
@@ -196,9 +232,11 @@ def combine_rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts:
     return rows.unionByName(in_shape(doubles, REJECTED_MESSAGES))
 
 
-def still_pending(
-    step: Increment, resolved: DataFrame, run_id: str, count: int, broadcasts: Broadcasts
-) -> DataFrame:
-    """The rows of ``pending_messages``; ``resolved`` are the run's own rows, of which ``count`` are delayed."""
-    waiting = broadcasts.side("the messages that are delayed", pending.select_delayed(resolved), count)
-    return pending.pending_messages(step.as_read, waiting, run_id)
+def still_pending(job: Job, openers: Side | None) -> DataFrame:
+    """The rows of ``pending_messages`` after a job, whose messages are decided anew: no join is needed so.
+
+    ``openers`` as `results.resolved_routes` was given them.
+    """
+    messages, values = results.decide(job, job.choices, openers)
+    decided = messages.withColumns({name: values[name] for name in ("outcome", "reason")})
+    return pending.pending_messages(decided, job.options.run_id)

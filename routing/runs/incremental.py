@@ -12,7 +12,7 @@ from routing.messages import openers, results, validate
 from routing.messages.compiling import compile_job, count_keys
 from routing.messages.lookups import look_into
 from routing.runs import increment
-from routing.runs.counting import Written, count_resolved, count_rows
+from routing.runs.counting import Written, check_pending, count_resolved, count_rows
 from routing.runs.work import Work
 from routing.storage import ledger
 from routing.terms import Outcome
@@ -30,7 +30,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
         ledger.check_succession(work.config, last)
     is_first = last is None
     versions = {} if last is None else {key: work.start.versions[key] for key in last.output_versions}
-    stored = increment.Stored(work.config, last, dict(versions))
+    stored = increment.Stored(work.config, last, dict(versions), work.opener)
     with clock.stage("read"):
         inputs = validate.read(work.open_tables())
     with clock.stage("validate"):
@@ -73,7 +73,6 @@ def run_incremental(work: Work, now: datetime) -> Written:
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
-            resolved = work.read_written("resolved_routes", versions["resolved_routes"])
-            rows = increment.still_pending(step, resolved, work.options.run_id, delayed, job.broadcasts)
-            versions |= work.commit({"pending_messages": rows}, adds=False)
+            versions |= work.commit({"pending_messages": increment.still_pending(job, found)}, adds=False)
+            check_pending(work, versions)
     return done

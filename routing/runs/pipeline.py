@@ -107,7 +107,7 @@ def run(
 
     ``progress`` is told of each stage when it begins and when it has ended, ``tell`` by what each table is read.
     Every pass reads each input at the one version that the run records, or as it is where it has none; outputs
-    that do not depend on each other are committed side by side, pending once its rows are stored, runs last.
+    that do not depend on each other are committed side by side, pending once the others are counted, runs last.
     ``now`` (UTC where it has no zone; the clock if not given) is the time at which incremental mode tries delayed
     messages again. Where a run of this id counts already, that one is returned and nothing is written: to try
     again is harmless. Raises ContractError before anything is written, StorageError after, and where another run

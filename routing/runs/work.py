@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from routing.config import Config
 from routing.messages.job import Options
@@ -135,11 +134,6 @@ class Work:
             return False
         stored = self._written(key, version)
         return not is_frame(stored) and as_dataset(stored).count_rows() == 0
-
-    def read_written(self, key: str, version: int) -> DataFrame:
-        """The rows of this run as they are stored in an output, which may hold others' too."""
-        stored = tables.Snapshot(self.config.output[key], version).read(self.spark)
-        return stored.where(F.col("run_id") == self.options.run_id)
 
     def count_written(self, key: str, version: int, *names: str) -> Counter[tuple[Any, ...]]:
         """How many rows of this run are stored in an output, by the values of some columns."""

@@ -58,7 +58,8 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
     counts = [None if records is None else int(records) for records in added.values()]
     numbers = [count for count in counts if count is not None]
     rows = _read(spark, table, added, bool(gone.intersection(added)))
-    return Appended(rows, sum(numbers) if len(numbers) == len(counts) else None)
+    files = frozenset(map(unquote, added))
+    return Appended(rows, sum(numbers) if len(numbers) == len(counts) else None, files)
 
 
 def _closed_by_mapping() -> Closed:

@@ -5,7 +5,7 @@ Planning the scan of a small table, which each pass would do anew, takes longer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import reduce
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructField, StructType
 
 from routing.sessions.persisting import let_go, takes_persist
-from routing.storage.frames import at_once, has_arrow, nullable
+from routing.storage.frames import has_arrow, nullable
 
 # Up to this many rows, of this many bytes of text each, a frame is carried by the driver: 80 MB at most.
 HELD_ROWS, HELD_BYTES = 20_000, 4_000
@@ -159,14 +159,6 @@ def _loose(column: StructField) -> Column:
     found = F.col(column.name)
     is_nested = isinstance(column.dataType, StructType | ArrayType)
     return found.cast(nullable(column.dataType).simpleString()) if is_nested else found
-
-
-def hold_together(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Frames as `hold` makes them, all at once."""
-    if not frames:
-        return {}
-    spark = next(iter(frames.values())).sparkSession
-    return dict(zip(frames, at_once(spark, hold, list(frames.values())), strict=True))
 
 
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:

@@ -19,6 +19,7 @@ from routing.storage import commits, refusals, statements
 STATISTICS = {
     "resolved_routes": "instance_name,decided_at,run_id",
     "rejected_messages": "instance_name",
+    "pending_messages": "instance_name",
     "message_paths": "instance_name,decided_at",
 }
 

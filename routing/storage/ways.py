@@ -28,10 +28,14 @@ _NO_APPENDS = ("RESTORE", "CLONE")
 
 @dataclass(frozen=True)
 class Appended:
-    """Appended rows as a frame; ``count`` is their number, None where it cannot be told without reading them."""
+    """Appended rows as a frame; ``count`` is their number, None where it cannot be told without reading them.
+
+    ``files`` are the paths, within the table's folder, of those that hold them and nothing else, where known.
+    """
 
     rows: DataFrame
     count: int | None
+    files: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,7 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
         "routes": frame_of(spark, ROUTES, ROUTES_SCHEMA).coalesce(1),
         "instances": frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1),
     }
-    held = keeping.hold_together(given)
-    assert list(held) == ["routes", "instances"]
+    held = {key: keeping.hold(frame) for key, frame in given.items()}
     assert frames.rows_of(held["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
     # Two rows are as many as are held.
     assert held["instances"] is given["instances"]

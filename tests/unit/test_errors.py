@@ -80,6 +80,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "StorageError.not_restored": ("resolved_routes", "/out/resolved_routes", 4, "a file is missing"),
     "InternalError.counts": (10, 8, 1),
     "InternalError.paths": (10, 8, 1),
+    "InternalError.pending": (10, 8),
 }
 
 

@@ -1,0 +1,72 @@
+"""Doubled keys of new messages: those that Arrow finds are those that Spark finds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing.messages import duplicates
+from routing.schemas import MESSAGES, RESOLVED_ROUTES
+from routing.storage.joining import Broadcasts
+from routing.storage.keeping import Keeper
+from tests.frames import arrow_of, frame_of, rows_of
+from tests.stored import message
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NEW = [
+    message(1, "//new"),
+    message(2, "//stored"),
+    message(3, "//twice"),
+    message(3, "//twice"),
+    message(4, "//stored, and three times"),
+    message(4, "//stored, and three times"),
+    message(4, "//stored, and three times"),
+    message(5, "//stored for another instance"),
+    message(6, "//new to this instance", instance_name="far"),
+    message(7, "//without an instance", instance_name=None),
+    message(7, "//without an instance", instance_name=None),
+    message(8, "//without an id", message_id=None),
+    message(9, "//an empty id is one", message_id=""),
+    message(9, "//an empty id is one", message_id=""),
+    message(10, "//another id", message_id="M2"),
+]
+STORED = [
+    message(2, "//stored"),
+    message(2, "//stored", attempt=2),
+    message(4, "//stored"),
+    message(5, "//stored", instance_name="far"),
+    message(6, "//stored"),
+    message(11, "//stored"),
+]
+TWICE = {("hub", "m3"): False, ("hub", ""): False}
+FOUND = {**TWICE, ("hub", "m2"): True, ("hub", "m4"): True}
+
+
+def _found(doubled: duplicates.Doubled) -> dict[tuple[str, str], bool]:
+    rows = rows_of(doubled.keys)
+    assert len(rows) == doubled.count
+    return {(row["instance_name"], row["message_id"]): row["is_stored"] for row in rows}
+
+
+def test_arrow_finds_the_doubled_keys_that_spark_finds(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, stored = arrow_of(NEW, MESSAGES), arrow_of(STORED, RESOLVED_ROUTES)
+    frames = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
+    with Keeper() as keeper:
+        searched = duplicates.search_doubles(spark, new, stored, keeper)
+        first = duplicates.search_doubles(spark, new, None, keeper)
+        none = duplicates.search_doubles(spark, new.slice(0, 1), stored, keeper)
+        assert searched is not None
+        assert first is not None
+        assert none is not None
+        assert _found(searched) == FOUND
+        assert _found(duplicates.find_doubles(*frames, keeper, Broadcasts(1_000_000))) == FOUND
+        assert _found(first) == {**TWICE, ("hub", "m4"): False}
+        assert none.count == 0
+        # What this process does not hold is Spark's to find.
+        monkeypatch.setattr(duplicates, "SEARCHED", 100)
+        assert duplicates.search_doubles(spark, new, stored, keeper) is None

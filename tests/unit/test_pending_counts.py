@@ -1,0 +1,50 @@
+"""What an incremental run left delayed must stand in ``pending_messages`` before the run is recorded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from routing.errors import InternalError
+from routing.runs.counting import check_pending
+
+if TYPE_CHECKING:
+    from routing.runs.work import Work
+
+# By outcome and database; what came over the network is not tried again.
+RESOLVED = {("DELAYED", "Sales"): 3, ("DELAYED", "Stock"): 2, ("DELAYED", None): 7, ("SENT", "Sales"): 5}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The outputs of a run, of which ``pending`` rows are in ``pending_messages``."""
+
+    pending: int
+
+    def count_written(self, key: str, version: int, *names: str) -> Counter[tuple[Any, ...]]:
+        """The rows of a table by the values of some columns."""
+        known: dict[tuple[Any, ...], dict[Any, int]] = {
+            ("resolved_routes", 4, "outcome", "database_name"): RESOLVED,
+            ("pending_messages", 2, "run_id"): {("r",): self.pending} if self.pending else {},
+        }
+        return Counter(known[(key, version, *names)])
+
+
+def _check(pending: int) -> None:
+    check_pending(cast("Work", Stored(pending)), {"resolved_routes": 4, "pending_messages": 2})
+
+
+def test_every_delayed_message_of_a_database_is_pending() -> None:
+    _check(5)
+
+
+@pytest.mark.parametrize("pending", [0, 4, 6, 12])
+def test_another_number_of_pending_messages_is_a_fault(pending: int) -> None:
+    with pytest.raises(InternalError) as caught:
+        _check(pending)
+    assert str(caught.value) == (
+        f"5 messages were left delayed, but pending_messages holds {pending}; the run is not recorded"
+    )
