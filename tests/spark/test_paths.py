@@ -194,7 +194,7 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, monkeypatch: pyt
     found = trace_all(spark, {**frames(spark, tables), "messages": garbage})
     try:
         # A known service or two classes of others; no broker id or an unknown; the same of senders, or none.
-        assert 3 * 2 * 3 < len(seen[0].keys) <= 3 * 2 * 4
+        assert 3 * 2 * 3 < len(seen[0].counts.keys) <= 3 * 2 * 4
         assert found.message_paths.count() == GARBAGE
     finally:
         found.unpersist()
