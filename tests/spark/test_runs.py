@@ -58,14 +58,14 @@ def full_rows(estate: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[st
 
 def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Do something once the keys are known and before anything is written."""
-    compile_job = vars(full)["compile_job"]
+    with_decisions = vars(full)["with_decisions"]
 
     def then(*arguments: Any) -> Any:
-        job = compile_job(*arguments)
+        job = with_decisions(*arguments)
         act()
         return job
 
-    patch.setattr(full, "compile_job", then)
+    patch.setattr(full, "with_decisions", then)
 
 
 def _append_message(spark: SparkSession, inputs: Path) -> None:
