@@ -15,12 +15,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
+from routing.messages.brokers import read_brokers
 from routing.messages.lookups import Lookups
 from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
 from routing.rules.deciding import UNNAMED, Key
 from routing.rules.estate import Instance, NameAddress, address_of_name
 from routing.storage.joining import Side, small_side
-from routing.terms import BLANKS, ZERO_GUID
 
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 
@@ -44,7 +44,6 @@ _ADDRESSES = {
 }
 # key_kind = is_initiator + 2 * service class + 8 * (the broker id is one that nothing names).
 SERVICE_FACTOR, OTHER_BROKER = 2, 8
-_GUID_LENGTH = 36
 
 
 @dataclass(frozen=True)
@@ -90,26 +89,8 @@ def prepare(messages: DataFrame, as_of: datetime | None) -> DataFrame:
 
 
 def _read_names(messages: DataFrame) -> DataFrame:
-    return _read_broker(messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK))))
-
-
-def _read_broker(messages: DataFrame) -> DataFrame:
-    """`ids.broker_id` of to_broker_instance in steps, so that the code made for each row stays short.
-
-    An id that is as long as a GUID and has nothing to be taken off is spared the trimming, which is slow.
-    """
-    blanks = F.lit(BLANKS)
-    given, named = F.col("to_broker_instance"), F.col("named_broker")
-    ends = (given.substr(1, 1), given.substr(-1, 1))
-    is_bare = (F.length(given) == _GUID_LENGTH) & ~ends[0].isin("{", *BLANKS) & ~ends[1].isin(*BLANKS)
-    in_braces = named.startswith("{") & named.endswith("}")
-    inner = F.btrim(named.substr(F.lit(2), F.length(named) - 2), blanks)
-    return (
-        messages.withColumn("named_broker", F.when(is_bare, given).otherwise(F.btrim(given, blanks)))
-        .withColumn("named_broker", F.when(in_braces, inner).otherwise(named))
-        .withColumn("named_broker", ids.fold(named))
-        .withColumn("named_broker", F.when(~named.isin("", ZERO_GUID), named))
-    )
+    scoped = messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
+    return read_brokers(scoped, named_broker="to_broker_instance")
 
 
 def look_up(
