@@ -1,6 +1,7 @@
 """How ids and addresses are read on the way of messages: Column → Column, each equal to its form in rules.text.
 
-Names are compared exactly, so none of these touches one; broker ids and addresses have a comparable form.
+Names are compared exactly, so none of these touches one; addresses have a comparable form, and so have broker ids,
+which take several steps (`brokers`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from routing.terms import BLANKS, ZERO_GUID
+from routing.terms import BLANKS
 
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
@@ -32,16 +33,6 @@ def fold(text: Column) -> Column:
     """
     is_ascii = F.octet_length(text) == F.length(text)
     return F.when(is_ascii, F.lower(text)).otherwise(F.translate(text, _UPPER, _UPPER.lower()))
-
-
-def broker_id(text: Column) -> Column:
-    """A broker instance as it is compared and written: no blanks, no braces, folded; null when none."""
-    trimmed = F.btrim(text, F.lit(BLANKS))
-    in_braces = trimmed.startswith("{") & trimmed.endswith("}")
-    inner = F.btrim(trimmed.substr(F.lit(2), F.length(trimmed) - 2), F.lit(BLANKS))
-    bare = fold(F.when(in_braces, inner).otherwise(trimmed))
-    is_an_id = (bare != "") & (bare != ZERO_GUID)
-    return F.when(text.isNotNull(), F.when(is_an_id, bare))
 
 
 def conversation_id(text: Column) -> Column:

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
+from routing.messages.brokers import read_brokers
 from routing.messages.key_columns import (
     ADDRESS_ELSEWHERE,
     KEY,
@@ -27,7 +28,6 @@ from routing.messages.lookups import Lookups
 from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
 from routing.storage.columns import Columns
 from routing.storage.joining import Side, small_side
-from routing.terms import BLANKS, ZERO_GUID
 
 # What a message finds of its dialog, whatever the time; as `lookups.Lookups` has it.
 DIALOG = {
@@ -38,8 +38,6 @@ DIALOG = {
 }
 # What of a message its key is made of, but for its dialog.
 READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
-
-_GUID_LENGTH = 36
 
 
 @dataclass(frozen=True)
@@ -103,26 +101,8 @@ def prepare(messages: DataFrame, as_of: datetime | None) -> DataFrame:
 
 
 def _read_names(messages: DataFrame) -> DataFrame:
-    return _read_broker(messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK))))
-
-
-def _read_broker(messages: DataFrame) -> DataFrame:
-    """`ids.broker_id` of to_broker_instance in steps, so that the code made for each row stays short.
-
-    An id that is as long as a GUID and has nothing to be taken off is spared the trimming, which is slow.
-    """
-    blanks = F.lit(BLANKS)
-    given, named = F.col("to_broker_instance"), F.col("named_broker")
-    ends = (given.substr(1, 1), given.substr(-1, 1))
-    is_bare = (F.length(given) == _GUID_LENGTH) & ~ends[0].isin("{", *BLANKS) & ~ends[1].isin(*BLANKS)
-    in_braces = named.startswith("{") & named.endswith("}")
-    inner = F.btrim(named.substr(F.lit(2), F.length(named) - 2), blanks)
-    return (
-        messages.withColumn("named_broker", F.when(is_bare, given).otherwise(F.btrim(given, blanks)))
-        .withColumn("named_broker", F.when(in_braces, inner).otherwise(named))
-        .withColumn("named_broker", ids.fold(named))
-        .withColumn("named_broker", F.when(~named.isin("", ZERO_GUID), named))
-    )
+    scoped = messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
+    return read_brokers(scoped, named_broker="to_broker_instance")
 
 
 def look_up(

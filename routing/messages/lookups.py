@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.messages import ids
+from routing.messages.brokers import read_brokers
 from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked, matters
 from routing.rules import text
@@ -163,15 +164,19 @@ def name_scopes(checked: Checked) -> Iterable[tuple[str, str, list[str]]]:
 
 
 def _select(dialogs: DataFrame) -> DataFrame:
-    """The dialogs that can change a decision, in the columns that a message is looked up by and finds."""
-    acknowledged = ids.broker_id(F.col("acknowledged_broker_instance"))
-    return dialogs.where(matters()).select(
+    """The dialogs that may change a decision, in the columns that a message is looked up by and finds."""
+    read = read_brokers(
+        dialogs.where(matters()),
+        acknowledged_broker="acknowledged_broker_instance",
+        far_broker="far_broker_instance",
+    )
+    return read.select(
         "instance_name",
         "database_name",
         ids.conversation_id(F.col("conversation_id")).alias("conversation_id"),
         "is_initiator",
         F.col("lifetime").alias("dialog_lifetime"),
-        F.when(F.col("acknowledged_at").isNotNull(), acknowledged).alias("acknowledged_broker"),
+        "acknowledged_broker",
         "acknowledged_at",
-        ids.broker_id(F.col("far_broker_instance")).alias("far_broker"),
+        "far_broker",
     )

@@ -95,7 +95,7 @@ def _list_instances(settings: Mapping[str, Columns]) -> dict[str, Instance]:
 
 @dataclass(frozen=True)
 class Survey:
-    """What is counted of dialogs: those that can change a decision (`matters`), those with an end, and faults."""
+    """What is counted of dialogs: those that may change a decision (`matters`), those with an end, and faults."""
 
     rows: int = 0
     ending: int = 0
@@ -103,11 +103,11 @@ class Survey:
 
 
 def matters() -> Column:
-    """Whether a dialog can change a decision: it is bound, acknowledged, or has an end."""
-    acknowledged = (
-        F.col("acknowledged_at").isNotNull() & ids.broker_id(F.col("acknowledged_broker_instance")).isNotNull()
-    )
-    return F.col("lifetime").isNotNull() | acknowledged | ids.broker_id(F.col("far_broker_instance")).isNotNull()
+    """Whether a dialog may change a decision: it has an end, is acknowledged, or has a text where it may be bound.
+
+    Of plain columns only: a text that turns out to be no broker id does no harm later on, and is rare.
+    """
+    return reduce(Column.__or__, (F.col(name).isNotNull() for name in MATTERS))
 
 
 def _count_mattering(dialogs: Table) -> Survey:

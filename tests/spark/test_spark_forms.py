@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.messages import dialog_hash, ids, keying, openers
+from routing.messages.brokers import read_brokers
 from routing.rules import hashing, requesting
 from routing.rules import text as plain
 from tests.frames import frame_of
@@ -30,7 +31,8 @@ NAMESPACE = 'urn:"<&>'
 _PACKED, _RANDOM, _GUIDS, _SEED = 256, 4000, 200, 20260105
 # By name: as Spark reads it, as the rules do.
 FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
-    "broker_id": (ids.broker_id, plain.broker_id),
+    # Read in steps, each a projection of its own.
+    "broker_id": (lambda _: F.col("broker_id"), plain.broker_id),
     "empty_as_null": (ids.empty_as_null, plain.empty_as_null),
     "comparable_address": (ids.comparable_address, plain.comparable_address),
     "is_guid": (ids.is_guid, plain.is_guid),
@@ -127,9 +129,8 @@ def read(spark: SparkSession) -> Read:
     texts = [*_ascii(), *_beyond_ascii(), None]
     rows = [{"place": place, "x": one} for place, one in enumerate(texts)]
     forms = [in_spark(F.col("x")).alias(name) for name, (in_spark, _) in FORMS.items()]
-    found = sorted(
-        frame_of(spark, rows, schema).select("place", "x", *forms).collect(), key=lambda row: row["place"]
-    )
+    given = read_brokers(frame_of(spark, rows, schema), broker_id="x")
+    found = sorted(given.select("place", "x", *forms).collect(), key=lambda row: row["place"])
     assert [row["x"] for row in found] == texts
     return {name: [row[name] for row in found] for name in FORMS}
 
