@@ -62,10 +62,11 @@ class Source:
 
     def resolvable(self, *, may_reject: bool) -> DataFrame:
         """The messages to be resolved, bound and keyed; where none is to be rejected, none is checked again."""
-        prepared = keying.prepare(self.messages, self.as_of)
+        messages = self.messages.where(keying.is_well_formed()) if may_reject else self.messages
+        prepared = keying.prepare(messages, self.as_of)
         if may_reject or (self.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
-        valid = prepared.where(keying.is_valid()) if may_reject else prepared
+        valid = prepared.where("own_addresses IS NOT NULL") if may_reject else prepared
         return self.key(keying.add_dialog(valid, self.dialog_side))
 
     def key(self, messages: DataFrame) -> DataFrame:
