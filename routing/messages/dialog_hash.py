@@ -14,15 +14,14 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from routing.errors import EnvironmentFault
-from routing.messages import ids
 
 DialogHash = Callable[[Column], Column]
 SQL_FUNCTION = "dialog_id_hash"
 
 
 def builtin(conversation_id: Column) -> Column:
-    """The hash as Spark's own expression (bigint)."""
-    return F.xxhash64(ids.conversation_id(conversation_id))
+    """The hash as Spark's own expression (bigint), of an id as it is compared."""
+    return F.xxhash64(conversation_id)
 
 
 def udf(conversation_id: Column) -> Column:

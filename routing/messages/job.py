@@ -64,14 +64,12 @@ class Source:
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
         """The messages to be resolved, bound and keyed; what none lacks is not looked for again."""
-        prepared = keying.prepare(self.messages, self.as_of)
-        if checks_rows:
-            prepared = prepared.where(keying.is_well_formed())
+        messages = self.messages.where(keying.is_well_formed()) if checks_rows else self.messages
+        prepared = keying.prepare(messages, self.as_of)
         if checks_scopes or (self.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
-        if checks_scopes:
-            prepared = prepared.where(F.col("own_addresses").isNotNull())
-        return self.key(keying.add_dialog(prepared, self.dialog_side))
+        valid = prepared.where(F.col("own_addresses").isNotNull()) if checks_scopes else prepared
+        return self.key(keying.add_dialog(valid, self.dialog_side))
 
     def key(self, messages: DataFrame) -> DataFrame:
         """Messages of `keying.add_dialog`, bound and keyed; in their scope where a route may read an address."""

@@ -6,7 +6,7 @@ names fall into one class each, so that garbage in the data does not make the pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -76,13 +76,13 @@ class Keying:
 def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
     """Conformed messages with decided_at (`t` of the rule book); database_name and conversation_id are clean.
 
-    Narrow; every row is kept.
+    Narrow; every row is kept. A conversation id that is no GUID, which is rejected, is not as others are compared.
     """
     return messages.withColumns(
         {
             "database_name": ids.empty_as_null(F.col("database_name")),
             "decided_at": time_of(as_of),
-            "conversation_id": ids.conversation_id(F.col("conversation_id")),
+            "conversation_id": F.lower("conversation_id"),
         }
     )
 
@@ -106,28 +106,39 @@ def _read_names(messages: DataFrame) -> DataFrame:
 
 
 def look_up(
-    messages: DataFrame, side: DataFrame, on: Sequence[str], when: Column | None = None, *, shuffled: bool = False
+    messages: DataFrame,
+    side: DataFrame,
+    on: Sequence[str],
+    when: Column | None = None,
+    *,
+    optional: Sequence[str] = (),
+    shuffled: bool = False,
 ) -> DataFrame:
     """Messages with the other columns of the row of ``side`` that has the same values ``on``; a left join.
 
     ``side`` holds each value once and brings its hint (broadcast, shuffle_hash), so that the join keeps the
     number of messages; a null finds nothing. ``when`` is a further condition. The join's key is one 64-bit hash
     of the columns, and their equality its condition: Spark looks up a bigint in a fraction of the time that it
-    needs for several texts. Two values of one hash are told apart by the condition. ``shuffled``: the side is not
-    broadcast; then messages with a null have a hash of their other values, for one task would get all nulls.
+    needs for several texts. Two values of one hash are told apart by the condition. ``optional`` are the columns
+    that many messages lack: with one of these null nothing is looked up. ``shuffled``: the side is not broadcast;
+    then messages with a null have a hash of their other values, for one task would get all nulls.
     """
     renamed = side.select(
         F.xxhash64(*on).alias("_side_hash"),
         *(F.col(name).alias(f"_side_{name}" if name in on else name) for name in side.columns),
     )
-    present = reduce(Column.__and__, (F.col(name).isNotNull() for name in on))
-    # An equality that stood here as such would become a key of the join; IN stays a condition.
-    same = [F.col(name).isin(F.col(f"_side_{name}")) for name in on]
+    of_message = F.xxhash64(*on)
+    if optional and not shuffled:
+        of_message = F.when(_all(F.col(name).isNotNull() for name in optional), of_message)
+    # Equalities that stood here as such would become keys of the join.
+    same = F.coalesce(_all(F.col(name) == F.col(f"_side_{name}") for name in on), F.lit(False))
     further = [] if when is None else [when]
-    of_message = F.xxhash64(*on) if shuffled else F.when(present, F.xxhash64(*on))
-    condition = reduce(Column.__and__, [of_message == F.col("_side_hash"), *same, *further])
-    joined = messages.join(renamed, condition, how="left")
+    joined = messages.join(renamed, _all([of_message == F.col("_side_hash"), same, *further]), how="left")
     return joined.drop("_side_hash", *(f"_side_{name}" for name in on))
+
+
+def _all(conditions: Iterable[Column]) -> Column:
+    return reduce(Column.__and__, conditions)
 
 
 def add_scope(messages: DataFrame, lookups: Lookups) -> DataFrame:
@@ -138,11 +149,11 @@ def add_scope(messages: DataFrame, lookups: Lookups) -> DataFrame:
 
 
 def is_well_formed() -> Column:
-    """Whether a message of `clean` has all that it needs, whatever its instance and database."""
+    """Whether a conformed message has all that it needs, whatever its instance and database; null for no."""
     texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
     values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
-    hops = F.coalesce(F.col("hops_remaining").between(*INT_RANGE), F.lit(True))
-    return F.coalesce(texts & values & hops & ids.is_guid(F.col("conversation_id")), F.lit(False))
+    hops = F.col("hops_remaining").isNull() | F.col("hops_remaining").between(*INT_RANGE)
+    return texts & values & hops & ids.is_guid(F.col("conversation_id"))
 
 
 def add_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
@@ -158,7 +169,7 @@ def find_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
     if dialogs is None:
         return messages.withColumns({name: F.lit(None).cast(kind) for name, kind in DIALOG.items()})
     on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
-    return look_up(messages, dialogs.with_hint(), on, shuffled=not dialogs.fits)
+    return look_up(messages, dialogs.with_hint(), on, optional=["database_name"], shuffled=not dialogs.fits)
 
 
 def read_dialog(messages: DataFrame) -> DataFrame:
@@ -215,28 +226,36 @@ def add_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFram
     brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
     # The names and ids of an instance are distinct, so the joins keep the number of messages.
     named = look_up(messages, small_side(services), ["instance_name", "to_service_name"])
-    joined = look_up(named, small_side(brokers), ["instance_name", "bound_broker"])
+    joined = look_up(named, small_side(brokers), ["instance_name", "bound_broker"], optional=["bound_broker"])
     is_known, is_reached = F.col("known").isNotNull(), F.col("reached").isNotNull()
     other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
     role = F.when(F.col("is_initiator"), 1).otherwise(0)
-    unknown = _unknown_service() * SERVICE_FACTOR if transport else F.lit(NO_ADDRESS * SERVICE_FACTOR)
+    unknown = F.lit(NO_ADDRESS)
+    if transport:
+        joined, unknown = _read_address(joined), _unknown_service()
     return joined.withColumns(
         {
-            "key_service": F.when(is_known, F.col("to_service_name")).otherwise(""),
-            "key_broker": F.when(is_reached, F.col("bound_broker")).otherwise(""),
-            "key_kind": role + F.when(is_known, 0).otherwise(unknown) + other,
+            "key_service": F.coalesce(F.when(is_known, F.col("to_service_name")), F.lit("")),
+            "key_broker": F.coalesce(F.when(is_reached, F.col("bound_broker")), F.lit("")),
+            "key_kind": role + F.when(is_known, 0).otherwise(unknown * SERVICE_FACTOR) + other,
         }
-    ).drop("known", "reached")
+    ).drop("known", "reached", "in_name")
 
 
 OF_INSTANCE = Keying(KEY, READ, add_keys, reads_scope=True)
 """What decides within one instance."""
 
 
-def _unknown_service() -> Column:
-    """The class of a service name that nothing in the instance names."""
+def _read_address(messages: DataFrame) -> DataFrame:
+    """Messages with ``in_name``, the address in a service name that nothing in the instance names; else empty."""
     name = F.col("to_service_name")
-    may_hold_one = F.lower(name.substr(1, 6)) == "tcp://"
-    address = F.when(may_hold_one, ids.address_in_name(name))
-    is_own = F.array_contains("own_addresses", ids.comparable_address(address))
-    return F.when(address.isNull(), NO_ADDRESS).when(is_own, OWN_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
+    may_hold_one = F.col("known").isNull() & (F.lower(name.substr(1, 6)) == "tcp://")
+    return messages.withColumn("in_name", F.when(may_hold_one, ids.leading_address(name)).otherwise(""))
+
+
+def _unknown_service() -> Column:
+    """The class of a service name that nothing in the instance names, of messages of `_read_address`."""
+    address = F.col("in_name")
+    # Nothing stands around an address that was found in a name: folded it is as two are compared.
+    is_own = F.array_contains("own_addresses", ids.fold_any(address))
+    return F.when(address == "", NO_ADDRESS).when(is_own, OWN_ADDRESS).otherwise(ADDRESS_ELSEWHERE)

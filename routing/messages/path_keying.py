@@ -49,7 +49,7 @@ def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> Dat
     answered = _add_name(sent, lookups, "back_to", "key_from", addresses).drop("back_to")
     brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
     # The ids of the estate are distinct, so the join keeps the number of messages.
-    joined = look_up(answered, small_side(brokers), ["bound_broker"])
+    joined = look_up(answered, small_side(brokers), ["bound_broker"], optional=["bound_broker"])
     is_reached = F.col("reached").isNotNull()
     other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
     classes = F.col("key_service_class") * SERVICE_FACTOR + F.col("key_from_class") * _FROM_FACTOR
@@ -71,7 +71,7 @@ def _add_name(
     """Messages with what of a name decides, in columns ``key`` and ``key``_class; no name is a known one."""
     names = lookups.services.withColumnRenamed("service", name).withColumn("known", F.lit(True))
     # The names of the estate are distinct, and so are its addresses: the joins keep the number of messages.
-    joined = look_up(messages, small_side(names), [name])
+    joined = look_up(messages, small_side(names), [name], optional=[name])
     is_known = F.col("known") | F.col(name).isNull()
     if addresses is None:
         kind = F.when(is_known, KNOWN).otherwise(NO_ADDRESS)
@@ -81,7 +81,7 @@ def _add_name(
     address = F.when(may_hold_one, ids.address_in_name(F.col(name)))
     owned = addresses.withColumnRenamed("address", "compared").withColumn("owned", F.lit(True))
     read = joined.withColumn("in_name", address).withColumn("compared", ids.comparable_address(F.col("in_name")))
-    found = look_up(read, small_side(owned), ["compared"])
+    found = look_up(read, small_side(owned), ["compared"], optional=["compared"])
     elsewhere = F.when(F.col("in_name").isNull(), NO_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
     kind = F.when(is_known, KNOWN).when(F.col("owned"), OWN_ADDRESS).otherwise(elsewhere)
     text = F.when(F.col("known"), F.col(name)).when(F.col("owned"), F.col("in_name")).otherwise("")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -11,6 +9,7 @@ from routing.messages import ids
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.job import Job
 from routing.messages.keying import look_up
+from routing.messages.plan import CHOICE
 from routing.messages.rejecting import add_reasons
 from routing.messages.timelines import TIMELINE, Plan
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
@@ -47,21 +46,30 @@ def choose(
     A key has one timeline, and that one row for a time, so the joins keep the number of messages. The dialog-ID
     hash takes one of the choices (sections 2.3 and 6). ``fits``: the plan is broadcast.
     """
-    on: Sequence[str] = plan.key
-    if plan.keys is not None:
-        numbers = side_of(plan.keys, fits=fits)
-        keyed, on = look_up(keyed, numbers.with_hint(), plan.key, shuffled=not fits), [TIMELINE]
-    side = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
     in_time = starts & ends if plan.uses.has_times else None
-    joined = _refuse_unseen(look_up(keyed, side.with_hint(), on, in_time, shuffled=not fits), is_rejected)
+    rows = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits).with_hint()
+    if plan.keys is None:
+        timed = look_up(keyed, rows, plan.key, in_time, shuffled=not fits)
+    else:
+        numbers = side_of(plan.keys, fits=fits).with_hint()
+        timed = _look_up_timeline(look_up(keyed, numbers, plan.key, shuffled=not fits), rows, in_time)
+    joined = _refuse_unseen(timed, is_rejected)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
         F.pmod(dialog_hash(F.col("conversation_id")), count).cast("int")
     )
     return joined.withColumn("choice", F.get("choices", bucket)).drop("choices")
+
+
+def _look_up_timeline(messages: DataFrame, rows: DataFrame, in_time: Column | None) -> DataFrame:
+    """Messages with the row of their timeline: looked up by its number, as that is one already."""
+    side = rows.withColumnRenamed(TIMELINE, "_side_timeline")
+    same = F.col(TIMELINE) == F.col("_side_timeline")
+    joined = messages.join(side, same if in_time is None else same & in_time, how="left")
+    return joined.drop(TIMELINE, "_side_timeline")
 
 
 def _refuse_unseen(joined: DataFrame, is_rejected: Column | None) -> DataFrame:
@@ -90,7 +98,8 @@ def add_openers(messages: DataFrame, opened: Side, *, in_msdb: bool) -> DataFram
 def _add_opener(messages: DataFrame, opened: Side, database: Column, name: str) -> DataFrame:
     marked = opened.with_hint().withColumnRenamed("ask_database", "asks_in").withColumn(name, F.lit(True))
     on = ["instance_name", "asks_in", "to_service_name", "decided_at", "message_id"]
-    joined = look_up(messages.withColumn("asks_in", database), marked, on, shuffled=not opened.fits)
+    asking = messages.withColumn("asks_in", database)
+    joined = look_up(asking, marked, on, optional=["asks_in"], shuffled=not opened.fits)
     return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")
 
 
@@ -108,51 +117,54 @@ def resolved_routes(job: Job, openers: Side | None, attempt: Column | None = Non
 def decide(job: Job, chosen: DataFrame, openers: Side | None) -> tuple[DataFrame, dict[str, Column]]:
     """Chosen messages, and of them the values of `CHOSEN`: what is decided.
 
-    The plan's choice stands but for three things that are a message's own: its hops, a request that it opens (step
-    4), and the end of its dialog, which comes before all else. What cannot happen in this job is left out.
+    The plan's choice stands but for what is a message's own: its hops, its request for a route and the end of its
+    dialog, which comes before all else. What cannot happen to these messages is left out.
     """
-    messages, uses, dialogs = chosen, job.plan.uses, job.source.dialogs
+    uses, dialogs = job.plan.uses, job.source.dialogs
+    may_be_long = openers is not None or job.source.has_transport
+    messages, way = _cut(chosen) if may_be_long else chosen, F.col("choice")
     if openers is not None:
         messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
-    choice = F.col("choice")
-    values = {name: choice[name] for name in CHOSEN}
-    values["broker_instance"] = F.coalesce(choice["broker_instance"], F.col("bound_broker"))
-    if uses.reads_addresses:
-        in_name = ids.address_in_name(F.col("to_service_name"))
-        values["address"] = F.when(choice["reads_address"], in_name).otherwise(choice["address"])
-    no_hops = choice["counts_hops"] & (F.col("hops_remaining") <= 0)
-    values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(values["outcome"])
-    values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(values["reason"])
-    if openers is not None:
-        values = _unless_asking(values)
+        asked = _of_its_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
+        way = F.when(F.col("opens") | F.col("opens_in_msdb"), asked).otherwise(way)
     if dialogs is not None and dialogs.end:
-        values = _unless(F.col("is_expired"), values, Outcome.DROPPED, Reason.DIALOG_EXPIRED)
-        values["broker_instance"] = F.when(F.col("is_expired"), F.col("bound_broker")).otherwise(
-            values["broker_instance"]
-        )
+        expired = _of_its_own(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None)
+        way = F.when(F.col("is_expired"), expired).otherwise(way)
+    # A column of its own, so that the code made for each row asks once, not for each value.
+    messages, way = messages.withColumn("way", way), F.col("way")
+    values = {name: way[name] for name in CHOSEN}
+    if uses.reads_addresses:
+        in_name = ids.leading_address(F.col("to_service_name"))
+        messages = messages.withColumn("in_name", F.when(way["reads_address"], in_name))
+        address = ids.empty_as_null(F.col("in_name"))
+        values["address"] = F.when(way["reads_address"], address).otherwise(way["address"])
+    no_hops = way["counts_hops"] & (F.col("hops_remaining") <= 0)
+    values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(way["outcome"])
+    values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(way["reason"])
+    if openers is not None:
+        # A message that asks in msdb keeps the id picked before and the route that led it back.
+        is_led = ~(F.col("is_expired") | F.col("opens"))
+        for name in ("broker_instance", "rerouted_from"):
+            values[name] = F.when(is_led, F.col("choice")[name])
+    values["broker_instance"] = F.coalesce(values["broker_instance"], F.col("bound_broker"))
     return messages, values
 
 
-def _unless_asking(values: dict[str, Column]) -> dict[str, Column]:
-    """The values with ROUTE_REQUESTED for messages that open a request.
+def _cut(chosen: DataFrame) -> DataFrame:
+    """The same messages, with what is made of them from here on in a method of its own.
 
-    One that does so in msdb keeps the id picked before and the route that led it back.
+    Java leaves a method of more than 8,000 bytes uncompiled, and Spark makes one of all that is done with a row.
+    It begins another only where the next step names every column that there is, which no select does; one column
+    turned into rows, one for each message, changes nothing else.
     """
-    here, in_msdb = F.col("opens"), F.col("opens_in_msdb")
-    asked = _unless(here | in_msdb, values, Outcome.DELAYED, Reason.ROUTE_REQUESTED)
-    step = int(MatchingStep.ROUTE_REQUEST)
-    asked["matching_step"] = F.when(here | in_msdb, F.lit(step)).otherwise(values["matching_step"])
-    asked["broker_instance"] = F.when(here, F.col("bound_broker")).otherwise(values["broker_instance"])
-    asked["rerouted_from"] = F.when(~here, values["rerouted_from"])
-    return asked
+    others = tuple(name for name in chosen.columns if name != "is_expired")
+    return chosen.unpivot(others, "is_expired", "_name", "is_expired").drop("_name")
 
 
-def _unless(is_other: Column, values: dict[str, Column], outcome: Outcome, reason: Reason) -> dict[str, Column]:
-    """The values where a message goes the plan's way; else this outcome and reason, and no route at all."""
-    stands = {name: F.when(~is_other, value) for name, value in values.items()}
-    stands["outcome"] = F.when(is_other, str(outcome)).otherwise(values["outcome"])
-    stands["reason"] = F.when(is_other, str(reason)).otherwise(values["reason"])
-    return stands
+def _of_its_own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> Column:
+    """A choice of no route, which is not the plan's: a constant."""
+    given = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
+    return F.struct(*(F.lit(given.get(name)).alias(name) for name in CHOICE))
 
 
 def rejected_messages(job: Job) -> DataFrame:

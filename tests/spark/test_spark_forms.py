@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from routing.messages import dialog_hash, ids, keying, openers
 from routing.messages.brokers import read_brokers
@@ -42,7 +43,13 @@ FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
         lambda name: openers.missing_route(name, NAMESPACE),
         lambda name: requesting.missing_route(name, NAMESPACE),
     ),
-    "dialog_id_hash": (dialog_hash.builtin, hashing.dialog_id_hash),
+    "dialog_id_hash": (lambda given: dialog_hash.builtin(ids.conversation_id(given)), hashing.dialog_id_hash),
+    # On the way of the messages an id is only put into lower case, once it is known to be a GUID.
+    "is_guid, lowered": (lambda given: ids.is_guid(F.lower(given)), plain.is_guid),
+    "lowered where a GUID": (
+        lambda given: F.when(ids.is_guid(given), F.lower(given)),
+        lambda given: plain.fold(given) if plain.is_guid(given) else None,
+    ),
 }
 # Of these texts are made that nearly are ids, GUIDs, addresses and XML.
 _PARTS = (
@@ -122,7 +129,6 @@ def _at_random(rng: random.Random, parts: tuple[str, ...]) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def read(spark: SparkSession) -> Read:
     """All texts, and null after them, as Spark reads them: by form, in the order of the texts. One job."""
-    from pyspark.sql import functions as F
     from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
     schema = StructType([StructField("place", IntegerType()), StructField("x", StringType())])
@@ -202,7 +208,8 @@ def test_a_message_has_all_that_it_needs(spark: SparkSession) -> None:
     names = ["place", *_MESSAGE]
     schema = StructType([StructField(*field) for field in zip(names, (LongType(), *kinds), strict=True)])
     rows = [{"place": place, **_MESSAGE, **change} for place, (change, _) in enumerate(_WELL_FORMED)]
-    judged = frame_of(spark, rows, schema).select("place", keying.is_well_formed().alias("is_well_formed"))
+    kept = F.when(keying.is_well_formed(), True).otherwise(False)
+    judged = frame_of(spark, rows, schema).select("place", kept.alias("is_well_formed"))
     found = judged.collect()
     assert {row["place"]: row["is_well_formed"] for row in found} == {
         place: expected for place, (_, expected) in enumerate(_WELL_FORMED)

@@ -1,0 +1,139 @@
+"""No method that Spark generates on the way of the messages is longer than Java compiles."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import routing
+from routing.runs import pipeline
+from routing.storage import keeping
+from routing.terms import BROKER_CONFIGURATION_SERVICE
+from tests.frames import Tables, frames
+from tests.reference.estates import joined, random_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.classic
+# Bytes; Java interprets what is longer, for ever.
+LIMIT = 8000
+_GENERATOR = "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"
+
+
+def _everything() -> Tables:
+    """Estates with rejects, requests, route versions, dialogs that end and addresses in service names."""
+    rng = random.Random(11)
+    return joined([random_estate(rng, 25, f"e{n}/") for n in range(2)])
+
+
+def _no_requests_and_no_addresses() -> Tables:
+    """The same without what makes Spark begin another method."""
+    tables = _everything()
+    tables["routes"] = [
+        row
+        for row in tables["routes"]
+        if row.get("remote_service_name") != BROKER_CONFIGURATION_SERVICE
+        and not row["address"].strip().upper().startswith("TRANSPORT")
+    ]
+    return tables
+
+
+@pytest.fixture(autouse=True)
+def _planned_as_for_many(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Frames are kept as those of a large configuration are; plans are whole from the start."""
+    monkeypatch.setattr(keeping, "HELD_ROWS", -1)
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    yield
+    spark.conf.unset("spark.sql.adaptive.enabled")
+
+
+@pytest.mark.parametrize(
+    ("estates", "in_use"),
+    [(_everything, (True,) * 4), (_no_requests_and_no_addresses, (True, False, False, False))],
+)
+def test_no_method_is_too_long(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    estates: Callable[[], Tables],
+    in_use: tuple[bool, ...],
+) -> None:
+    jobs: list[Any] = []
+    compile_job = vars(pipeline)["compile_job"]
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        jobs.append(compile_job(*arguments, **options))
+        return jobs[-1]
+
+    monkeypatch.setattr(pipeline, "compile_job", watched)
+    inputs = frames(spark, estates())
+    for key in ("messages", "dialogs"):
+        # Not Delta, whose own queries of its log have methods that are too long.
+        inputs[key].write.parquet(str(tmp_path / key))
+        inputs[key] = spark.read.parquet(str(tmp_path / key))
+    with _told_by_spark(spark) as told:
+        done = routing.resolve(spark, inputs, run_id="size")
+        try:
+            uses, source = jobs[0].plan.uses, jobs[0].source
+            assert (uses.has_times, uses.reads_addresses, uses.asks, uses.asks_msdb) == in_use
+            assert source.dialogs.end
+            assert done.rejected_messages.count() > 0
+            written = (done.resolved_routes, done.new_route_requests, done.rejected_messages)
+            for frame in (*written, source.keys(), source.lookups.dialogs):
+                frame.write.format("noop").mode("overwrite").save()
+            assert LIMIT / 2 < max(_sizes(done.resolved_routes)) <= LIMIT
+            for frame in (*written, source.keys(), source.lookups.dialogs):
+                assert max(_sizes(frame), default=0) <= LIMIT
+        finally:
+            done.unpersist()
+    # Whatever else was generated for these passes: projections, keys of joins, aggregates.
+    assert any("Code generated in" in line for line in told)
+    assert [line for line in told if "too long" in line] == []
+
+
+def test_a_method_that_is_too_long_is_told(spark: SparkSession) -> None:
+    """What the test above relies on."""
+    values = (F.when(F.col("id") % n == 0, F.col("id") * n).otherwise(n) for n in range(2, 300))
+    frame = spark.range(10).select(F.greatest(*values).alias("long"))
+    with _told_by_spark(spark) as told:
+        frame.write.format("noop").mode("overwrite").save()
+    assert max(_sizes(frame)) > LIMIT
+    assert any("too long" in line for line in told)
+
+
+def _sizes(frame: DataFrame) -> list[int]:
+    """The bytes of the longest method of each piece of a plan for which Spark makes code as a whole."""
+    found = frame._jdf.queryExecution().debug().codegenToSeq()
+    return [found.apply(n)._3().maxMethodCodeSize() for n in range(found.size())]
+
+
+@contextmanager
+def _told_by_spark(spark: SparkSession) -> Iterator[list[str]]:
+    """What Spark's generator of code says meanwhile, a line each; code made before is made anew."""
+    jvm: Any = spark._jvm
+    kind = jvm.java.lang.Class.forName(f"{_GENERATOR}$")
+    cache = kind.getDeclaredField("cache")
+    cache.setAccessible(True)
+    cache.get(kind.getField("MODULE$").get(None)).invalidateAll()
+    log4j, writer = jvm.org.apache.logging.log4j, jvm.java.io.StringWriter()
+    appender = log4j.core.appender.WriterAppender.createAppender(None, None, writer, "told", False, False)
+    appender.start()
+    logger = log4j.core.config.LoggerConfig(_GENERATOR, log4j.Level.INFO, False)
+    logger.addAppender(appender, log4j.Level.INFO, None)
+    context = log4j.LogManager.getContext(False)
+    context.getConfiguration().addLogger(_GENERATOR, logger)
+    context.updateLoggers()
+    told: list[str] = []
+    try:
+        yield told
+    finally:
+        context.getConfiguration().removeLogger(_GENERATOR)
+        context.updateLoggers()
+        told.extend(str(writer).splitlines())
