@@ -87,11 +87,15 @@ class Opener:
     def start_meanwhile(self) -> None:
         """Start the session by a thread, and go on with what does not need it.
 
+        One that a platform or whoever runs this has prepared is taken now: another thread would not find it.
         Raises EnvironmentFault where pyspark is missing.
         """
         if self._spark is not None or self._coming is not None:
             return
         session.check_installed()
+        if session.is_given():
+            _ = self.spark
+            return
         coming = self._coming = Future()
 
         def work() -> None:

@@ -24,6 +24,25 @@ if TYPE_CHECKING:
 SESSION = cast("SparkSession", object())
 
 
+@pytest.fixture(autouse=True)
+def _no_session_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("routing.sessions.session.is_given", lambda: False)
+
+
+def test_a_session_that_is_given_is_taken_by_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("routing.sessions.session.is_given", lambda: True)
+    threads = list[threading.Thread]()
+
+    def start() -> SparkSession:
+        threads.append(threading.current_thread())
+        return SESSION
+
+    opener = Opener(start)
+    opener.start_meanwhile()
+    assert threads == [threading.current_thread()]
+    assert opener.spark is SESSION
+
+
 def test_the_session_is_waited_for_where_it_is_needed() -> None:
     may_go_on, told = threading.Event(), list[str]()
 
@@ -74,7 +93,6 @@ def test_why_no_session_could_be_started_is_told_where_it_is_needed() -> None:
 def test_a_session_that_is_to_come_is_of_one_machine_or_not(
     master: str | None, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("routing.sessions.session.is_given", lambda: False)
     settings = {} if master is None else {"spark.master": master}
     assert Opener(lambda: SESSION, settings).is_of_one_machine is expected
     monkeypatch.setattr("routing.sessions.session.is_given", lambda: True)
