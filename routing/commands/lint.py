@@ -160,10 +160,11 @@ def _percent(text: str) -> float:
 def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[str, Table]) -> Resolution:
     """The messages resolved, by the tables that are open; what grows with the traffic is read by Spark."""
     from routing.runs import pipeline
+    from routing.schemas import TRAFFIC
     from routing.sessions.holding import Held
     from routing.storage.tables import snapshots
 
-    traffic = {key: settings.tables[key] for key in ("messages", "dialogs") if key in settings.tables}
+    traffic = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
     frames = {key: snapshot.read(spark) for key, snapshot in snapshots(Held(spark), traffic).items()}
     return pipeline.resolve(
         spark,

@@ -14,10 +14,12 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.messages.bound_ends import Ends
+from routing.messages.ids import GUID
 from routing.messages.keying import READ, KeyCounts
 from routing.messages.numbers import NONE, OTHER, Numbers
 from routing.messages.rejecting import INT_RANGE
 from routing.messages.validate import Checked
+from routing.storage.arrow import micros_in
 from routing.storage.columns import Table, as_dataset, shape_of
 from routing.storage.encoded import Mapped, Sums, encoded
 from routing.storage.times import micros_of
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 # How many messages are of a key, and how many of them have all that they need.
 _SUMS = {"rows": "sum", "sound": "sum"}
 _ROWS_AT_ONCE = 262_144
-_HEX = "[0-9a-fA-F]"
-_GUID = rf"\A{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}\z"
 
 
 def count_keys(messages: Table, dialogs: Table | None, checked: Checked, as_of: datetime | None) -> KeyCounts:
@@ -84,7 +84,7 @@ class _Given:
 
         needed = [self._of(name) != "" for name in ("message_id", "to_service_name")]
         needed += [self._of(name).is_valid() for name in ("is_initiator", "enqueue_time")]
-        needed.append(pc.match_substring_regex(self._of("conversation_id"), _GUID))
+        needed.append(pc.match_substring_regex(self._of("conversation_id"), GUID))
         if "hops_remaining" in self.shape:
             least, most = INT_RANGE
             hops = self._of("hops_remaining").cast("int64")
@@ -100,10 +100,7 @@ class _Given:
         return pc.coalesce(*(self._micros(name) for name in ("observed_at", "enqueue_time") if name in self.shape))
 
     def _micros(self, name: str) -> Any:
-        import pyarrow
-
-        zone = self.rows.schema.field(self.shape[name]).type.tz
-        return self._of(name).cast(pyarrow.timestamp("us", zone), safe=False).cast(pyarrow.int64())
+        return micros_in(self._of(name), self.rows.schema.field(self.shape[name]).type)
 
 
 def _mapped(numbers: Numbers) -> dict[str, tuple[Mapped, int]]:

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.messages.numbers import NONE, Numbers
+from routing.schemas import KEYS
 from routing.storage.arrow import micros_in
 from routing.storage.columns import Table, as_dataset, shape_of
 from routing.storage.encoded import Mapped
@@ -15,7 +16,7 @@ from routing.storage.encoded import Mapped
 if TYPE_CHECKING:
     import pyarrow
 
-_END = ("instance_name", "database_name", "conversation_id", "is_initiator")
+_END = KEYS["dialogs"]
 _FAR, _ACKNOWLEDGED, _SINCE = "far_broker_instance", "acknowledged_broker_instance", "acknowledged_at"
 
 
@@ -55,16 +56,20 @@ class Ends:
         of_brokers = Mapped(numbers.number_brokers)
         nothing = pyarrow.nulls(len(rows), pyarrow.string())
         far, acknowledged = (
-            pc.fill_null(of_brokers.of(_whole(rows[name]) if name in shape else nothing), NONE)
+            pc.fill_null(of_brokers.of(rows[name].combine_chunks() if name in shape else nothing), NONE)
             for name in (_FAR, _ACKNOWLEDGED)
         )
-        folded = pc.ascii_lower(_whole(rows["conversation_id"]))
+        folded = pc.ascii_lower(rows["conversation_id"].combine_chunks())
         conversations = pc.unique(folded)
-        instances = numbers.number_instances(_whole(rows["instance_name"]))
-        databases = numbers.number_databases(_whole(rows["database_name"]))
+        instances = numbers.number_instances(rows["instance_name"].combine_chunks())
+        databases = numbers.number_databases(rows["database_name"].combine_chunks())
         found = pc.index_in(folded, value_set=conversations)
-        codes = _codes(numbers, instances, databases, _whole(rows["is_initiator"]), found)
-        since = _whole(micros_in(rows[_SINCE])) if _SINCE in shape else pyarrow.nulls(len(rows), pyarrow.int64())
+        codes = _codes(numbers, instances, databases, rows["is_initiator"].combine_chunks(), found)
+        since = (
+            micros_in(rows[_SINCE]).combine_chunks()
+            if _SINCE in shape
+            else pyarrow.nulls(len(rows), pyarrow.int64())
+        )
         return cls(numbers, conversations, codes, far, acknowledged, since)
 
     def find_conversation(self, conversation_id: Any) -> Any:
@@ -115,10 +120,3 @@ def _codes(
         pc.multiply(conversations.cast("int64"), 2 * len(numbers.instances) * len(numbers.databases)), end
     )
     return pc.if_else(known, code, None)
-
-
-def _whole(column: pyarrow.ChunkedArray) -> pyarrow.Array:
-    """A column in one part."""
-    import pyarrow
-
-    return pyarrow.concat_arrays(column.chunks)

@@ -26,6 +26,7 @@ from routing.messages.key_columns import (
 )
 from routing.messages.lookups import Lookups
 from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
+from routing.schemas import KEYS
 from routing.storage.columns import Columns
 from routing.storage.joining import Side, small_side
 
@@ -168,8 +169,9 @@ def find_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
     """
     if dialogs is None:
         return messages.withColumns({name: F.lit(None).cast(kind) for name, kind in DIALOG.items()})
-    on = ["instance_name", "database_name", "conversation_id", "is_initiator"]
-    return look_up(messages, dialogs.with_hint(), on, optional=["database_name"], shuffled=not dialogs.fits)
+    return look_up(
+        messages, dialogs.with_hint(), KEYS["dialogs"], optional=["database_name"], shuffled=not dialogs.fits
+    )
 
 
 def read_dialog(messages: DataFrame) -> DataFrame:

@@ -122,7 +122,7 @@ def _lookups(spark: SparkSession, checked: Checked, keeper: Keeper, *, services:
     wanted = ROUTE_REQUESTS.optional()
     return Lookups(
         checked,
-        scopes=_frame(spark, keeper, name_scopes(checked), _SCOPES),
+        scopes=_frame(spark, keeper, _scopes(checked), _SCOPES),
         services=_frame(spark, keeper, *services),
         brokers=_frame(spark, keeper, *brokers),
         requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
@@ -156,7 +156,7 @@ def _pairs(rows: Columns, column: str) -> set[tuple[str, str]]:
     return {pair for pair in rows.rows("instance_name", column) if pair[1]}
 
 
-def name_scopes(checked: Checked) -> Iterable[tuple[str, str, list[str]]]:
+def _scopes(checked: Checked) -> Iterable[tuple[str, str, list[str]]]:
     """Every scope that a message of a known instance and database can have, with the instance's own addresses."""
     for name, instance in checked.instances.items():
         for database in (*instance.databases, FROM_NETWORK):

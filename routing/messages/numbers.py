@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing.messages.key_columns import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR
 from routing.messages.keying import KeyCounts
-from routing.messages.lookups import Named, name_scopes
+from routing.messages.lookups import Named
 from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked
 from routing.rules import text
@@ -49,7 +49,7 @@ class Numbers:
             checked,
             named,
             sorted(checked.instances),
-            sorted({FROM_NETWORK, *(database for _, database, _ in name_scopes(checked))}),
+            sorted({FROM_NETWORK}.union(*(instance.databases for instance in checked.instances.values()))),
             sorted({service for _, service in named.services}),
             sorted({broker for _, broker in named.brokers}),
             {} if checked.has_transport else None,
@@ -101,18 +101,18 @@ class Numbers:
 
     def keys_of(self, groups: Iterable[tuple[Any, ...]]) -> KeyCounts:
         """The keys of groups: numbers of what `keying.READ` names, how many rows, and how many are sound."""
-        scopes = {(instance, database) for instance, database, _ in name_scopes(self.checked)}
         read, valid, keys = 0, 0, set[tuple[Any, ...]]()
         for instance_number, database_number, service, broker, is_initiator, rows, sound in groups:
             read += rows
             if not sound or instance_number < 0 or database_number < 0:
                 continue
-            instance, database = self.instances[instance_number], self.databases[database_number]
-            if (instance, database) in scopes:
+            instance = self.checked.instances[self.instances[instance_number]]
+            database = self.databases[database_number]
+            if database == FROM_NETWORK or database in instance.databases:
                 valid += sound
-                name, kind = self._service(self.checked.instances[instance], service)
-                bound, other = self._broker(instance, broker)
-                keys.add((instance, database, name, bound, int(is_initiator) + kind * SERVICE_FACTOR + other))
+                name, kind = self._service(instance, service)
+                bound, other = self._broker(instance.name, broker)
+                keys.add((instance.name, database, name, bound, int(is_initiator) + kind * SERVICE_FACTOR + other))
         columns = list(zip(*sorted(keys), strict=True)) or [()] * len(KEY)
         return KeyCounts(Columns(dict(zip(KEY, columns, strict=True))), read, valid, is_exact=True)
 

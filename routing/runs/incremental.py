@@ -74,5 +74,5 @@ def run_incremental(work: Work, now: datetime) -> Written:
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
             versions |= work.commit({"pending_messages": increment.still_pending(job, found)}, adds=False)
-            check_pending(work, versions)
+            check_pending(work, versions, groups)
     return done

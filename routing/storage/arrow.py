@@ -87,11 +87,12 @@ def values_of(column: Any, wanted: AnyKind) -> list[Any]:
     return [None if value is None else dict(value) for value in values] if isinstance(wanted, MapOf) else values
 
 
-def micros_in(column: Any) -> Any:
-    """A column of times as one of microseconds since 1970, UTC without a zone."""
+def micros_in(column: Any, kind: Any = None) -> Any:
+    """A column of times as one of microseconds since 1970, UTC without a zone; ``kind``: an expression's type."""
     import pyarrow
 
-    return column.cast(pyarrow.timestamp("us", column.type.tz), safe=False).cast(pyarrow.int64())
+    zone = (kind or column.type).tz
+    return column.cast(pyarrow.timestamp("us", zone), safe=False).cast(pyarrow.int64())
 
 
 def _texts(chunk: Any) -> list[str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
@@ -160,22 +160,21 @@ def as_dataset(table: Any) -> pyarrow.dataset.Dataset:
 
 def in_files(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
     """The rows of some of a dataset's files; one that is in memory as it is."""
-    import pyarrow.dataset
-
-    if not hasattr(rows, "files"):
-        return rows
-    files = [fragment for fragment in rows.get_fragments() if fragment.path in names]
-    return pyarrow.dataset.FileSystemDataset(files, rows.schema, rows.format, rows.filesystem)
+    return _of_files(rows, lambda: (file for file in rows.get_fragments() if file.path in names))
 
 
 def in_files_with(rows: pyarrow.dataset.Dataset, condition: Any) -> pyarrow.dataset.Dataset:
     """The rows of those files that may have some for which a condition holds, as far as the table's log tells."""
+    return rows if condition is None else _of_files(rows, lambda: rows.get_fragments(condition))
+
+
+def _of_files(rows: Any, choose: Callable[[], Iterable[Any]]) -> pyarrow.dataset.Dataset:
+    """A dataset of some of a dataset's files; one that is in memory as it is."""
     import pyarrow.dataset
 
-    if condition is None or not hasattr(rows, "files"):
+    if not hasattr(rows, "files"):
         return rows
-    files = list(rows.get_fragments(condition))
-    return pyarrow.dataset.FileSystemDataset(files, rows.schema, rows.format, rows.filesystem)
+    return pyarrow.dataset.FileSystemDataset(list(choose()), rows.schema, rows.format, rows.filesystem)
 
 
 def with_few(table: Any, condition: Any) -> pyarrow.dataset.Dataset:

@@ -27,7 +27,7 @@ from routing.storage.local import (
     open_local,
 )
 from routing.storage.places import check_vacant
-from routing.storage.shapes import check_shape, lacks, types_of
+from routing.storage.shapes import check_shape
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,8 +168,7 @@ class Opener:
             return False
         if found.version is None:
             raise OutputError.without_versions(str(location))
-        check_shape(found.rows, key, str(location), schema)
-        return bool(lacks(types_of(found.rows), schema))
+        return bool(check_shape(found.rows, key, str(location), schema))
 
     def open(self, tables: Mapping[str, Location]) -> dict[str, Table]:
         """The newest version of every table. Raises InputError where one is missing."""

@@ -19,14 +19,16 @@ def types_of(table: Table) -> dict[str, str]:
     return {field.name: spark_name(field.type) for field in fields}
 
 
-def check_shape(table: Table, key: str, location: str, schema: Schema) -> None:
+def check_shape(table: Table, key: str, location: str, schema: Schema) -> list[str]:
     """Refuse a table of another schema than that of output ``key``. Raises OutputError.
 
-    Columns that may be null may be missing, as in a table of an older release.
+    Columns that may be null may be missing, as in a table of an older release: these are returned.
     """
     found = types_of(table)
-    if lacks(found, schema) is None:
+    missing = lacks(found, schema)
+    if missing is None:
         raise OutputError.other_schema(key, location, differences(found, schema))
+    return missing
 
 
 def lacks(found: Mapping[str, str], wanted: Schema) -> list[str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -87,3 +87,19 @@ def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoR
     # A given session is used as it is.
     assert spark.conf.get("spark.sql.session.timeZone") == zone
     return DemoRun(folder, status, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The jobs that `resolve` compiles."""
+    from routing.runs import pipeline
+
+    seen: list[Any] = []
+    compile_job = vars(pipeline)["compile_job"]
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.append(compile_job(*arguments, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(pipeline, "compile_job", watched)
+    return seen

@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import functions as F
 
 import routing
-from routing.runs import pipeline
 from routing.storage import keeping
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.frames import Tables, frames
@@ -61,18 +60,10 @@ def _planned_as_for_many(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 def test_no_method_is_too_long(
     spark: SparkSession,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    jobs: list[Any],
     estates: Callable[[], Tables],
     in_use: tuple[bool, ...],
 ) -> None:
-    jobs: list[Any] = []
-    compile_job = vars(pipeline)["compile_job"]
-
-    def watched(*arguments: Any, **options: Any) -> Any:
-        jobs.append(compile_job(*arguments, **options))
-        return jobs[-1]
-
-    monkeypatch.setattr(pipeline, "compile_job", watched)
     inputs = frames(spark, estates())
     for key in ("messages", "dialogs"):
         # Not Delta, whose own queries of its log have methods that are too long.

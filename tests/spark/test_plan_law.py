@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing.runs import pipeline
 from routing.storage import joining, keeping
 from tests.frames import frame_of, frames, rows_of
 from tests.plans import (
@@ -56,20 +55,6 @@ def messages(
 def _as_in_a_large_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames are planned and kept as those of a large configuration are, not held as rows."""
     monkeypatch.setattr(keeping, "HELD_ROWS", -1)
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The jobs that `resolve` compiles."""
-    seen: list[Any] = []
-    compile_job = vars(pipeline)["compile_job"]
-
-    def watched(*arguments: Any, **options: Any) -> Any:
-        seen.append(compile_job(*arguments, **options))
-        return seen[-1]
-
-    monkeypatch.setattr(pipeline, "compile_job", watched)
-    return seen
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ from typing import Any
 
 from routing.rules import text
 from routing.rules.resolving import DIALOG_COLUMNS, MATTERS, Dialog
+from routing.schemas import KEYS
 from routing.storage.columns import Columns, Table, shape_of, stream_arrow
 from routing.storage.faults import refuse_faults
 from routing.storage.suspects import read_suspects
 
-_END = ("instance_name", "database_name", "conversation_id", "is_initiator")
+_END = KEYS["dialogs"]
 
 Ends = tuple[Mapping[str, Dialog], Mapping[str, Dialog]]
 """The dialogs of a database by folded conversation id: the ends of targets, then those of initiators."""
