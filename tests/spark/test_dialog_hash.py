@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing import register_dialog_hash
-from routing.messages import dialog_hash
+from routing.messages import dialog_hash, ids
 from routing.rules import hashing
 from tests.frames import frame_of, rows_of
 
@@ -38,7 +38,7 @@ def test_all_shapes_are_equal(spark: SparkSession) -> None:
     in_sql = F.expr(f"{dialog_hash.SQL_FUNCTION}(id)")
     hashed = frame_of(spark, rows, schema).select(
         "reference",
-        dialog_hash.builtin(F.col("id")).alias("builtin"),
+        dialog_hash.builtin(ids.conversation_id(F.col("id"))).alias("builtin"),
         dialog_hash.udf(F.col("id")).alias("udf"),
         in_sql.alias("in_sql"),
         F.xxhash64(F.lit("abc")).alias("abc"),

@@ -87,6 +87,6 @@ def test_what_is_counted_of_dialogs(spark: SparkSession) -> None:
     settings = {key: arrow_of([], schema) for key, schema in INPUTS.items() if key in SETTINGS}
     checked = validate.check(validate.read({**settings, "dialogs": frame_of(spark, rows, DIALOGS)}))
     assert (checked.dialog_rows, checked.ending) == (5, 2)
-    nothing = [rows[3], rows[-1]]
+    nothing = [rows[2], rows[-1]]
     none = validate.check(validate.read({**settings, "dialogs": frame_of(spark, nothing, DIALOGS)}))
     assert (none.dialogs, none.dialog_rows, none.ending) == (None, 0, 0)
