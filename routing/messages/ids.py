@@ -1,15 +1,13 @@
 """How ids and addresses are read on the way of messages: Column → Column, each equal to its form in rules.text.
 
-Names are compared exactly, so none of these touches one; addresses have a comparable form, and so have broker ids,
-which take several steps (`brokers`).
+Names are compared exactly, so none of these touches one; addresses are compared folded, and so are broker ids,
+which are read in several steps (`brokers`).
 """
 
 from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-
-from routing.terms import BLANKS
 
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
@@ -50,30 +48,10 @@ def is_guid(text: Column) -> Column:
     return text.rlike(GUID)
 
 
-def comparable_address(address: Column) -> Column:
-    """An address as two are compared: folded, no blanks around, no slashes after (section 3)."""
-    return rtrim(fold(F.btrim(address, F.lit(BLANKS))), "/")
-
-
-def rtrim(text: Column, signs: str) -> Column:
-    """The text without any of these characters at its end.
-
-    In one pass, where an expression for it looks through each run of slashes once for each slash of the run.
-    Spark 3.5's own ``F.rtrim`` takes no characters.
-    """
-    return F.call_function("rtrim", F.lit(signs), text)
-
-
-def ltrim(text: Column, signs: str) -> Column:
-    """The text without any of these characters at its beginning."""
-    return F.call_function("ltrim", F.lit(signs), text)
-
-
-def address_in_name(service_name: Column) -> Column:
-    """The address that a TRANSPORT route reads from a service name, null where there is none (section 3)."""
-    return empty_as_null(leading_address(service_name))
-
-
 def leading_address(service_name: Column) -> Column:
-    """The same, empty text where there is none: one search, where to make it null takes another."""
+    """The address that a TRANSPORT route reads from a service name, empty text where there is none (section 3).
+
+    Nothing stands around it: folded it is as two are compared. To make it null takes another search, unless it is
+    a column before.
+    """
     return F.regexp_extract(service_name, _ADDRESS_IN_NAME, 1)

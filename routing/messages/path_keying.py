@@ -78,13 +78,15 @@ def _add_name(
         text = F.when(F.col("known"), F.col(name)).otherwise("")
         return joined.withColumns({key: text, f"{key}_class": kind}).drop("known")
     may_hold_one = F.col("known").isNull() & (F.lower(F.col(name).substr(1, 6)) == "tcp://")
-    address = F.when(may_hold_one, ids.address_in_name(F.col(name)))
+    in_name, leading = F.col("in_name"), ids.leading_address(F.col(name))
     owned = addresses.withColumnRenamed("address", "compared").withColumn("owned", F.lit(True))
-    read = joined.withColumn("in_name", address).withColumn("compared", ids.comparable_address(F.col("in_name")))
+    read = joined.withColumn("in_name", F.coalesce(F.when(may_hold_one, leading), F.lit("")))
+    # Nothing stands around an address that was found in a name: folded it is as two are compared.
+    read = read.withColumn("compared", F.when(in_name != "", ids.fold_any(in_name)))
     found = look_up(read, small_side(owned), ["compared"], optional=["compared"])
-    elsewhere = F.when(F.col("in_name").isNull(), NO_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
+    elsewhere = F.when(in_name == "", NO_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
     kind = F.when(is_known, KNOWN).when(F.col("owned"), OWN_ADDRESS).otherwise(elsewhere)
-    text = F.when(F.col("known"), F.col(name)).when(F.col("owned"), F.col("in_name")).otherwise("")
+    text = F.coalesce(F.when(F.col("known"), F.col(name)).when(F.col("owned"), in_name), F.lit(""))
     return found.withColumns({key: text, f"{key}_class": kind}).drop("known", "in_name", "compared", "owned")
 
 

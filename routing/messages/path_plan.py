@@ -26,6 +26,7 @@ _PATH = Schema(
         Field(READS_ADDRESS, Kind.BOOLEAN),
     )
 )
+PATH = tuple(_PATH.names)
 # asks, asks_msdb as in `plan.CHOICE`. paths: those of 0, 1, … hops left, the last for all that have more.
 _CHOICE = Schema((Field("asks", Kind.BOOLEAN), Field("asks_msdb", Kind.BOOLEAN), Field("paths", ArrayOf(_PATH))))
 # Rough sizes in memory: a row of the plan, a choice, a path, a hop.

@@ -7,8 +7,8 @@ from pyspark.sql import functions as F
 
 from routing.messages import ids
 from routing.messages.job import Job
-from routing.messages.path_plan import READS_ADDRESS
-from routing.messages.results import add_openers
+from routing.messages.path_plan import PATH, READS_ADDRESS
+from routing.messages.results import add_openers, cut
 from routing.rules.path_rows import EXPIRED, REQUESTED, First, HopRow, PathRow
 from routing.schemas import HOPS, MESSAGE_PATHS
 from routing.storage.conform import in_shape
@@ -23,20 +23,25 @@ def message_paths(job: Job, openers: Side | None) -> DataFrame:
     but for two things that are a message's own: a request that it opens (step 4), and the end of its dialog,
     which comes before all else. What cannot happen to these messages is left out.
     """
-    messages, uses, dialogs = job.choices, job.plan.uses, job.source.dialogs
+    uses, dialogs = job.plan.uses, job.source.dialogs
+    messages = cut(job.choices)
     if openers is not None:
         messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
     messages = messages.withColumn("path", _by_hops(F.col("choice.paths")))
-    path = F.col("path")
-    values = {name: path[name] for name in PathRow._fields}
-    if uses.reads_addresses:
-        values = _with_address(values, path[READS_ADDRESS], ids.address_in_name(F.col("to_service_name")))
-    scope = F.coalesce("database_name", F.lit(MSDB))
+    way, scope = F.col("path"), F.coalesce("database_name", F.lit(MSDB))
     if openers is not None:
         here, in_msdb = F.col("opens"), F.col("opens_in_msdb")
-        values = _unless(here | in_msdb, values, REQUESTED, F.when(here, scope).otherwise(MSDB))
+        asked = _of_its_own(REQUESTED, F.when(here, scope).otherwise(MSDB))
+        way = F.when(here | in_msdb, asked).otherwise(way)
     if dialogs is not None and dialogs.end:
-        values = _unless(F.col("is_expired"), values, EXPIRED, scope)
+        way = F.when(F.col("is_expired"), _of_its_own(EXPIRED, scope)).otherwise(way)
+    # A column of its own, so that the code made for each row asks once, not for each value.
+    messages, way = messages.withColumn("way", way), F.col("way")
+    values = {name: way[name] for name in PathRow._fields}
+    if uses.reads_addresses:
+        in_name = ids.leading_address(F.col("to_service_name"))
+        messages = messages.withColumn("in_name", F.when(way[READS_ADDRESS], in_name))
+        values = _with_address(values, way[READS_ADDRESS], ids.empty_as_null(F.col("in_name")))
     values["from_service_name"] = ids.empty_as_null(F.col("from_service_name"))
     return in_shape(messages, MESSAGE_PATHS, values)
 
@@ -61,8 +66,8 @@ def _with_address(values: dict[str, Column], reads: Column, address: Column) -> 
     }
 
 
-def _unless(is_other: Column, values: dict[str, Column], first: First, scope: Column) -> dict[str, Column]:
-    """The values where a message goes the plan's way; else those of one that ends at its first hop."""
+def _of_its_own(first: First, scope: Column) -> Column:
+    """The path of a message that does not go the plan's way, but ends at its first hop."""
     fixed = {"instance_name": F.col("instance_name"), "scope": scope, "matching_step": _literal(first.step)}
     fixed |= {"outcome": _literal(str(first.ending)), "reason": _literal(str(first.reason))}
     hop = F.struct(*(fixed.get(name, F.lit(None)).alias(name) for name in HopRow._fields))
@@ -74,10 +79,7 @@ def _unless(is_other: Column, values: dict[str, Column], first: First, scope: Co
         "ways_agree": F.lit(True),
         "multiple_targets": F.lit(False),
     }
-    return {
-        name: F.when(is_other, own[name]).otherwise(value) if name in own else F.when(~is_other, value)
-        for name, value in values.items()
-    }
+    return F.struct(*(own.get(name, F.lit(None)).alias(name) for name in PATH))
 
 
 def _literal(value: str | int | None) -> Column:

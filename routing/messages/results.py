@@ -122,7 +122,7 @@ def decide(job: Job, chosen: DataFrame, openers: Side | None) -> tuple[DataFrame
     """
     uses, dialogs = job.plan.uses, job.source.dialogs
     may_be_long = openers is not None or job.source.has_transport
-    messages, way = _cut(chosen) if may_be_long else chosen, F.col("choice")
+    messages, way = cut(chosen) if may_be_long else chosen, F.col("choice")
     if openers is not None:
         messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
         asked = _of_its_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
@@ -150,7 +150,7 @@ def decide(job: Job, chosen: DataFrame, openers: Side | None) -> tuple[DataFrame
     return messages, values
 
 
-def _cut(chosen: DataFrame) -> DataFrame:
+def cut(chosen: DataFrame) -> DataFrame:
     """The same messages, with what is made of them from here on in a method of its own.
 
     Java leaves a method of more than 8,000 bytes uncompiled, and Spark makes one of all that is done with a row.

@@ -31,8 +31,8 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 _LOCAL_CORES = 8
-# Java leaves methods over 8,000 bytes uncompiled, and what Spark makes for the way of the messages may be longer:
-# two million messages, one of them rejected, took 20 s, and 5 s with this.
+# Java leaves methods over 8,000 bytes uncompiled. What Spark makes to resolve messages is shorter; longer is what
+# it makes to follow every message where routes read addresses from service names.
 JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
 # For a session that sees little data: what Java's second compiler makes, and the code that Spark generates for
 # each query, take longer to be made than they ever run. The demo takes a quarter less time so.

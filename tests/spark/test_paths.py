@@ -124,10 +124,9 @@ def test_random_networks_under_the_plan_law(
         frame.collect()
         final = main_path(frame, stored)
         assert breaches(planned) == breaches(final) == []
-        # Whatever a message looks up, it looks up by one number.
+        # Whatever a message looks up, it looks up by one number: a hash, or that of its timeline.
         keys = join_keys(frame, str(stored))
         assert len(keys) == final.count("BroadcastHashJoin")
-        # Timelines have a number of their own; everything else has a hash.
         assert sorted(keys) == [("bigint",)] * (len(keys) - 1) + [("int",)]
         assert final.count("BroadcastHashJoin") >= 8
         assert broadcast_tables(frame, [str(stored)]) == {str(stored)}

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from routing.messages import ids
 from routing.messages.brokers import read_brokers
 from routing.messages.openers import missing_route
-from routing.terms import BLANKS
 from tests.adversaries import Text, texts
 from tests.patterns import LENGTH, Use, in_python, java_uses, rooms
 
@@ -51,8 +50,7 @@ def test_java_takes_time_by_the_length(spark: SparkSession, use: Use) -> None:
 
 
 _READERS = {
-    "comparable_address": lambda: ids.comparable_address(F.col("x")),
-    "address_in_name": lambda: ids.address_in_name(F.col("x")),
+    "leading_address": lambda: ids.leading_address(F.col("x")),
     "is_guid": lambda: ids.is_guid(F.col("x")),
     "broker_id": lambda: F.col("broker_id"),
     "missing_route": lambda: missing_route(F.col("x"), "urn:x"),
@@ -72,31 +70,3 @@ _HOSTILE = [
 @pytest.mark.parametrize("reader", _READERS)
 def test_what_reads_a_hostile_text(spark: SparkSession, reader: str) -> None:
     assert _seconds(spark, _HOSTILE, LENGTH, _READERS[reader]()) < _BOUND
-
-
-# A text and the address it is, for no expression says it any more.
-_TRIMMED = [
-    (None, None),
-    ("", ""),
-    ("/", ""),
-    (" ", ""),
-    ("a", "a"),
-    ("A//", "a"),
-    (" /a/ ", "/a"),
-    ("a/b", "a/b"),
-    ("/a", "/a"),
-    ("\t\na b / /\r", "a b / "),
-    ("\u00a0a\u00a0", "\u00a0a\u00a0"),
-    ("É//é/", "É//é"),
-]
-
-
-@pytest.mark.core
-def test_what_is_trimmed(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([(row[0],) for row in _TRIMMED], "x string")
-    found = frame.select(
-        "x",
-        ids.comparable_address(F.col("x")).alias("address"),
-    ).collect()
-    assert [tuple(row) for row in found] == _TRIMMED
-    assert BLANKS == " \t\n\r"

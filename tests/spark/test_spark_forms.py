@@ -35,9 +35,12 @@ FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
     # Read in steps, each a projection of its own.
     "broker_id": (lambda _: F.col("broker_id"), plain.broker_id),
     "empty_as_null": (ids.empty_as_null, plain.empty_as_null),
-    "comparable_address": (ids.comparable_address, plain.comparable_address),
     "is_guid": (ids.is_guid, plain.is_guid),
-    "address_in_name": (ids.address_in_name, plain.address_in_name),
+    "address_in_name": (lambda name: ids.empty_as_null(ids.leading_address(name)), plain.address_in_name),
+    "address_in_name, compared": (
+        lambda name: ids.fold_any(ids.empty_as_null(ids.leading_address(name))),
+        lambda name: plain.comparable_address(plain.address_in_name(name) or "") or None,
+    ),
     "conversation_id": (ids.conversation_id, plain.fold),
     "missing_route": (
         lambda name: openers.missing_route(name, NAMESPACE),
