@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-# How many messages are of a key, and how many of them have all that they need.
-_SUMS = {"rows": "sum", "sound": "sum"}
+# How many messages are of a key, how many of them have all that they need, and how many a conversation id that is
+# written as it is compared.
+_SUMS = {"rows": "sum", "sound": "sum", "folded": "sum"}
 _ROWS_AT_ONCE = 262_144
 
 
@@ -48,8 +49,9 @@ def count_keys(messages: Table, dialogs: Table | None, checked: Checked, as_of: 
     sums = Sums(READ, _SUMS)
     for batch in given.read(ends):
         sums.add(_number(batch, mapped, ends))
-    groups = sums.all()
-    return numbers.keys_of(zip(*(groups[name].to_pylist() for name in (*READ, *_SUMS)), strict=True))
+    groups = sums.all().to_pydict()
+    counts = numbers.keys_of(zip(*(groups[name] for name in (*READ, "rows", "sound")), strict=True))
+    return replace(counts, is_folded=groups["folded"] == groups["rows"])
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class _Given:
     def read(self, ends: Ends | None) -> Iterator[pyarrow.RecordBatch]:
         """The columns of `READ` that are there, sound, and what the ends of dialogs are found by."""
         there = {name: self._of(name) for name in READ if name in self.shape}
-        columns = {**there, "sound": self._is_sound()}
+        columns = {**there, "sound": self._is_sound(), "folded": self._is_folded()}
         if ends is not None:
             columns |= {"conversation": ends.find_conversation(self._of("conversation_id")), "at": self._time()}
         rows = encoded(self.rows, [self.shape[name] for name in there])
@@ -90,6 +92,13 @@ class _Given:
             hops = self._of("hops_remaining").cast("int64")
             needed.append(hops.is_null() | ((hops >= least) & (hops <= most)))
         return pc.coalesce(reduce(operator.and_, needed), pc.scalar(False))
+
+    def _is_folded(self) -> Any:
+        """Whether a conversation id, which is a GUID, is written as it is compared."""
+        import pyarrow.compute as pc
+
+        given = self._of("conversation_id")
+        return pc.coalesce(pc.ascii_lower(given) == given, pc.scalar(False))
 
     def _time(self) -> Any:
         """The time of a row in microseconds."""
@@ -129,5 +138,5 @@ def _number(batch: pyarrow.RecordBatch, mapped: dict[str, tuple[Mapped, int]], e
         named = columns["to_broker_instance"]
         columns["to_broker_instance"] = pc.if_else(pc.equal(named, NONE), of_dialog, named)
     columns["rows"] = pyarrow.repeat(1, len(batch))
-    columns["sound"] = batch["sound"].cast("int64")
+    columns |= {name: batch[name].cast("int64") for name in ("sound", "folded")}
     return pyarrow.table(columns)

@@ -5,17 +5,20 @@ The one room that acts on the messages before anything is written: it collects t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 
 from routing.config import size_in_bytes
 from routing.messages import results
 from routing.messages.dialog_hash import IMPLEMENTATIONS, check_packages
 from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
-from routing.messages.keying import OF_INSTANCE, KeyCounts, Keying
+from routing.messages.key_columns import TEXTS
+from routing.messages.keying import OF_INSTANCE, OF_TEXTS, KeyCounts, Keying
 from routing.messages.lookups import Lookups
 from routing.messages.path_plan import follow_keys
 from routing.messages.plan import decide_keys
-from routing.messages.timelines import Decided, Plan, as_plan
+from routing.messages.timelines import Decided, Plan, Prepared, as_plan
 from routing.sessions import session
 from routing.storage import keeping
 from routing.storage.frames import collect
@@ -50,7 +53,9 @@ def with_keys(
     counts: KeyCounts, messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None = None
 ) -> KeyPass:
     """Messages whose keys (`key_columns.KEY`) have been found without Spark; ``notes`` as above."""
-    source, broadcasts = _source(messages, lookups, options, notes, OF_INSTANCE)
+    keying = OF_INSTANCE if counts.texts is None else OF_TEXTS
+    source, broadcasts = _source(messages, lookups, options, notes, keying)
+    source = replace(source, is_folded=counts.is_folded)
     return KeyPass(source, broadcasts, counts, options.may_change)
 
 
@@ -68,13 +73,16 @@ def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> J
     """Decide for the keys of a job, on the driver."""
     keys, checked = counted.counts.keys, counted.source.lookups.checked
     decided = decide_keys(keys, checked.instances_for(keys.values["key_service"]))
-    return with_decisions(counted, decided, options, keeper)
+    plan = plan_of(counted.counts, decided).on(counted.source.lookups.spark, keeper)
+    return with_plan(counted, plan, options, keeper)
 
 
-def with_decisions(counted: KeyPass, decided: Decided, options: Options, keeper: keeping.Keeper) -> Job:
-    """The job for whose keys it is known what is decided."""
-    plan = as_plan(counted.source.lookups.spark, counted.counts.keys, decided, keeper)
-    return _choose(counted, plan, options, keeper)
+def plan_of(counts: KeyCounts, decided: Decided) -> Prepared:
+    """What was decided for keys, by whatever messages look it up."""
+    if counts.texts is None:
+        return as_plan(counts.keys, decided)
+    numbers = [decided.numbers[place] for place in counts.texts.keys]
+    return as_plan(counts.texts.rows, replace(decided, key=TEXTS, numbers=numbers))
 
 
 def compile_paths(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
@@ -82,11 +90,11 @@ def compile_paths(counted: KeyPass, options: Options, keeper: keeping.Keeper) ->
     source, keys = counted.source, counted.counts.keys
     services = {*keys.values["key_service"], *keys.values["key_from"]}
     network = source.lookups.network(services)
-    plan = as_plan(source.lookups.spark, keys, follow_keys(keys, network), keeper)
-    return _choose(counted, plan, options, keeper)
+    plan = as_plan(keys, follow_keys(keys, network)).on(source.lookups.spark, keeper)
+    return with_plan(counted, plan, options, keeper)
 
 
-def _choose(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Keeper) -> Job:
+def with_plan(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Keeper) -> Job:
     """The job of a plan."""
     broadcasts = counted.broadcasts
     fits = plan.size <= broadcasts.limit

@@ -42,13 +42,17 @@ class Dialogs:
 
 @dataclass(frozen=True)
 class Source:
-    """Messages, what they are looked up in, and by what they are keyed; all frames are lazy."""
+    """Messages, what they are looked up in, and by what they are keyed; all frames are lazy.
+
+    ``is_folded``: every conversation id is written as it is compared.
+    """
 
     messages: DataFrame
     lookups: Lookups
     dialogs: Dialogs | None
     as_of: datetime | None
     keying: Keying
+    is_folded: bool = False
 
     @property
     def has_transport(self) -> bool:
@@ -65,7 +69,7 @@ class Source:
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
         """The messages to be resolved, bound and keyed; what none lacks is not looked for again."""
         messages = self.messages.where(keying.is_well_formed()) if checks_rows else self.messages
-        prepared = keying.prepare(messages, self.as_of)
+        prepared = keying.prepare(messages, self.as_of, is_folded=self.is_folded)
         if checks_scopes or (self.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
         valid = prepared.where(F.col("own_addresses").isNotNull()) if checks_scopes else prepared

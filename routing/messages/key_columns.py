@@ -7,6 +7,9 @@ from routing.rules.estate import Instance, NameAddress, address_of_name
 
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 KeyRow = tuple[str, str, str, str, int]
+# The same with the service of a message as it is written, whether or not anything names it; key_role is key_kind
+# without the class of a service.
+TEXTS = ("instance_name", "key_database", "to_service_name", "key_broker", "key_role")
 
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
 CLASSES = 4

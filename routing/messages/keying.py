@@ -23,6 +23,7 @@ from routing.messages.key_columns import (
     OTHER_BROKER,
     OWN_ADDRESS,
     SERVICE_FACTOR,
+    TEXTS,
 )
 from routing.messages.lookups import Lookups
 from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
@@ -42,16 +43,28 @@ READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance
 
 
 @dataclass(frozen=True)
+class Texts:
+    """All that messages hold in place of keys: the columns `TEXTS`, distinct, and the places of their keys."""
+
+    rows: Columns
+    keys: Sequence[int]
+
+
+@dataclass(frozen=True)
 class KeyCounts:
     """The distinct keys of all messages that can be resolved, how many messages there are, and how many are valid.
 
     Unless it ``is_exact`` only what makes a key was looked at: then some of the valid ones may be rejected yet.
+    ``texts`` are given where they are known and hardly more than the keys. ``is_folded``: every conversation id
+    is written as it is compared.
     """
 
     keys: Columns
     rows_read: int
     rows_valid: int
     is_exact: bool
+    texts: Texts | None = None
+    is_folded: bool = False
 
     @property
     def rows_rejected(self) -> int | None:
@@ -74,18 +87,16 @@ class Keying:
     reads_scope: bool
 
 
-def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
+def clean(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:
     """Conformed messages with decided_at (`t` of the rule book); database_name and conversation_id are clean.
 
     Narrow; every row is kept. A conversation id that is no GUID, which is rejected, is not as others are compared.
+    ``is_folded``: all of them are written as they are compared.
     """
-    return messages.withColumns(
-        {
-            "database_name": ids.empty_as_null(F.col("database_name")),
-            "decided_at": time_of(as_of),
-            "conversation_id": F.lower("conversation_id"),
-        }
-    )
+    values = {"database_name": ids.empty_as_null(F.col("database_name")), "decided_at": time_of(as_of)}
+    if not is_folded:
+        values["conversation_id"] = F.lower("conversation_id")
+    return messages.withColumns(values)
 
 
 def time_of(as_of: datetime | None) -> Column:
@@ -93,12 +104,12 @@ def time_of(as_of: datetime | None) -> Column:
     return F.coalesce("observed_at", "enqueue_time") if as_of is None else F.lit(as_of)
 
 
-def prepare(messages: DataFrame, as_of: datetime | None) -> DataFrame:
+def prepare(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:
     """Conformed messages with what the rules read of them; narrow.
 
     Those of `clean`, with key_database and named_broker. Every row is kept.
     """
-    return _read_names(clean(messages, as_of))
+    return _read_names(clean(messages, as_of, is_folded=is_folded))
 
 
 def _read_names(messages: DataFrame) -> DataFrame:
@@ -225,27 +236,48 @@ def add_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFram
     key_service and key_broker are empty text for what is unknown or absent; key_kind tells these apart.
     """
     services = lookups.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
-    brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
-    # The names and ids of an instance are distinct, so the joins keep the number of messages.
-    named = look_up(messages, small_side(services), ["instance_name", "to_service_name"])
-    joined = look_up(named, small_side(brokers), ["instance_name", "bound_broker"], optional=["bound_broker"])
-    is_known, is_reached = F.col("known").isNotNull(), F.col("reached").isNotNull()
-    other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
-    role = F.when(F.col("is_initiator"), 1).otherwise(0)
-    unknown = F.lit(NO_ADDRESS)
+    # The names of an instance are distinct, so the join keeps the number of messages.
+    joined = look_up(messages, small_side(services), ["instance_name", "to_service_name"])
+    is_known, unknown = F.col("known").isNotNull(), F.lit(NO_ADDRESS)
     if transport:
         joined, unknown = _read_address(joined), _unknown_service()
+    kind = F.when(is_known, 0).otherwise(unknown * SERVICE_FACTOR)
+    return (
+        _add_broker(joined, lookups)
+        .withColumns(
+            {
+                "key_service": F.coalesce(F.when(is_known, F.col("to_service_name")), F.lit("")),
+                "key_kind": F.col("key_role") + kind,
+            }
+        )
+        .drop("known", "in_name", "key_role")
+    )
+
+
+def add_texts(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
+    """Messages of `bind` with the columns of `TEXTS`."""
+    return _add_broker(messages, lookups)
+
+
+def _add_broker(messages: DataFrame, lookups: Lookups) -> DataFrame:
+    """Messages of `bind` with key_broker and key_role."""
+    brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
+    # The ids of an instance are distinct, so the join keeps the number of messages.
+    joined = look_up(messages, small_side(brokers), ["instance_name", "bound_broker"], optional=["bound_broker"])
+    is_reached = F.col("reached").isNotNull()
+    other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
     return joined.withColumns(
         {
-            "key_service": F.coalesce(F.when(is_known, F.col("to_service_name")), F.lit("")),
             "key_broker": F.coalesce(F.when(is_reached, F.col("bound_broker")), F.lit("")),
-            "key_kind": role + F.when(is_known, 0).otherwise(unknown * SERVICE_FACTOR) + other,
+            "key_role": F.when(F.col("is_initiator"), 1).otherwise(0) + other,
         }
-    ).drop("known", "reached", "in_name")
+    ).drop("reached")
 
 
 OF_INSTANCE = Keying(KEY, READ, add_keys, reads_scope=True)
 """What decides within one instance."""
+OF_TEXTS = Keying(TEXTS, READ, add_texts, reads_scope=False)
+"""The same, where all that messages hold is known before."""
 
 
 def _read_address(messages: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -33,29 +34,42 @@ _SCOPES = Schema(
 )
 
 
+_Rows = tuple[Iterable[tuple[Any, ...]], Schema]
+
+
 @dataclass(frozen=True)
 class Lookups:
-    """What a run knows besides its messages.
+    """What a run knows besides its messages; frames of the configuration are made when they are first asked for.
 
-    checked: the configuration. scopes: instance_name, database_name (FROM_NETWORK for arrivals), own_addresses
-    (array of comparable text). services: instance_name, service: every service that a route or a database of the
-    instance names. brokers: instance_name, broker: every broker id that a route or a database of the instance
-    names. requests: the columns of route_requests, None where none is on record. dialogs: those that can matter,
-    or None. addresses: address, as compared: every one of every instance; None where no name is read for one.
+    checked: the configuration. named_services and named_brokers: the rows of `services` and `brokers`. requests:
+    the columns of route_requests, None where none is on record. dialogs: those that can matter, or None.
+    addresses: address, as compared: every one of every instance; None where no name is read for one. What
+    ``keeper`` is given must stay until it has been read.
     """
 
+    spark: SparkSession
     checked: Checked
-    scopes: DataFrame
-    services: DataFrame
-    brokers: DataFrame
+    keeper: Keeper
+    named_services: _Rows
+    named_brokers: _Rows
     requests: DataFrame | None
     dialogs: DataFrame | None
     addresses: DataFrame | None = None
 
-    @property
-    def spark(self) -> SparkSession:
-        """The session of the frames."""
-        return self.scopes.sparkSession
+    @cached_property
+    def scopes(self) -> DataFrame:
+        """instance_name, database_name (FROM_NETWORK for arrivals), own_addresses (array of comparable text)."""
+        return _frame(self.spark, self.keeper, _scopes(self.checked), _SCOPES)
+
+    @cached_property
+    def services(self) -> DataFrame:
+        """instance_name, service: every service that a route or a database of the instance names."""
+        return _frame(self.spark, self.keeper, *self.named_services)
+
+    @cached_property
+    def brokers(self) -> DataFrame:
+        """instance_name, broker: every broker id that a route or a database of the instance names."""
+        return _frame(self.spark, self.keeper, *self.named_brokers)
 
     def network(self, services: Iterable[str]) -> Network:
         """What the rules need to know of the whole estate for messages to these services, and replies."""
@@ -80,7 +94,7 @@ class Named:
 
 
 def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
-    """The frames of a configuration; what ``keeper`` is given here must stay until they have been read."""
+    """What a configuration knows; what ``keeper`` is given here must stay until it has been read."""
     named = Named.of(checked.settings)
     return _lookups(
         spark,
@@ -114,17 +128,15 @@ def look_around(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookup
     return replace(found, addresses=_frame(spark, keeper, ((one,) for one in addresses), _one("address")))
 
 
-_Rows = tuple[Iterable[tuple[Any, ...]], Schema]
-
-
 def _lookups(spark: SparkSession, checked: Checked, keeper: Keeper, *, services: _Rows, brokers: _Rows) -> Lookups:
     requests, dialogs = checked.settings.get("route_requests"), checked.dialogs
     wanted = ROUTE_REQUESTS.optional()
     return Lookups(
+        spark,
         checked,
-        scopes=_frame(spark, keeper, _scopes(checked), _SCOPES),
-        services=_frame(spark, keeper, *services),
-        brokers=_frame(spark, keeper, *brokers),
+        keeper,
+        named_services=services,
+        named_brokers=brokers,
         requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
         dialogs=None if dialogs is None else _select(dialogs),
     )

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from routing.messages.key_columns import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR
-from routing.messages.keying import KeyCounts
+from routing.messages.key_columns import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR, TEXTS
+from routing.messages.keying import KeyCounts, Texts
 from routing.messages.lookups import Named
 from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked
 from routing.rules import text
 from routing.rules.estate import Instance, NameAddress, address_of_name
 from routing.storage.columns import Columns
+from routing.storage.encoded import Numbering
 from routing.terms import ZERO_GUID
 
 if TYPE_CHECKING:
     import pyarrow
 
-# The numbers of a text that is none of those which are named, and of no text at all.
-OTHER, NONE = -1, -2
+# The numbers of a text that is none of those which have one, and of no text at all; those of addresses in names
+# go down from the last.
+OTHER, NONE, _FIRST_ADDRESS = -1, -2, -3
+# So many texts that nothing names are numbered besides; garbage beyond that is all alike.
+_MOST_UNNAMED = 100_000
 _PLAIN_BROKER = r"\A[0-9a-f-]{36}\z"
 
 
@@ -29,15 +33,16 @@ _PLAIN_BROKER = r"\A[0-9a-f-]{36}\z"
 class Numbers:
     """What has numbers: each text is the place where it stands among these.
 
-    The database of the network, which is empty, stands first. ``addresses`` are those, as they are compared, in
-    names that nothing names; their numbers come after those of the services. None where no name is read for one.
+    The database of the network, which is empty, stands first. Services that nothing names are added as
+    messages come with them, up to a limit. ``addresses`` are those, as they are compared, in names beyond it, with
+    their numbers; None where no name is read for one.
     """
 
     checked: Checked
     named: Named
     instances: list[str]
     databases: list[str]
-    services: list[str]
+    services: Numbering
     brokers: list[str]
     addresses: dict[str, int] | None
 
@@ -50,7 +55,7 @@ class Numbers:
             named,
             sorted(checked.instances),
             sorted({FROM_NETWORK}.union(*(instance.databases for instance in checked.instances.values()))),
-            sorted({service for _, service in named.services}),
+            _numbering({service for _, service in named.services}),
             sorted({broker for _, broker in named.brokers}),
             {} if checked.has_transport else None,
         )
@@ -66,11 +71,11 @@ class Numbers:
         return _places_among(pc.fill_null(words, FROM_NETWORK), self.databases)
 
     def number_services(self, words: pyarrow.Array) -> pyarrow.Array:
-        """The numbers of services: of one that nothing names that of the address in its name, if that counts."""
+        """The numbers of services: of one that has none that of the address in its name, if that counts."""
         import pyarrow
         import pyarrow.compute as pc
 
-        numbers = _places_among(words, self.services)
+        numbers = pc.fill_null(self.services.number(words), OTHER)
         if self.addresses is None:
             return numbers
         may_hold_one = pc.starts_with(pc.ascii_lower(words), "tcp://")
@@ -78,8 +83,8 @@ class Numbers:
         for place in pc.indices_nonzero(pc.and_(pc.equal(numbers, OTHER), may_hold_one)).to_pylist():
             address = text.address_in_name(words[place].as_py())
             if address is not None:
-                behind = len(self.services) + len(self.addresses)
-                found[place] = self.addresses.setdefault(text.comparable_address(address), behind)
+                next_one = _FIRST_ADDRESS - len(self.addresses)
+                found[place] = self.addresses.setdefault(text.comparable_address(address), next_one)
         return pyarrow.array(found, pyarrow.int32())
 
     def number_brokers(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -101,7 +106,7 @@ class Numbers:
 
     def keys_of(self, groups: Iterable[tuple[Any, ...]]) -> KeyCounts:
         """The keys of groups: numbers of what `keying.READ` names, how many rows, and how many are sound."""
-        read, valid, keys = 0, 0, set[tuple[Any, ...]]()
+        read, valid, keys = 0, 0, dict[tuple[Any, ...], set[tuple[Any, ...]]]()
         for instance_number, database_number, service, broker, is_initiator, rows, sound in groups:
             read += rows
             if not sound or instance_number < 0 or database_number < 0:
@@ -112,13 +117,15 @@ class Numbers:
                 valid += sound
                 name, kind = self._service(instance, service)
                 bound, other = self._broker(instance.name, broker)
-                keys.add((instance.name, database, name, bound, int(is_initiator) + kind * SERVICE_FACTOR + other))
-        columns = list(zip(*sorted(keys), strict=True)) or [()] * len(KEY)
-        return KeyCounts(Columns(dict(zip(KEY, columns, strict=True))), read, valid, is_exact=True)
+                role = int(is_initiator) + other
+                key = (instance.name, database, name, bound, role + kind * SERVICE_FACTOR)
+                texts = (instance.name, database, self._service_of.get(service), bound, role)
+                keys.setdefault(key, set()).add(texts)
+        return KeyCounts(_columns(KEY, sorted(keys)), read, valid, is_exact=True, texts=_texts_of(keys))
 
     def _service(self, instance: Instance, number: int) -> tuple[str, int]:
         """What a key says of a service in an instance: its name where anything there names it, and its class."""
-        service = self.services[number] if 0 <= number < len(self.services) else None
+        service = self._service_of.get(number)
         if service is not None and (instance.name, service) in self.named.services:
             return service, KNOWN
         if self.addresses is None or number == OTHER:
@@ -129,6 +136,10 @@ class Numbers:
             is_own = self._address_of[number] in instance.own_addresses
             address = NameAddress.OWN if is_own else NameAddress.ELSEWHERE
         return "", CLASS_OF[address]
+
+    @cached_property
+    def _service_of(self) -> dict[int, str]:
+        return dict(enumerate(self.services.texts.to_pylist()))
 
     @cached_property
     def _address_of(self) -> dict[int, str]:
@@ -142,6 +153,26 @@ class Numbers:
         return (
             (broker, 0) if broker is not None and (instance, broker) in self.named.brokers else ("", OTHER_BROKER)
         )
+
+
+def _numbering(named: Collection[str]) -> Numbering:
+    """Numbers for what a configuration names, and for what messages come with besides."""
+    import pyarrow
+
+    return Numbering(pyarrow.array(sorted(named), pyarrow.string()), most=len(named) + _MOST_UNNAMED)
+
+
+def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return Columns(dict(zip(names, columns, strict=True)))
+
+
+def _texts_of(keys: Mapping[tuple[Any, ...], Collection[tuple[Any, ...]]]) -> Texts | None:
+    """What messages hold in place of sorted keys; None where a text is not known, or where that is much more."""
+    held = [(texts, place) for place, key in enumerate(sorted(keys)) for texts in keys[key]]
+    if len(held) > len(keys) + _MOST_UNNAMED or any(None in texts for texts, _ in held):
+        return None
+    return Texts(_columns(TEXTS, [texts for texts, _ in held]), [place for _, place in held])
 
 
 def _places_among(words: pyarrow.Array, known: list[str]) -> pyarrow.Array:

@@ -17,12 +17,15 @@ from routing.storage.columns import Columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from routing.storage import frames
     from routing.storage.keeping import Keeper
 
 # A key's size in memory beside its timeline's rows, roughly.
 _OF_A_KEY = 300
 TIMELINE = "timeline"
 _NUMBER = Field(TIMELINE, Kind.INT)
+# The columns of a key that are no text.
+_KINDS = {"key_kind": Kind.INT, "key_role": Kind.INT}
 
 Choices = list[tuple[Any, ...]]
 Row = tuple["int | None", "int | None", Choices]
@@ -99,27 +102,45 @@ def add_row(rows: list[Row], row: Row) -> None:
     rows.append((start, end, choices))
 
 
-def as_plan(spark: SparkSession, keys: Columns, decided: Decided, keeper: Keeper) -> Plan:
-    """What was decided for ``keys``, as frames; what is too large to be rows of the driver goes to ``keeper``."""
-    # Deciding needs no session, nor the package.
+@dataclass(frozen=True)
+class Prepared:
+    """A plan before there is a session, its rows as they are handed over; the rest as `Plan` has it."""
+
+    key: tuple[str, ...]
+    rows: frames.Prepared
+    keys: frames.Prepared | None
+    size: int
+    uses: Uses
+
+    def on(self, spark: SparkSession, keeper: Keeper) -> Plan:
+        """The plan in a session; what is too large to be rows of the driver goes to ``keeper``."""
+        rows = self.rows.frame(spark)
+        if self.keys is None:
+            return Plan(self.key, rows, None, self.size, self.uses)
+        return Plan(self.key, keeper.store(rows), keeper.store(self.keys.frame(spark)), self.size, self.uses)
+
+
+def as_plan(keys: Columns, decided: Decided) -> Prepared:
+    """What was decided for ``keys``, as rows."""
+    # Deciding does not need the package.
     from routing.storage import frames, keeping
 
     numbers, timelines = decided.numbers, decided.timelines
-    of_key = [Field(name, Kind.INT if name == "key_kind" else Kind.STRING) for name in decided.key]
+    of_key = [Field(name, _KINDS.get(name, Kind.STRING)) for name in decided.key]
     of_times = [
         *(Field(name, Kind.TIMESTAMP) for name in ("valid_from", "valid_to")),
         Field("choices", ArrayOf(decided.choice)),
     ]
     if sum(len(timelines[number].rows) for number in numbers) <= keeping.HELD_ROWS:
         size = sum(timelines[number].size for number in numbers)
-        whole = frames.frame_of_tuples(spark, _whole(keys, decided), Schema((*of_key, *of_times)))
-        return Plan(decided.key, whole, None, size, decided.uses)
+        whole = frames.Prepared.of(_whole(keys, decided), Schema((*of_key, *of_times)))
+        return Prepared(decided.key, whole, None, size, decided.uses)
     size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in timelines)
     numbered = ((*key, number) for key, number in zip(keys.rows(*decided.key), numbers, strict=True))
-    named = frames.frame_of_tuples(spark, numbered, Schema((*of_key, _NUMBER)))
+    named = frames.Prepared.of(numbered, Schema((*of_key, _NUMBER)))
     rows = ((number, *row) for number, timeline in enumerate(timelines) for row in timeline.rows)
-    timed = frames.frame_of_tuples(spark, rows, Schema((_NUMBER, *of_times)))
-    return Plan(decided.key, keeper.store(timed), keeper.store(named), size, decided.uses)
+    timed = frames.Prepared.of(rows, Schema((_NUMBER, *of_times)))
+    return Prepared(decided.key, timed, named, size, decided.uses)
 
 
 def _whole(keys: Columns, decided: Decided) -> Iterator[tuple[Any, ...]]:

@@ -59,9 +59,13 @@ class Mapped:
 
 @dataclass
 class Numbering:
-    """Numbers for the texts of a column that is read part by part: a text has the same one in every part."""
+    """Numbers for the texts of a column that is read part by part: a text has the same one in every part.
+
+    It may begin with some texts, each once. Where there are to be no more than ``most``, others have no number.
+    """
 
     _texts: pyarrow.Array | None = None
+    most: int | None = None
 
     def __post_init__(self) -> None:
         self._mapped = Mapped(self._learn)
@@ -74,7 +78,7 @@ class Numbering:
         return pyarrow.array([], pyarrow.string()) if self._texts is None else self._texts
 
     def number(self, column: pyarrow.Array) -> pyarrow.Array:
-        """The numbers of a part of the column; null stays null."""
+        """The numbers of a part of the column; null stays null, as is what has none."""
         return self._mapped.of(column)
 
     def _learn(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -83,6 +87,8 @@ class Numbering:
 
         known = pc.index_in(words, self.texts)
         new = words.take(pc.indices_nonzero(pc.and_(pc.is_null(known), pc.is_valid(words))))
+        if self.most is not None:
+            new = new[: max(self.most - len(self.texts), 0)]
         if len(new):
             self._texts = pyarrow.concat_arrays([self.texts, new])
             known = pc.index_in(words, self._texts)

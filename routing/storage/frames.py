@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,6 +18,9 @@ from routing.storage.arrow import table_of
 from routing.storage.columns import Columns, Only
 from routing.storage.kinds import arrow_schema, spark_schema
 from routing.storage.times import with_moments
+
+if TYPE_CHECKING:
+    import pyarrow
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -93,20 +97,36 @@ def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Sch
 
 
 def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
-    """Rows of plain Python, in the order of a schema, as a DataFrame; times are microseconds since 1970.
+    """Rows of plain Python, in the order of a schema, as a DataFrame; times are microseconds since 1970."""
+    return Prepared.of(rows, schema).frame(spark)
 
-    Times are handed over as numbers, whatever the zone of session and machine; not those inside other values. Some
-    rows at a time, so that many are not as a whole objects of Python.
+
+@dataclass(frozen=True)
+class Prepared:
+    """Rows of plain Python as they are handed to a session: as Arrow where that is known.
+
+    Times are handed over as numbers, whatever the zone of session and machine; not those inside other values.
     """
-    times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
-    numbers = (Field(f.name, Kind.BIGINT, f.nullable) if f.name in times else f for f in schema)
-    frame = _frame_of_numbers(spark, rows, Schema(tuple(numbers)))
-    return frame.withColumns({name: F.timestamp_micros(name) for name in times}) if times else frame
+
+    rows: Any
+    schema: Schema
+    times: Sequence[str]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[Any, ...]], schema: Schema) -> Prepared:
+        """Rows in the order of a schema; times are microseconds since 1970."""
+        times = [field.name for field in schema if field.kind == Kind.TIMESTAMP]
+        numbers = Schema(tuple(Field(f.name, Kind.BIGINT, f.nullable) if f.name in times else f for f in schema))
+        return cls(_arrow_of(rows, numbers) if has_arrow() else list(rows), numbers, times)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The rows as a DataFrame."""
+        frame = spark.createDataFrame(self.rows, spark_schema(self.schema))
+        return frame.withColumns({name: F.timestamp_micros(name) for name in self.times}) if self.times else frame
 
 
-def _frame_of_numbers(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
-    if not has_arrow():
-        return spark.createDataFrame(list(rows), spark_schema(schema))
+def _arrow_of(rows: Iterable[tuple[Any, ...]], schema: Schema) -> pyarrow.Table:
+    """Rows as Arrow, some at a time, so that many are not as a whole objects of Python."""
     import pyarrow
 
     kinds = arrow_schema(schema)
@@ -116,8 +136,7 @@ def _frame_of_numbers(spark: SparkSession, rows: Iterable[tuple[Any, ...]], sche
         arrays = [pyarrow.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
         batches.append(pyarrow.record_batch(arrays, schema=kinds))
     # A table of no batches has columns of no parts, whose type pyspark does not find.
-    table = pyarrow.Table.from_batches(batches, kinds) if batches else kinds.empty_table()
-    return spark.createDataFrame(table, spark_schema(schema))
+    return pyarrow.Table.from_batches(batches, kinds) if batches else kinds.empty_table()
 
 
 def _as_tuple(row: Mapping[str, Any], schema: Schema) -> tuple[Any, ...]:

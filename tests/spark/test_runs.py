@@ -67,7 +67,7 @@ def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
 
         return then
 
-    for way in ("compile_job", "with_decisions"):  # keys found by Spark, and by Arrow
+    for way in ("compile_job", "with_plan"):  # keys found by Spark, and by Arrow
         patch.setattr(full, way, and_act(vars(full)[way]))
 
 
