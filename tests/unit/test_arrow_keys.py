@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from routing.errors import InputError
-from routing.messages import arrow_keys, validate
-from routing.messages.key_columns import KEY
+from routing.messages import arrow_keys, numbers, validate
+from routing.messages.key_columns import KEY, TEXTS
 from routing.messages.keying import KeyCounts
 from routing.rules import text
 from routing.rules.rejecting import rejections
@@ -79,8 +79,16 @@ def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
     return found
 
 
+@pytest.fixture(params=[True, False], ids=["numbered", "no room"])
+def has_room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether services that nothing names have numbers of their own."""
+    if not request.param:
+        monkeypatch.setattr(numbers, "_MOST_UNNAMED", 0)
+    return bool(request.param)
+
+
 @pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
-def test_random_estates_have_the_keys_that_the_rules_see(as_of: datetime | None) -> None:
+def test_random_estates_have_the_keys_that_the_rules_see(as_of: datetime | None, has_room: bool) -> None:
     rng = random.Random(SEED)
     read = rejected = 0
     for number in range(ESTATES):
@@ -140,7 +148,9 @@ def test_a_broker_id_counts_however_it_is_written(broker: str | None, expected: 
         ("tcp:", ("", 3)),
     ],
 )
-def test_a_name_that_nothing_names_counts_by_the_address_in_it(service: str, expected: tuple[str, int]) -> None:
+def test_a_name_that_nothing_names_counts_by_the_address_in_it(
+    service: str, expected: tuple[str, int], has_room: bool
+) -> None:
     tables = only(message(1, service), addresses=["tcp://hub.example:4022"])
     # Where no route reads an address from a name, none counts.
     (key,) = keys_of(count(tables))
@@ -180,7 +190,49 @@ def test_an_open_message_is_bound_by_its_dialog(told: dict[str, Any], broker: st
     assert keys_of(count(named)) == {("hub", "Sales", "//stock", "", 9)}
 
 
-def test_garbage_takes_no_room() -> None:
+def test_what_messages_hold_in_place_of_keys(has_room: bool) -> None:
+    tables = only(
+        message(1, "//stock"),
+        message(2, "//garbage", to_broker_instance=SALES.upper()),
+        message(3, "//garbage", to_broker_instance=FAR),
+        message(4, "//more", is_initiator=False),
+        message(5, "//more", is_initiator=False),
+        message(6, "//rejected", message_id=""),
+    )
+    found = count(tables)
+    if not has_room:
+        assert found.texts is None
+        return
+    assert found.texts is not None
+    keys = list(found.keys.rows(*KEY))
+    held = {
+        row[2:]: keys[place][2:]
+        for row, place in zip(found.texts.rows.rows(*TEXTS), found.texts.keys, strict=True)
+    }
+    assert held == {
+        ("//stock", "", 1): ("//stock", "", 1),
+        ("//garbage", SALES, 1): ("", SALES, 3),
+        ("//garbage", "", 9): ("", "", 11),
+        ("//more", "", 0): ("", "", 2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ([FAR, LATER], True),
+        ([FAR, LATER.upper()], False),
+        ([FAR, None], False),
+        ([FAR, "no id"], True),
+        ([], True),
+    ],
+)
+def test_whether_every_conversation_id_is_folded(ids: list[str | None], expected: bool) -> None:
+    messages = [message(number, "//stock", conversation_id=one) for number, one in enumerate(ids)]
+    assert count(only(*messages)).is_folded is expected
+
+
+def test_garbage_takes_no_room(has_room: bool) -> None:
     many = [
         message(
             number,
