@@ -19,6 +19,7 @@ from routing.messages.keying import READ, KeyCounts
 from routing.messages.numbers import NONE, OTHER, Numbers
 from routing.messages.rejecting import INT_RANGE
 from routing.messages.validate import Checked
+from routing.process.garbage import no_search_for_cycles
 from routing.storage.arrow import micros_in
 from routing.storage.columns import Table, as_dataset, shape_of
 from routing.storage.encoded import Mapped, Sums, encoded
@@ -50,7 +51,8 @@ def count_keys(messages: Table, dialogs: Table | None, checked: Checked, as_of: 
     for batch in given.read(ends):
         sums.add(_number(batch, mapped, ends))
     groups = sums.all().to_pydict()
-    counts = numbers.keys_of(zip(*(groups[name] for name in (*READ, "rows", "sound")), strict=True))
+    with no_search_for_cycles():
+        counts = numbers.keys_of(zip(*(groups[name] for name in (*READ, "rows", "sound")), strict=True))
     return replace(counts, is_folded=groups["folded"] == groups["rows"])
 
 

@@ -18,7 +18,8 @@ from routing.messages.keying import OF_INSTANCE, OF_TEXTS, KeyCounts, Keying
 from routing.messages.lookups import Lookups
 from routing.messages.path_plan import follow_keys
 from routing.messages.plan import decide_keys
-from routing.messages.timelines import Decided, Plan, Prepared, as_plan
+from routing.messages.timelines import Plan, Prepared, as_plan
+from routing.messages.validate import Checked
 from routing.sessions import session
 from routing.storage import keeping
 from routing.storage.frames import collect
@@ -71,14 +72,14 @@ def _source(
 
 def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
     """Decide for the keys of a job, on the driver."""
-    keys, checked = counted.counts.keys, counted.source.lookups.checked
-    decided = decide_keys(keys, checked.instances_for(keys.values["key_service"]))
-    plan = plan_of(counted.counts, decided).on(counted.source.lookups.spark, keeper)
+    lookups = counted.source.lookups
+    plan = plan_of(counted.counts, lookups.checked).on(lookups.spark, keeper)
     return with_plan(counted, plan, options, keeper)
 
 
-def plan_of(counts: KeyCounts, decided: Decided) -> Prepared:
-    """What was decided for keys, by whatever messages look it up."""
+def plan_of(counts: KeyCounts, checked: Checked) -> Prepared:
+    """Decide for keys (`key_columns.KEY`); the plan is keyed by whatever messages look it up."""
+    decided = decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
     if counts.texts is None:
         return as_plan(counts.keys, decided)
     numbers = [decided.numbers[place] for place in counts.texts.keys]

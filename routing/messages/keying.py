@@ -243,7 +243,7 @@ def add_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFram
         joined, unknown = _read_address(joined), _unknown_service()
     kind = F.when(is_known, 0).otherwise(unknown * SERVICE_FACTOR)
     return (
-        _add_broker(joined, lookups)
+        add_broker(joined, lookups, ["instance_name", "bound_broker"])
         .withColumns(
             {
                 "key_service": F.coalesce(F.when(is_known, F.col("to_service_name")), F.lit("")),
@@ -256,14 +256,17 @@ def add_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFram
 
 def add_texts(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
     """Messages of `bind` with the columns of `TEXTS`."""
-    return _add_broker(messages, lookups)
+    return add_broker(messages, lookups, ["instance_name", "bound_broker"])
 
 
-def _add_broker(messages: DataFrame, lookups: Lookups) -> DataFrame:
-    """Messages of `bind` with key_broker and key_role."""
+def add_broker(messages: DataFrame, lookups: Lookups, on: Sequence[str]) -> DataFrame:
+    """Messages of `bind` with key_broker, empty text for none that is named, and key_role.
+
+    ``on``: the columns by which an id is known, those of ``lookups.brokers`` with the id as bound_broker.
+    """
     brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
-    # The ids of an instance are distinct, so the join keeps the number of messages.
-    joined = look_up(messages, small_side(brokers), ["instance_name", "bound_broker"], optional=["bound_broker"])
+    # The ids of an instance, or of an estate, are distinct, so the join keeps the number of messages.
+    joined = look_up(messages, small_side(brokers), on, optional=["bound_broker"])
     is_reached = F.col("reached").isNotNull()
     other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
     return joined.withColumns(

@@ -5,7 +5,7 @@ Not so the dialogs and the requests on record, which grow with the traffic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,7 +34,7 @@ _SCOPES = Schema(
 )
 
 
-_Rows = tuple[Iterable[tuple[Any, ...]], Schema]
+_Rows = tuple[Collection[tuple[Any, ...]], Schema]
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ def look_around(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookup
         spark,
         checked,
         keeper,
-        services=(((service,) for service in services), _one("service")),
-        brokers=(((broker,) for broker in compared), _one("broker")),
+        services=([(service,) for service in services], _one("service")),
+        brokers=([(broker,) for broker in compared], _one("broker")),
     )
     if not checked.has_transport:
         return found

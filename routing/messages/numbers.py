@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -121,7 +121,9 @@ class Numbers:
                 key = (instance.name, database, name, bound, role + kind * SERVICE_FACTOR)
                 texts = (instance.name, database, self._service_of.get(service), bound, role)
                 keys.setdefault(key, set()).add(texts)
-        return KeyCounts(_columns(KEY, sorted(keys)), read, valid, is_exact=True, texts=_texts_of(keys))
+        found = sorted(keys)
+        texts_of = _texts_of([keys[key] for key in found])
+        return KeyCounts(_columns(KEY, found), read, valid, is_exact=True, texts=texts_of)
 
     def _service(self, instance: Instance, number: int) -> tuple[str, int]:
         """What a key says of a service in an instance: its name where anything there names it, and its class."""
@@ -167,9 +169,9 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
     return Columns(dict(zip(names, columns, strict=True)))
 
 
-def _texts_of(keys: Mapping[tuple[Any, ...], Collection[tuple[Any, ...]]]) -> Texts | None:
-    """What messages hold in place of sorted keys; None where a text is not known, or where that is much more."""
-    held = [(texts, place) for place, key in enumerate(sorted(keys)) for texts in keys[key]]
+def _texts_of(keys: Sequence[Collection[tuple[Any, ...]]]) -> Texts | None:
+    """What messages hold in place of each key; None where a text is not known, or where that is much more."""
+    held = [(texts, place) for place, of_key in enumerate(keys) for texts in of_key]
     if len(held) > len(keys) + _MOST_UNNAMED or any(None in texts for texts, _ in held):
         return None
     return Texts(_columns(TEXTS, [texts for texts, _ in held]), [place for _, place in held])

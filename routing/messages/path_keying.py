@@ -22,7 +22,7 @@ from routing.messages.key_columns import (
     OWN_ADDRESS,
     SERVICE_FACTOR,
 )
-from routing.messages.keying import READ, Keying, look_up
+from routing.messages.keying import READ, Keying, add_broker, look_up
 from routing.messages.lookups import Lookups
 from routing.messages.rejecting import FROM_NETWORK
 from routing.storage.joining import small_side
@@ -47,18 +47,11 @@ def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> Dat
     is_sent_here = (F.col("key_database") != FROM_NETWORK) & (F.col("from_service_name") != "")
     sent = named.withColumn("back_to", F.when(is_sent_here, F.col("from_service_name")))
     answered = _add_name(sent, lookups, "back_to", "key_from", addresses).drop("back_to")
-    brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
-    # The ids of the estate are distinct, so the join keeps the number of messages.
-    joined = look_up(answered, small_side(brokers), ["bound_broker"], optional=["bound_broker"])
-    is_reached = F.col("reached").isNotNull()
-    other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
     classes = F.col("key_service_class") * SERVICE_FACTOR + F.col("key_from_class") * _FROM_FACTOR
-    return joined.withColumns(
-        {
-            "key_broker": F.when(is_reached, F.col("bound_broker")).otherwise(""),
-            "key_kind": F.when(F.col("is_initiator"), 1).otherwise(0) + other + classes,
-        }
-    ).drop("reached", "key_service_class", "key_from_class")
+    bound = add_broker(answered, lookups, ["bound_broker"])
+    return bound.withColumn("key_kind", F.col("key_role") + classes).drop(
+        "key_role", "key_service_class", "key_from_class"
+    )
 
 
 OF_ESTATE = Keying(PATH_KEY, (*READ, "from_service_name"), add_path_keys, reads_scope=False)

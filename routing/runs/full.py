@@ -10,7 +10,6 @@ from routing.messages import arrow_keys, openers, results, validate
 from routing.messages.compiling import compile_job, count_keys, plan_of, with_keys, with_plan
 from routing.messages.job import Job
 from routing.messages.lookups import look_into
-from routing.messages.plan import decide_keys
 from routing.runs.counting import Written, count_resolved, count_rows
 from routing.runs.work import Work, open_traffic
 from routing.storage.columns import Table
@@ -73,15 +72,15 @@ def _compile_meanwhile(work: Work, traffic: dict[str, Table]) -> Job:
         counts = arrow_keys.count_keys(traffic["messages"], checked.dialogs, checked, work.options.as_of)
         tally.rows = counts.rows_read
     with clock.stage("plan") as tally:
-        instances = checked.instances_for(counts.keys.values["key_service"])
-        prepared = plan_of(counts, decide_keys(counts.keys, instances))
+        prepared = plan_of(counts, checked)
         tally.rows = len(counts.keys)
     with clock.stage("lookups"):
         # A session that has just started takes its time for the first of everything.
-        firsts: list[Callable[[], Any]] = [work.read_messages, work.read_dialogs]
-        firsts.append(lambda: prepared.on(work.spark, work.keeper))
-        messages, dialogs, plan = at_once(work.spark, lambda first: first(), firsts)
-        on_spark = replace(checked, dialogs=None if checked.dialogs is None else dialogs)
+        firsts: list[Callable[[], Any]] = [work.read_messages, lambda: prepared.on(work.spark, work.keeper)]
+        if checked.dialogs is not None:
+            firsts.append(work.read_dialogs)
+        messages, plan, *dialogs = at_once(work.spark, lambda first: first(), firsts)
+        on_spark = replace(checked, dialogs=dialogs[0] if dialogs else None)
         lookups = look_into(work.spark, on_spark, work.keeper)
         counted = with_keys(counts, messages, lookups, work.options, work.notes)
         return with_plan(counted, plan, work.options, work.keeper)
