@@ -161,6 +161,21 @@ OBSERVED_ROUTING = _table(
     ("status_text", _STRING),
     ("error_number", _INT),
     ("outcome", _STRING),
+    ("to_service_name", _STRING),
+    ("to_broker_instance", _STRING),
+    ("from_service_name", _STRING),
+    # Of events alone. event_hash: with the instance, what tells one event from another.
+    ("event_hash", _STRING),
+    ("route_type", _STRING),
+    ("is_from_network", _BOOLEAN),
+    ("next_hop", _STRING),
+    ("from_broker_instance", _STRING),
+    ("fragment_number", _BIGINT),
+    ("remaining_hop_count", _INT),
+    ("time_to_live_seconds", _BIGINT),
+    ("live_time_seconds", _BIGINT),
+    ("error_state", _INT),
+    ("error_severity", _INT),
 )
 IMPORTS = _table(
     ("instance_name!", _STRING),
@@ -267,6 +282,63 @@ TRACED_HOPS = _table(
     ("rerouted_from", _STRING),
 )
 """Their hops; ``scope`` is the database whose routes were searched."""
+# What SQL Server said beside what the rules say; both as of first_observed_at, the start of the episode.
+RECONCILIATION = _table(
+    ("instance_name!", _STRING),
+    ("database_name", _STRING),
+    ("conversation_id!", _STRING),
+    ("is_initiator", _BOOLEAN),
+    ("to_service_name", _STRING),
+    ("message_id", _STRING),
+    ("source!", _STRING),
+    ("first_observed_at!", _TIME),
+    ("last_observed_at!", _TIME),
+    ("observations!", _BIGINT),
+    ("observed_outcome", _STRING),
+    ("observed_error_number", _INT),
+    ("observed_status_text", _STRING),
+    ("observed_broker_instance", _STRING),
+    ("observed_next_hop", _STRING),
+    ("predicted_outcome", _STRING),
+    ("predicted_reason", _STRING),
+    ("predicted_broker_instance", _STRING),
+    ("matching_step", _INT),
+    ("route_name", _STRING),
+    ("address", _STRING),
+    ("mirror_address", _STRING),
+    ("destination_database", _STRING),
+    # How many broker ids the dialog-ID hash picks among; null where it does not.
+    ("broker_instances", _INT),
+    ("class!", _STRING),
+    ("why", _STRING),
+    ("cause", _STRING),
+    ("cause_text", _STRING),
+)
+"""Episodes of what was observed, each beside its prediction; ``class`` is a `rules.reconciling.Class`."""
+RECONCILED_COUNTS = _table(
+    ("instance_name!", _STRING),
+    ("class!", _STRING),
+    ("episodes!", _BIGINT),
+    ("observations!", _BIGINT),
+)
+"""How many episodes of an instance are of a class."""
+RECONCILED_CAUSES = _table(
+    ("instance_name!", _STRING),
+    ("cause!", _STRING),
+    ("cause_text!", _STRING),
+    ("episodes!", _BIGINT),
+    ("first_observed_at!", _TIME),
+    ("last_observed_at!", _TIME),
+)
+"""What is most likely off, with how many episodes it explains."""
+BALANCED_PICKS = _table(
+    ("instance_name!", _STRING),
+    ("to_service_name!", _STRING),
+    ("broker_instances!", _INT),
+    ("episodes!", _BIGINT),
+    ("same!", _BIGINT),
+)
+"""Of services that are balanced: how often the broker id that was observed is the one that was predicted."""
 REJECTED_MESSAGES = Schema(
     (
         *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routing.config.keys import INPUTS, KEPT, OUTPUTS, PATHS, SECTIONS
+from routing.config.keys import BESIDE, INPUTS, KEPT, OUTPUTS, SECTIONS
 from routing.config.model import MODES, Config, LineageSettings, ResolveSettings
 from routing.config.values import Location, is_server, parse_time, path_in, size_in_bytes
 from routing.errors import quote, unknown_key
@@ -30,14 +30,14 @@ class Checker:
         return Config(
             file=file,
             tables={key: where for key, where in tables.items() if key not in KEPT},
-            output={key: where for key, where in outputs.items() if key != PATHS},
+            output={key: where for key, where in outputs.items() if key not in BESIDE},
             resolve=resolve,
             missing_route_namespace=self._text(
                 routing, "dynamic_routing.missing_route_namespace", MISSING_ROUTE_NAMESPACE
             ),
             spark=self._spark(),
             kept={key: where for key, where in tables.items() if key in KEPT},
-            paths=outputs.get(PATHS),
+            beside={key: where for key, where in outputs.items() if key in BESIDE},
             lint=self._values.get("lint"),
             lineage=self._lineage(self._section("lineage", tuple(LineageSettings.__dataclass_fields__))),
         )

@@ -23,10 +23,13 @@ OUTPUTS = {
     "runs": True,
     "pending_messages": False,
     "message_paths": False,
+    "reconciliation": False,
 }
 """The tables of section ``output``, each with whether it is required in every mode."""
 
 PATHS = "message_paths"
-"""The one of them that ``trace`` writes, and ``resolve`` does not know."""
+RECONCILIATION = "reconciliation"
+BESIDE = (PATHS, RECONCILIATION)
+"""Those of them that ``trace`` and ``reconcile`` write, and ``resolve`` does not know."""
 
 SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "lineage", "spark")

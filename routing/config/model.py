@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from routing.config.keys import PATHS
 from routing.config.values import Location
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
@@ -50,7 +49,7 @@ class Config:
     """A whole configuration, checked.
 
     ``tables`` are the inputs of ``resolve``, ``output`` what it writes; ``kept`` the tables that ``import`` keeps
-    besides, ``paths`` the one that ``trace`` writes. ``file`` is only for messages.
+    besides, ``beside`` the outputs that other commands write. ``file`` is only for messages.
     """
 
     file: str
@@ -60,7 +59,7 @@ class Config:
     missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
     spark: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, Location] = field(default_factory=dict)
-    paths: Location | None = None
+    beside: Mapping[str, Location] = field(default_factory=dict)
     # Checked by the command that reads it: routing.analysis.lint.options.
     lint: Any = None
     lineage: LineageSettings = field(default_factory=LineageSettings)
@@ -76,16 +75,15 @@ class Config:
             tables=of_section("tables", self.tables),
             kept=of_section("tables", self.kept),
             output=of_section("output", self.output),
-            paths=None if self.paths is None else place(f"output.{PATHS}", self.paths),
+            beside=of_section("output", self.beside),
         )
 
     def as_json(self) -> str:
         """The configuration as one line of JSON, as the ``runs`` table keeps it."""
         as_of = self.resolve.as_of
-        written = self.output if self.paths is None else {**self.output, PATHS: self.paths}
         plain = {
             "tables": {key: str(where) for key, where in {**self.tables, **self.kept}.items()},
-            "output": {key: str(where) for key, where in written.items()},
+            "output": {key: str(where) for key, where in {**self.output, **self.beside}.items()},
             "resolve": {**vars(self.resolve), "as_of": as_of and as_of.isoformat()},
             "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},
             **({} if self.lint is None else {"lint": self.lint}),

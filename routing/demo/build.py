@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routing.config import PATHS, Config, load
+from routing.config import BESIDE, Config, load
 from routing.demo.day import generate_day
 from routing.demo.drafting import Tables
 from routing.demo.estates import document_estates
@@ -67,7 +67,7 @@ def settings(folder: Path, overrides: Sequence[str]) -> Config:
 
 def _text() -> str:
     lines = [_MARK, "tables:\n", *(f"  {key}: data/{key}\n" for key in INPUTS)]
-    lines += ["output:\n", *(f"  {key}: out/{key}\n" for key in (*OUTPUTS, PATHS))]
+    lines += ["output:\n", *(f"  {key}: out/{key}\n" for key in (*OUTPUTS, *BESIDE))]
     return "".join(lines)
 
 

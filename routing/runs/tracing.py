@@ -112,7 +112,7 @@ def write_paths(
     not add up.
     """
     config = disks.place_all(config, spark)
-    location = config.paths
+    location = config.beside.get(PATHS)
     if location is None:
         raise ConfigError.no_paths(config.file)
     check_writable(PATHS, location)

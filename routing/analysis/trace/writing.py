@@ -33,7 +33,7 @@ def write_paths(
     written here, or there are more messages than `MOST_MESSAGES`.
     """
     config = config.placed(opener.placed)
-    location = config.paths
+    location = config.beside.get(PATHS)
     if location is None:
         raise ConfigError.no_paths(config.file)
     check_writable(PATHS, location)

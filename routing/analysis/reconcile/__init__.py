@@ -1,0 +1,1 @@
+"""What the routes say beside what SQL Server did: episodes of observations, each judged as of its start."""

@@ -1,0 +1,61 @@
+"""Episodes counted by what was predicted and observed: what the search for a cause looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from routing.rules.reconciling import Class
+from routing.terms import Outcome, Reason, Word
+
+
+class Answers(NamedTuple):
+    """What episodes of one group have in common.
+
+    ``database`` is None for arrivals. ``next_hop`` is the observed one as addresses are compared, ``broker`` the
+    observed id, as ids are compared; ``address`` and ``route_name`` those of the prediction. ``rejections`` are the
+    codes for which nothing was predicted (class NOT_PREDICTED), then outcome and reason are None.
+    """
+
+    instance: str
+    database: str | None
+    service: str | None
+    kind: Class
+    source: str
+    seen_outcome: Outcome | None
+    error_number: int | None
+    next_hop: str | None
+    broker: str | None
+    outcome: Outcome | None
+    reason: Reason | None
+    route_name: str | None
+    address: str | None
+    rejections: tuple[str, ...] = ()
+
+
+@dataclass
+class Group:
+    """Episodes with the same answers: how many, and from when to when they began (microseconds)."""
+
+    answers: Answers
+    episodes: int
+    first_at: int
+    last_at: int
+
+
+class CauseKind(Word):
+    """What is most likely off."""
+
+    CLOCK_OFF = "CLOCK_OFF"
+    ROUTE_CHANGED = "ROUTE_CHANGED"
+    NEAR_NAME = "NEAR_NAME"
+    INSTANCE_NOT_IMPORTED = "INSTANCE_NOT_IMPORTED"
+    DATABASE_NOT_IMPORTED = "DATABASE_NOT_IMPORTED"
+    ROUTE_NOT_IN_TABLES = "ROUTE_NOT_IN_TABLES"
+
+
+class Cause(NamedTuple):
+    """A cause and the sentence that tells it, with names, addresses and times."""
+
+    kind: CauseKind
+    text: str

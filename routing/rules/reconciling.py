@@ -1,0 +1,161 @@
+"""What the rule book says of a message beside what SQL Server did with it: one class for each pair.
+
+Numbers are compared as `rules.observed` does it; here stand the pairs that events have besides. SQL Server's hash is
+not published, so that another pick of the same set of broker ids is no contradiction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from routing.rules import observed, text
+from routing.rules.observed import Agreement
+from routing.rules.resolving import Verdict
+from routing.terms import FORWARD_DROPPED, FORWARD_SENT, Outcome, Reason, Word
+
+
+class Class(Word):
+    """What an observation says of a prediction."""
+
+    CONFIRMED = "CONFIRMED"
+    COMPATIBLE = "COMPATIBLE"
+    CONTRADICTED = "CONTRADICTED"
+    NOT_OBSERVED = "NOT_OBSERVED"
+    NOT_PREDICTED = "NOT_PREDICTED"
+
+
+class Seen(NamedTuple):
+    """What SQL Server told of a message.
+
+    ``outcome`` is None where it cannot be known, ``broker_instance`` as ids are compared, ``next_hop`` as it was
+    told. ``is_unknown_text``: a status text without a number that this project knows. Hops and seconds are those
+    that an event of a forwarded message has, else None.
+    """
+
+    source: str
+    outcome: Outcome | None = None
+    error_number: int | None = None
+    broker_instance: str | None = None
+    next_hop: str | None = None
+    is_unknown_text: bool = False
+    hops_remaining: int | None = None
+    time_to_live_seconds: int | None = None
+    live_time_seconds: int | None = None
+
+
+class Compared(NamedTuple):
+    """The class of a pair; ``why`` is one sentence, None where the class says it all."""
+
+    kind: Class
+    why: str | None = None
+
+
+_OF_AGREEMENT = {
+    Agreement.AGREES: Class.CONFIRMED,
+    Agreement.COMPATIBLE: Class.COMPATIBLE,
+    Agreement.CONTRADICTS: Class.CONTRADICTED,
+    Agreement.SAYS_NOTHING: Class.NOT_OBSERVED,
+}
+_LEAVES = (Outcome.SENT, Outcome.FORWARDED)
+
+UNKNOWN_TEXT = Compared(Class.NOT_OBSERVED, "A text that this project does not know.")
+NOTHING_SAID = Compared(Class.NOT_OBSERVED, "Not tried yet, or nothing that tells of a route.")
+WAITS = Compared(Class.COMPATIBLE, "A blank status: sent, and not acknowledged yet.")
+ALIKE = Compared(Class.CONFIRMED)
+NO_NUMBER = Compared(Class.COMPATIBLE, "The same outcome; SQL Server did not say why.")
+LIVED_LONG = Compared(Class.COMPATIBLE, "Its time to live was over, which no route says.")
+OTHER_OUTCOME = Compared(Class.CONTRADICTED, "SQL Server itself had another outcome.")
+OTHER_HOP = Compared(Class.CONTRADICTED, "SQL Server sent it to another address.")
+OTHER_BROKER = Compared(Class.CONTRADICTED, "SQL Server bound it to another broker id.")
+OTHER_OF_TIER = Compared(Class.COMPATIBLE, "Another route that is as good, and balanced over.")
+CALLED_OTHERWISE = "SQL Server's event calls the message {}."
+OTHER_PICK = Compared(
+    Class.COMPATIBLE, "Another pick of the same broker ids; the hash of SQL Server is not published."
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pair of what was seen and predicted, by which it is classed."""
+
+    holds: Callable[[Seen, Verdict, bool], bool]
+    says: Callable[[Seen, Verdict, bool], Compared]
+
+
+def _by_number(seen: Seen, verdict: Verdict, in_msdb: bool) -> Compared:
+    """What `rules.observed` says of the number, and of an event's own word for it."""
+    compared = observed.compare(verdict.reason, seen.error_number, in_msdb=in_msdb)
+    kind = _OF_AGREEMENT[compared.agreement]
+    if kind is Class.CONFIRMED and seen.outcome not in (None, verdict.outcome):
+        return Compared(Class.COMPATIBLE, CALLED_OTHERWISE.format(seen.outcome))
+    return Compared(kind, compared.why)
+
+
+def _by_hop(seen: Seen, verdict: Verdict, in_msdb: bool) -> Compared:
+    """The same outcome: the address that it took, and the broker id, where they were told."""
+    hop = None if seen.next_hop is None else text.comparable_address(seen.next_hop)
+    if hop is not None and hop not in _compared([verdict.address, verdict.mirror_address]):
+        others = [one for route in verdict.alternatives for one in (route.address, route.mirror_address)]
+        return OTHER_OF_TIER if hop in _compared(others) else OTHER_HOP
+    if None not in (seen.broker_instance, verdict.broker_instance) and (
+        seen.broker_instance != verdict.broker_instance
+    ):
+        return OTHER_BROKER
+    return ALIKE
+
+
+def _compared(addresses: Iterable[str | None]) -> set[str]:
+    return {text.comparable_address(address) for address in addresses if address is not None}
+
+
+def _lived_long(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
+    lived, allowed = seen.live_time_seconds, seen.time_to_live_seconds
+    return seen.source == FORWARD_DROPPED and lived is not None and allowed is not None and lived >= allowed
+
+
+def _is_blank(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
+    return seen.outcome is None and seen.error_number is None
+
+
+def _is_same_without_why(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
+    """Delayed or dropped, as predicted, by an event that does not say why; but the hops of one may say it."""
+    out_of_hops = verdict.reason is Reason.HOP_LIMIT and seen.hops_remaining is not None and seen.hops_remaining <= 0
+    return verdict.outcome is seen.outcome and seen.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not out_of_hops
+
+
+RULES = (
+    Rule(lambda seen, verdict, _: seen.is_unknown_text, lambda *_: UNKNOWN_TEXT),
+    Rule(_lived_long, lambda *_: LIVED_LONG),
+    Rule(lambda seen, verdict, _: seen.error_number is not None, _by_number),
+    Rule(lambda *pair: _is_blank(*pair) and pair[1].outcome in _LEAVES, lambda *_: WAITS),
+    Rule(_is_blank, lambda *_: NOTHING_SAID),
+    Rule(lambda seen, verdict, _: seen.outcome is not verdict.outcome, lambda *_: OTHER_OUTCOME),
+    Rule(_is_same_without_why, lambda *_: NO_NUMBER),
+    Rule(lambda *_: True, _by_hop),
+)
+"""Earlier rules win; the last one holds for whatever has the outcome that was predicted."""
+
+
+def compare(seen: Seen, verdict: Verdict, others: Sequence[Verdict] = (), *, in_msdb: bool = False) -> Compared:
+    """What was seen beside a verdict; ``in_msdb`` where the routes of msdb were searched last.
+
+    ``others`` are the verdicts of the other broker ids that step 3 may pick (section 2.3).
+    """
+    found = _compare(seen, verdict, in_msdb)
+    if found.kind is Class.CONTRADICTED:
+        kinds = (_compare(seen, other, in_msdb).kind for other in others)
+        if any(kind in (Class.CONFIRMED, Class.COMPATIBLE) for kind in kinds):
+            return OTHER_PICK
+    return found
+
+
+def _compare(seen: Seen, verdict: Verdict, in_msdb: bool) -> Compared:
+    rule = next(rule for rule in RULES if rule.holds(seen, verdict, in_msdb))
+    return rule.says(seen, verdict, in_msdb)
+
+
+def is_of_arrival(source: str, is_from_network: bool | None) -> bool:
+    """Whether what was seen is of a message that had come over the network."""
+    return source in (FORWARD_SENT, FORWARD_DROPPED) or is_from_network is True
