@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from routing.analysis.lint.own import mark as finding
     from routing.analysis.messages.asked import ask
     from routing.analysis.messages.listing import list_messages
+    from routing.analysis.reconcile.reconciling import Reconciliation, reconcile
     from routing.analysis.report.facts import Report
     from routing.analysis.report.reporting import report
     from routing.analysis.report.writing import write_page
@@ -43,6 +44,7 @@ __all__ = [
     "MatchingStep",
     "Outcome",
     "Reason",
+    "Reconciliation",
     "Report",
     "Resolution",
     "RoutingError",
@@ -60,6 +62,7 @@ __all__ = [
     "load_config",
     "open_tables",
     "read_run",
+    "reconcile",
     "register_dialog_hash",
     "report",
     "resolve",
@@ -80,6 +83,7 @@ _ROOMS = {
     "routing.analysis.lint.own": ("finding",),
     "routing.analysis.messages.asked": ("ask",),
     "routing.analysis.messages.listing": ("list_messages",),
+    "routing.analysis.reconcile.reconciling": ("Reconciliation", "reconcile"),
     "routing.analysis.report.facts": ("Report",),
     "routing.analysis.report.reporting": ("report",),
     "routing.analysis.report.writing": ("write_page",),

@@ -16,7 +16,20 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from routing.commands import check, demo, diff, explain, import_, lint, messages, report, resolve, runs, trace
+from routing.commands import (
+    check,
+    demo,
+    diff,
+    explain,
+    import_,
+    lint,
+    messages,
+    reconcile,
+    report,
+    resolve,
+    runs,
+    trace,
+)
 from routing.commands.live import open_line
 from routing.commands.parser import Parser
 from routing.commands.streams import tell_besides, tell_result
@@ -50,6 +63,7 @@ _ROOMS: dict[str, ModuleType] = {
     "trace": trace,
     "lint": lint,
     "diff": diff,
+    "reconcile": reconcile,
     "report": report,
 }
 

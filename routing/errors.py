@@ -102,6 +102,14 @@ class ConfigError(ContractError):
         )
 
     @classmethod
+    def no_observed(cls, file: str) -> ConfigError:
+        """Nothing says where what SQL Server did is kept."""
+        return cls(
+            f"the configuration {quote(file)} has no tables.observed_routing, which reconcile reads",
+            "name a location, and import events or transmission queues into it",
+        )
+
+    @classmethod
     def wrong_setting(cls, key: str, why: str) -> ConfigError:
         """A setting has a value that Spark does not understand."""
         return cls(f"spark: {quote(key)} has a wrong value: {why}", "correct it, or leave the setting out")
@@ -218,6 +226,11 @@ class InputError(ContractError):
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
         """Columns are missing or have a type that is not accepted."""
         return cls(f"table {key} has {join_bounded(faults, 'column fault')}")
+
+    @classmethod
+    def without_value(cls, key: str, column: str, rows: int) -> InputError:
+        """Rows of a table that import keeps lack what they are known by."""
+        return cls(f"table {key} has {rows:,} rows without {column}", "remove them, or import them again")
 
     @classmethod
     def faulty_rows(cls, faults: Sequence[str], total: int) -> InputError:

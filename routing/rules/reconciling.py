@@ -121,8 +121,12 @@ def _is_blank(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
 
 def _is_same_without_why(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
     """Delayed or dropped, as predicted, by an event that does not say why; but the hops of one may say it."""
-    out_of_hops = verdict.reason is Reason.HOP_LIMIT and seen.hops_remaining is not None and seen.hops_remaining <= 0
-    return verdict.outcome is seen.outcome and seen.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not out_of_hops
+    out_of_hops = (
+        verdict.reason is Reason.HOP_LIMIT and seen.hops_remaining is not None and seen.hops_remaining <= 0
+    )
+    return (
+        verdict.outcome is seen.outcome and seen.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not out_of_hops
+    )
 
 
 RULES = (

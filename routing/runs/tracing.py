@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 
-from routing.config import PATHS, Config, Location
-from routing.errors import ConfigError, StorageError
+from routing.config import PATHS, Config
+from routing.errors import ConfigError
 from routing.messages import openers, validate
 from routing.messages.compiling import compile_paths, count_keys
 from routing.messages.job import Options
@@ -21,13 +21,11 @@ from routing.runs.paths_written import Written, count_paths, mark_of
 from routing.runs.stages import Progress, Stages
 from routing.runs.work import open_inputs
 from routing.schemas import MESSAGE_PATHS
-from routing.sessions.holding import Held
-from routing.storage import commits, disks, tables
+from routing.storage import disks, replaced, tables
 from routing.storage.columns import Table, check_given
 from routing.storage.conform import conform
 from routing.storage.keeping import Keeper, released_on_failure
 from routing.storage.opening import Opener
-from routing.storage.places import check_writable
 from routing.terms import DEFAULT_BROADCAST_LIMIT
 
 
@@ -115,12 +113,11 @@ def write_paths(
     location = config.beside.get(PATHS)
     if location is None:
         raise ConfigError.no_paths(config.file)
-    check_writable(PATHS, location)
     clock, opener = Stages(progress), Opener.of_session(spark, tell)
     resolve = config.resolve
     moment = resolve.as_of if as_of is None else as_of
     with clock.stage("read"):
-        lacks = opener.lacks_columns(PATHS, location, MESSAGE_PATHS)
+        place = replaced.look_at(opener, PATHS, location, MESSAGE_PATHS)
         inputs = tables.snapshots(opener, config.tables)
     mark = mark_of({key: found.version for key, found in inputs.items()}, moment)
     with Keeper() as keeper, telling_what_may_change(inputs):
@@ -134,7 +131,7 @@ def write_paths(
         )
         try:
             with clock.stage("write"):
-                version = _replace(spark, location, found.message_paths, mark, widens=lacks)
+                version = place.replace_by_spark(spark, found.message_paths, mark)
         finally:
             found.unpersist()
         with clock.stage("counts") as tally:
@@ -142,16 +139,3 @@ def write_paths(
             done = count_paths(paths, version, found.read, found.rejected, found.notes)
             tally.rows = done.traced
     return done
-
-
-def _replace(spark: SparkSession, location: Location, rows: DataFrame, mark: str, *, widens: bool) -> int:
-    """Replace the table, and say which version that made. Raises StorageError."""
-    if location.is_name and tables.current_version(Held(spark), location) is None:
-        # A catalog that makes a table together with its rows does not mark that commit.
-        tables.create_if_missing(spark, PATHS, location, MESSAGE_PATHS.optional())
-    tables.put(rows, PATHS, location, tables.Write(mark, adds=False, widens=widens))
-    ours = [commit.version for commit in commits.latest_commits(Held(spark), location) if commit.metadata == mark]
-    if not ours:
-        why = "its commit is not in the table's history"
-        raise StorageError.failed(f"writing output.{PATHS} to {location}", why)
-    return max(ours)

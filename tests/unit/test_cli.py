@@ -20,7 +20,20 @@ from routing.runs.stages import Progress, Stages
 from tests.golden_texts import assert_golden, assert_golden_help
 from tests.stored import save_estate, small_estate
 
-COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "trace", "lint", "diff", "report")
+COMMANDS = (
+    "demo",
+    "check",
+    "import",
+    "resolve",
+    "runs",
+    "messages",
+    "explain",
+    "trace",
+    "lint",
+    "diff",
+    "reconcile",
+    "report",
+)
 WIDTH = "100"
 
 

@@ -4,10 +4,48 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from routing.rules import text
 from routing.rules.reconciling import Seen
+from routing.schemas import Field, Kind, Schema
+from routing.terms import Outcome
 
 APART = 192_000_000
 """Observations so many microseconds apart are two episodes: SQL Server tries again every 64 s at the latest."""
+SIDE = ("instance_name", "database_name", "conversation_id", "is_initiator", "to_service_name", "is_arrival")
+"""What observations of one episode have in common."""
+ANSWER = ("outcome", "error_number", "next_hop", "to_broker_instance")
+"""What they say alike."""
+ORDER = ("observed_at", "source", "message_id", *ANSWER, "status_text", "remaining_hop_count")
+"""The order in which the observations of a side are taken; equal ones say the same."""
+_FIRST = (
+    "message_id",
+    "source",
+    "status_text",
+    "remaining_hop_count",
+    "time_to_live_seconds",
+    "live_time_seconds",
+)
+"""What is told of the first observation of an episode."""
+_KINDS = {
+    "is_initiator": Kind.BOOLEAN,
+    "is_arrival": Kind.BOOLEAN,
+    "error_number": Kind.INT,
+    "remaining_hop_count": Kind.INT,
+    "time_to_live_seconds": Kind.BIGINT,
+    "live_time_seconds": Kind.BIGINT,
+    "first_at": Kind.BIGINT,
+    "last_at": Kind.BIGINT,
+    "observations": Kind.BIGINT,
+}
+EPISODES = Schema(
+    tuple(
+        Field(name, _KINDS.get(name, Kind.STRING))
+        for name in (*SIDE, *ANSWER, *_FIRST, "first_at", "last_at", "observations")
+    )
+)
+"""The columns of episodes; times are microseconds since 1970."""
+
+_OUTCOMES: dict[str | None, Outcome] = {str(outcome): outcome for outcome in Outcome}
 
 
 class Episode(NamedTuple):
@@ -32,3 +70,58 @@ class Episode(NamedTuple):
     is_arrival: bool
     seen: Seen
     status_text: str | None = None
+
+    @classmethod
+    def of_row(
+        cls,
+        instance_name: str,
+        database_name: str | None,
+        conversation_id: str,
+        is_initiator: bool | None,
+        to_service_name: str | None,
+        is_arrival: bool,
+        outcome: str | None,
+        error_number: int | None,
+        next_hop: str | None,
+        to_broker_instance: str | None,
+        message_id: str | None,
+        source: str,
+        status_text: str | None,
+        remaining_hop_count: int | None,
+        time_to_live_seconds: int | None,
+        live_time_seconds: int | None,
+        first_at: int,
+        last_at: int,
+        observations: int,
+    ) -> Episode:
+        """A row in the columns of `EPISODES`."""
+        broker = text.broker_id(to_broker_instance)
+        said = text.empty_as_null(status_text)
+        known, number = _OUTCOMES.get(outcome), error_number or None
+        seen = Seen(
+            source,
+            known,
+            number,
+            broker,
+            text.empty_as_null(next_hop),
+            number is None and known is None and (said or outcome) is not None,
+            remaining_hop_count,
+            time_to_live_seconds,
+            live_time_seconds,
+        )
+        return cls(
+            instance_name,
+            None if is_arrival else text.empty_as_null(database_name),
+            conversation_id,
+            is_initiator,
+            text.empty_as_null(to_service_name),
+            message_id,
+            source,
+            first_at,
+            last_at,
+            observations,
+            broker,
+            is_arrival,
+            seen,
+            said,
+        )

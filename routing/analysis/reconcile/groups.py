@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,12 +36,16 @@ class Answers(NamedTuple):
 
 @dataclass
 class Group:
-    """Episodes with the same answers: how many, and from when to when they began (microseconds)."""
+    """Episodes with the same answers: how many, and from when to when they began (microseconds).
+
+    ``observations``: how many rows they are of.
+    """
 
     answers: Answers
     episodes: int
     first_at: int
     last_at: int
+    observations: int = 0
 
 
 class CauseKind(Word):
@@ -59,3 +64,15 @@ class Cause(NamedTuple):
 
     kind: CauseKind
     text: str
+
+
+@dataclass
+class Picks:
+    """How often the broker id that was observed is the one that was predicted."""
+
+    episodes: int = 0
+    same: int = 0
+
+
+Balanced = Mapping[tuple[str, str, int], Picks]
+"""Picks by instance, service, and number of broker ids that the dialog-ID hash picks among."""

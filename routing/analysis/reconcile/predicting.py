@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from routing.analysis.bulk.courses import Courses, Keyed
 from routing.analysis.bulk.dialogs import Dialogs
@@ -18,7 +18,10 @@ from routing.rules.rejecting import rejections
 from routing.rules.requesting import Requests, Scope
 from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, bound_broker, settled
 from routing.rules.text import address_in_name
-from routing.terms import MSDB, TRANSMISSION_QUEUE, MatchingStep
+from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, Rejection
+
+Side = tuple[str, "str | None", str, "bool | None"]
+"""An end of a conversation: instance, database, folded conversation id, role."""
 
 
 class Predicted(NamedTuple):
@@ -31,3 +34,123 @@ class Predicted(NamedTuple):
     picks: int | None
     compared: Compared
     rejections: tuple[str, ...] = ()
+
+
+class _Asked(NamedTuple):
+    """An episode as a message, with its dialog, and what is decided for messages like it."""
+
+    message: Message
+    dialog: Dialog
+    keyed: Keyed
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What may be decided: one, or one for each broker id that step 3 may pick."""
+        return self.keyed.course.decide(self.message.t)[1]
+
+
+@dataclass
+class Predictor:
+    """Judges episodes by the rules (sections 0 to 6), each as a message of its own.
+
+    ``own_broker`` gives the broker id that the messages of a side name themselves, None where they name none. Where
+    any episode may ask for a route, all must have come by `settle` before the first is judged.
+    """
+
+    network: Network
+    dialogs: Dialogs
+    own_broker: Callable[[Side], str | None]
+    _courses: Courses = field(default_factory=lambda: Courses(None))
+    _requests: dict[str, Requests] = field(default_factory=dict)
+
+    def settle(self, episodes: Iterable[Episode]) -> None:
+        """Find out which episodes open a request for a route (section 5)."""
+        found = {name: Settlement(Requests()) for name in self.network.instances}
+        for (instance, database, service), on_record in self.network.on_record.items():
+            if instance in found:
+                found[instance].requests.scopes[database, service] = Scope(tuple(on_record))
+        for episode in episodes:
+            asked = self._ask(episode, episode.first_at)
+            if isinstance(asked, _Asked):
+                decision = asked.keyed.find_decision(asked.message)
+                if (decision.asks or decision.asks_again) and not asked.dialog.is_expired(asked.message.t):
+                    found[episode.instance].add(Asking(asked.message, asked.dialog, decision))
+        self._requests = {name: settlement.settle() for name, settlement in found.items()}
+
+    def predict(self, episode: Episode, at: int | None = None) -> Predicted:
+        """The prediction for an episode as of a time (microseconds), its start if none is given, and its class."""
+        asked = self._ask(episode, episode.first_at if at is None else at)
+        if not isinstance(asked, _Asked):
+            return Predicted(None, None, Compared(Class.NOT_PREDICTED, _not_judged(asked)), asked)
+        message, keyed = asked.message, asked.keyed
+        verdict = keyed.judge(message, asked.dialog, self._requests[message.instance])
+        picks = {decision.pick for decision in asked.decisions}
+        others = () if len(picks) < 2 else self._others(asked)
+        in_msdb = message.database in (None, MSDB) or verdict.rerouted_from is not None
+        compared = reconciling.compare(episode.seen, verdict, others, in_msdb=in_msdb)
+        return Predicted(verdict, len(picks) if len(picks) > 1 else None, compared)
+
+    def _others(self, asked: _Asked) -> list[Verdict]:
+        """The verdicts of all broker ids that may be picked."""
+        message, broker = asked.message, asked.keyed.broker
+        address = address_in_name(message.service)
+        return [settled(decision, broker, message.hops_remaining, address) for decision in asked.decisions]
+
+    def changes(self, episode: Episode) -> tuple[int, ...]:
+        """The times (microseconds) at which what is decided for messages like an episode may change."""
+        asked = self._ask(episode, episode.first_at)
+        return tuple(asked.keyed.course.changes) if isinstance(asked, _Asked) else ()
+
+    def _ask(self, episode: Episode, at: int) -> _Asked | tuple[str, ...]:
+        """The message that an episode is, or the codes for which nothing is predicted."""
+        codes = self._rejections(episode)
+        if codes or episode.service is None or episode.is_initiator is None:
+            return codes
+        side = episode.instance, episode.database, episode.conversation, episode.is_initiator
+        ends = self.dialogs.of(episode.instance, episode.database)
+        dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
+        is_queued = episode.source == TRANSMISSION_QUEUE
+        hops = episode.seen.hops_remaining if episode.source == FORWARD_DROPPED else None
+        message = Message(
+            f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
+            episode.conversation,
+            episode.is_initiator,
+            at,
+            episode.instance,
+            episode.database,
+            episode.service,
+            episode.broker_told if is_queued else self.own_broker(side),
+            hops,
+        )
+        asked = self._of_key(message, dialog)
+        told = episode.broker_told
+        if is_queued or told is None or bound_broker(message, dialog) is not None:
+            return asked
+        # The id of an event is the one that was picked, or else what the message was bound to before.
+        picked = {decision.pick for decision in asked.decisions}
+        return asked if told in picked else self._of_key(replace(message, broker=told), dialog)
+
+    def _of_key(self, message: Message, dialog: Dialog) -> _Asked:
+        instance = self.network.instances[message.instance]
+        return _Asked(message, dialog, self._courses.of(instance, message, bound_broker(message, dialog)))
+
+    def _rejections(self, episode: Episode) -> tuple[str, ...]:
+        """The codes for which nothing is predicted, as those of ``rejected_messages``."""
+        row: Mapping[str, Any] = {
+            "message_id": episode.conversation,
+            "conversation_id": episode.conversation,
+            "is_initiator": episode.is_initiator,
+            "enqueue_time": episode.first_at,
+            "instance_name": episode.instance,
+            "database_name": episode.database,
+            "to_service_name": episode.service,
+            "hops_remaining": None,
+        }
+        codes = rejections(row, self.network.instances.get(episode.instance))
+        if not episode.is_arrival and episode.database is None:
+            codes.append(Rejection.missing("database_name"))
+        return tuple(codes)
+
+
+def _not_judged(codes: tuple[str, ...]) -> str:
+    return f"Nothing is predicted: {', '.join(codes)}."

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from routing.analysis.bulk.reading import MOST_MESSAGES
 from routing.analysis.trace.by_arrow import Paths
-from routing.config import PATHS, Config, Location
-from routing.errors import ConfigError, InputError, StorageError, first_sentence
+from routing.config import PATHS, Config
+from routing.errors import ConfigError, InputError
 from routing.runs.paths_written import Written, count_paths, mark_of
 from routing.runs.stages import Progress, Stages
 from routing.schemas import MESSAGE_PATHS
+from routing.storage import replaced
 from routing.storage.columns import as_dataset, is_frame
 from routing.storage.kinds import arrow_schema
-from routing.storage.local import LocalTable, Unfit
+from routing.storage.local import Unfit
 from routing.storage.opening import Opened, Opener
-from routing.storage.places import check_vacant, check_writable
-from routing.storage.shapes import check_shape, lacks, types_of
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 def write_paths(
@@ -36,20 +39,19 @@ def write_paths(
     location = config.beside.get(PATHS)
     if location is None:
         raise ConfigError.no_paths(config.file)
-    check_writable(PATHS, location)
     moment, clock = config.resolve.as_of if as_of is None else as_of, Stages(progress)
     with clock.stage("read"):
         inputs = _open(config, opener)
         if isinstance(inputs, Unfit):
             return inputs
-        place = _open_output(opener, location)
-        if isinstance(place, Unfit):
-            return place
+        place = replaced.look_at(opener, PATHS, location, MESSAGE_PATHS)
+        if isinstance(place.table, Unfit):
+            return place.table
     with clock.stage("judge"):
         paths = Paths.of({key: opened.rows for key, opened in inputs.items()}, moment)
     with clock.stage("write") as tally:
         mark = mark_of({key: opened.version for key, opened in inputs.items()}, moment)
-        version = _replace(place, location, paths, mark)
+        version = place.replace(_reader(paths), mark)
         tally.rows = paths.counts.read - paths.counts.rejected
     with clock.stage("counts") as tally:
         stored, counts = opener.open_at(f"output.{PATHS}", location, version), paths.counts
@@ -72,28 +74,7 @@ def _open(config: Config, opener: Opener) -> dict[str, Opened] | Unfit:
     return Unfit(f"there are {count:,} messages") if count > MOST_MESSAGES else inputs
 
 
-def _open_output(opener: Opener, location: Location) -> LocalTable | Unfit | None:
-    """The table to be replaced, or why Spark writes it; None where it is to be made. Raises OutputError."""
-    found = opener.find(f"output.{PATHS}", location)
-    if found is None:
-        check_vacant(PATHS, location)
-        return opener.open_to_write(location, None)
-    check_shape(found.rows, PATHS, str(location), MESSAGE_PATHS)
-    return opener.open_to_write(location, found.version)
-
-
-def _replace(place: LocalTable | None, location: Location, paths: Paths, mark: str) -> int:
-    """Replace the table, and say which version that made. Raises StorageError."""
+def _reader(paths: Paths) -> pyarrow.RecordBatchReader:
     import pyarrow
 
-    schema = arrow_schema(MESSAGE_PATHS.optional())
-    rows = pyarrow.RecordBatchReader.from_batches(schema, paths.batches())
-    try:
-        stored = LocalTable.make(location, MESSAGE_PATHS.optional()) if place is None else place
-        missing = lacks(types_of(stored.rows()), MESSAGE_PATHS) or ()
-        if missing:
-            stored.add_columns(field for field in MESSAGE_PATHS if field.name in missing)
-        stored.commit(rows, adds=False, metadata=mark)
-    except Exception as error:
-        raise StorageError.failed(f"writing output.{PATHS} to {location}", first_sentence(error)) from error
-    return stored.version
+    return pyarrow.RecordBatchReader.from_batches(arrow_schema(MESSAGE_PATHS.optional()), paths.batches())

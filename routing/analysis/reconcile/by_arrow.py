@@ -1,0 +1,141 @@
+"""Local tables reconciled without Spark: observations → episodes → judged → causes → the table's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from routing.analysis.bulk.dialogs import Dialogs
+from routing.analysis.reconcile.causes.finding import find_causes
+from routing.analysis.reconcile.episode import EPISODES, Episode
+from routing.analysis.reconcile.folding import count_observations, fold
+from routing.analysis.reconcile.found import Found
+from routing.analysis.reconcile.groups import Answers, Cause
+from routing.analysis.reconcile.judged import Judged, Told
+from routing.analysis.reconcile.predicting import Predictor, Side
+from routing.rules import text
+from routing.rules.network import Network
+from routing.rules.reconciling import Class
+from routing.schemas import RECONCILIATION
+from routing.storage.columns import Columns, Table, columns_in, instances_of, select_arrow, shape_of
+from routing.storage.kinds import arrow_schema
+from routing.storage.networks import requests_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_AT_ONCE = 65_536
+_SIDE = ("instance_name", "database_name", "conversation_id", "is_initiator")
+# Columns of episodes by their names in the output, where these differ.
+_RENAMED = {
+    "observed_outcome": "outcome",
+    "observed_error_number": "error_number",
+    "observed_status_text": "status_text",
+    "observed_broker_instance": "to_broker_instance",
+    "observed_next_hop": "next_hop",
+    "first_observed_at": "first_at",
+    "last_observed_at": "last_at",
+}
+
+
+def find(tables: Mapping[str, Table], settings: Mapping[str, Columns], progress: Callable[[str], None]) -> Found:
+    """Reconcile tables of Arrow; ``settings`` are those of them without a fault. Raises InputError."""
+    observed, messages = tables["observed_routing"], tables.get("messages")
+    progress("folding observations")
+    episodes = fold(observed, messages)
+    progress("judging episodes")
+    requests = settings.get("route_requests")
+    network = Network(instances_of(settings), {} if requests is None else requests_of(requests))
+    predictor = Predictor(network, Dialogs.of_table(tables.get("dialogs")), _own_brokers(messages).get)
+    predictor.settle(_stream(episodes))
+    judged = Judged.of(_stream(episodes), predictor)
+    progress("looking for causes")
+    causes = _find_causes(episodes, judged, predictor)
+    rows, unobserved = _rows(episodes, judged, causes), _count_unobserved(messages, episodes)
+    return Found(count_observations(observed), judged.groups, causes, judged.balanced, unobserved, rows)
+
+
+def _rows(episodes: pyarrow.Table, judged: Judged, causes: Mapping[Answers, Cause]) -> pyarrow.Table:
+    """The rows of ``reconciliation``, in the order of the sides, and of time within one."""
+    import pyarrow
+
+    told = _taken(judged.told, Told._fields, judged.told_of)
+    of_groups = [causes.get(group.answers) for group in judged.groups]
+    named = [(None, None) if cause is None else (str(cause.kind), cause.text) for cause in of_groups]
+    told |= _taken(named, ("cause", "cause_text"), judged.group_of)
+    told["class"] = told.pop("kind")
+    schema = arrow_schema(RECONCILIATION)
+    columns = [told[f.name] if f.name in told else episodes[_RENAMED.get(f.name, f.name)] for f in schema]
+    return pyarrow.table([column.cast(f.type) for column, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _taken(rows: Any, names: tuple[str, ...], places: Any) -> dict[str, Any]:
+    """Columns of some tuples, each taken for every row that has it."""
+    import pyarrow
+
+    schema = {field.name: field.type for field in arrow_schema(RECONCILIATION)}
+    taken = pyarrow.array(places, pyarrow.int64())
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return {
+        name: pyarrow.array(list(values), schema.get(name, pyarrow.string())).take(taken)
+        for name, values in zip(names, columns, strict=True)
+    }
+
+
+def _stream(episodes: pyarrow.Table) -> Iterator[Episode]:
+    names = {name: name for name in EPISODES.names}
+    for start in range(0, len(episodes), _AT_ONCE):
+        rows = columns_in(episodes.slice(start, _AT_ONCE), EPISODES, names)
+        yield from (Episode.of_row(*row) for row in rows.rows(*EPISODES.names))
+
+
+def _find_causes(episodes: pyarrow.Table, judged: Judged, predictor: Predictor) -> Mapping[Answers, Cause]:
+    wanted = (Class.CONTRADICTED, Class.NOT_PREDICTED)
+    if not any(group.answers.kind in wanted for group in judged.groups):
+        return {}
+    samples = {
+        instance: [
+            (episode, judged.groups[judged.group_of[place]].answers.kind)
+            for place, episode in zip(places, _stream(episodes.take(places)), strict=True)
+        ]
+        for instance, places in judged.sampled(episodes["first_at"].to_pylist()).items()
+    }
+
+    def class_at(episode: Episode, t: int) -> Class:
+        return predictor.predict(episode, t).compared.kind
+
+    return find_causes(judged.groups, samples, class_at, predictor.network)
+
+
+def _own_brokers(messages: Table | None) -> dict[Side, str]:
+    """The broker ids that messages name themselves, by their sides."""
+    import pyarrow.compute as pc
+
+    if messages is None:
+        return {}
+    shape = shape_of(messages, "messages")
+    if "to_broker_instance" not in shape:
+        return {}
+    names = (*_SIDE, "to_broker_instance")
+    rows = select_arrow(messages, [shape[n] for n in names if n in shape], pc.field(shape[names[-1]]).is_valid())
+    found: dict[Side, str] = {}
+    for start in range(0, len(rows), _AT_ONCE):
+        part = rows.slice(start, _AT_ONCE)
+        there = {name: part[shape[name]].to_pylist() if name in shape else [None] * len(part) for name in names}
+        for instance, database, conversation, role, broker in zip(*there.values(), strict=True):
+            own = text.broker_id(broker)
+            if own is not None and conversation is not None:
+                found[instance, text.empty_as_null(database), text.fold(conversation), role] = own
+    return found
+
+
+def _count_unobserved(messages: Table | None, episodes: pyarrow.Table) -> int:
+    """How many ends of conversations ``messages`` has of which nothing was observed on their instance."""
+    import pyarrow.compute as pc
+
+    if messages is None:
+        return 0
+    shape, by = shape_of(messages, "messages"), ["instance_name", "conversation_id", "is_initiator"]
+    rows = select_arrow(messages, [shape[name] for name in by]).rename_columns(by)
+    rows = rows.set_column(1, by[1], pc.ascii_lower(rows[by[1]]))
+    return len(rows.group_by(by).aggregate([]).join(episodes.select(by), by, join_type="left anti"))

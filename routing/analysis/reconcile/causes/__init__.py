@@ -1,0 +1,1 @@
+"""What is most likely off, by the groups of episodes that contradict the tables."""

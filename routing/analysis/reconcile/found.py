@@ -1,0 +1,25 @@
+"""What either way of reading finds: groups of episodes with their causes, and the rows of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from routing.analysis.reconcile.groups import Answers, Balanced, Cause, Group
+from routing.storage.columns import Table
+
+
+@dataclass(frozen=True)
+class Found:
+    """All episodes of ``observations`` rows of ``observed_routing``, judged.
+
+    ``groups`` hold every episode once; ``causes`` are those of some of them. ``unobserved``: sides of messages that
+    nobody observed. ``rows``: the rows of ``reconciliation``.
+    """
+
+    observations: int
+    groups: Sequence[Group]
+    causes: Mapping[Answers, Cause]
+    balanced: Balanced
+    unobserved: int
+    rows: Table

@@ -1,0 +1,83 @@
+"""The tables of a configuration that are reconciled, each at one version, and the output that is replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from routing.analysis.bulk.reading import MOST_MESSAGES
+from routing.config import RECONCILIATION as KEY
+from routing.config import Config
+from routing.errors import ConfigError, InputError
+from routing.schemas import RECONCILIATION
+from routing.storage import replaced
+from routing.storage.columns import Table, as_dataset, is_frame
+from routing.storage.local import Unfit
+from routing.storage.opening import Opened, Opener
+from routing.storage.releases import release
+from routing.storage.replaced import Replaced
+
+_OBSERVED = "observed_routing"
+_TRAFFIC = (_OBSERVED, "messages", "dialogs")
+
+
+def look_at_output(config: Config, opener: Opener) -> Replaced | None:
+    """The output that is to be replaced; None where the configuration names none. Raises OutputError."""
+    location = config.beside.get(KEY)
+    return None if location is None else replaced.look_at(opener, KEY, location, RECONCILIATION)
+
+
+def open_tables(config: Config, opener: Opener) -> dict[str, Opened]:
+    """The tables that are reconciled, at their newest versions: what grows all read in one way.
+
+    By Spark where one of these is, or where there are more than `MOST_MESSAGES` observations. Raises ConfigError
+    where no observations are configured, InputError where a table is missing.
+    """
+    if _OBSERVED not in config.kept:
+        raise ConfigError.no_observed(config.file)
+    opened = {}
+    for key, location in {**config.tables, _OBSERVED: config.kept[_OBSERVED]}.items():
+        found = opener.find(f"tables.{key}", location)
+        if found is None:
+            raise InputError.missing_table(key, str(location))
+        opened[key] = found
+    traffic = {key: opened[key] for key in _TRAFFIC if key in opened}
+    why = _why_by_spark(traffic)
+    if why is None:
+        opener.tell("observations are reconciled without Spark")
+        return opened
+    spark = opener.start_for("observations", "reconciled", why)
+    from routing.storage.tables import Snapshot
+
+    for key, one in traffic.items():
+        if not is_frame(one.rows) and one.version is not None:
+            location = {**config.tables, **config.kept}[key]
+            opened[key] = replace(one, rows=Snapshot(location, one.version).read(spark))
+    return opened
+
+
+def _why_by_spark(traffic: Mapping[str, Opened]) -> Unfit | None:
+    frames = [key for key, one in traffic.items() if is_frame(one.rows)]
+    if frames:
+        return Unfit(f"tables.{frames[0]} is read by Spark")
+    count = as_dataset(traffic[_OBSERVED].rows).count_rows()
+    return Unfit(f"there are {count:,}, more than {MOST_MESSAGES:,}") if count > MOST_MESSAGES else None
+
+
+def write(place: Replaced, opener: Opener, rows: Table, versions: Mapping[str, int | None]) -> int:
+    """Replace the output in one commit, and say which version that made. Raises StorageError."""
+    told: dict[str, Any] = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
+    mark = json.dumps(told, sort_keys=True)
+    if is_frame(rows):
+        return place.replace_by_spark(rows.sparkSession, rows, mark)
+    if isinstance(place.table, Unfit):
+        from routing.storage.columns import columns_in
+        from routing.storage.frames import frame_of_tuples
+
+        spark = opener.start_for(f"output.{KEY}", "written", place.table)
+        columns = columns_in(rows, RECONCILIATION, {name: name for name in RECONCILIATION.names})
+        frame = frame_of_tuples(spark, columns.rows(*RECONCILIATION.names), RECONCILIATION.optional())
+        return place.replace_by_spark(spark, frame, mark)
+    return place.replace(replaced.reader_of(rows, RECONCILIATION), mark)

@@ -1,0 +1,58 @@
+"""``sbroute reconcile``: what the routes say beside what SQL Server did."""
+
+from __future__ import annotations
+
+import argparse
+
+from routing.commands.common import Console, Subparsers, add_config, load, opener, steps
+from routing.errors import EXIT_DONE, EXIT_FOUND
+from routing.storage.arrow import leave_pandas_out
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "reconcile",
+        parents=[common],
+        help="compare what SQL Server did with what the routes say, and tell what is off",
+        description="Compare each episode of tables.observed_routing with what the rules say as of its start, and"
+        " replace the table output.reconciliation where the configuration names it.",
+    )
+    add_config(command)
+    command.add_argument(
+        "--fail-under",
+        metavar="PERCENT",
+        type=_percent,
+        help="exit code 1 where less than this of all that was observed is confirmed or compatible",
+    )
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Reconcile, write the table, and print the summary."""
+    leave_pandas_out()
+    from routing.analysis.reconcile import printing
+    from routing.analysis.reconcile.reconciling import reconcile
+
+    settings = load(options)
+    opening = opener(settings, options, console)
+    console.standing.text = "the table of the reconciliation is as it was, or as it is to be (start it again)"
+    with steps(console) as progress:
+        done = reconcile(settings, opener=opening, progress=progress)
+    if options.format == "json":
+        console.result(printing.as_json(done))
+    else:
+        for part in printing.as_text(done):
+            console.result(part)
+    fails = options.fail_under is not None and done.percent is not None and done.percent < options.fail_under
+    return EXIT_FOUND if fails else EXIT_DONE
+
+
+def _percent(text: str) -> float:
+    """A share of a hundred, for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 100")
+    return number

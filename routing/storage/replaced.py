@@ -1,0 +1,95 @@
+"""An output that is replaced as a whole in one commit: by delta-rs where it writes it rightly, else by Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from routing.config import Location
+from routing.errors import OutputError, StorageError, first_sentence
+from routing.schemas import Schema
+from routing.storage import commits
+from routing.storage.kinds import arrow_schema
+from routing.storage.local import LocalTable, Unfit
+from routing.storage.opening import Opener
+from routing.storage.places import check_vacant, check_writable
+from routing.storage.shapes import check_shape
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """An output of section ``output``, looked at before anything is computed.
+
+    ``table`` writes it without Spark; None where it is to be made so. ``lacks``: columns that an older release did
+    not write.
+    """
+
+    key: str
+    location: Location
+    schema: Schema
+    table: LocalTable | Unfit | None
+    lacks: tuple[str, ...] = ()
+
+    def replace(self, rows: pyarrow.RecordBatchReader, mark: str) -> int:
+        """Replace the table by delta-rs, and say which version that made; ``mark``: the commit's user metadata.
+
+        Raises StorageError.
+        """
+        if isinstance(self.table, Unfit):
+            raise ValueError("the table is Spark's to write")
+        try:
+            stored = LocalTable.make(self.location, self.schema.optional()) if self.table is None else self.table
+            if self.lacks:
+                stored.add_columns(field for field in self.schema if field.name in self.lacks)
+            stored.commit(rows, adds=False, metadata=mark)
+        except Exception as error:
+            raise StorageError.failed(self._writing, first_sentence(error)) from error
+        return stored.version
+
+    def replace_by_spark(self, spark: SparkSession, rows: DataFrame, mark: str) -> int:
+        """The same by Spark."""
+        from routing.sessions.holding import Held
+        from routing.storage import tables
+
+        if self.location.is_name and tables.current_version(Held(spark), self.location) is None:
+            # A catalog that makes a table together with its rows does not mark that commit.
+            tables.create_if_missing(spark, self.key, self.location, self.schema.optional())
+        tables.put(rows, self.key, self.location, tables.Write(mark, adds=False, widens=bool(self.lacks)))
+        found = commits.latest_commits(Held(spark), self.location)
+        ours = [commit.version for commit in found if commit.metadata == mark]
+        if not ours:
+            raise StorageError.failed(self._writing, "its commit is not in the table's history")
+        return max(ours)
+
+    @property
+    def _writing(self) -> str:
+        return f"writing output.{self.key} to {self.location}"
+
+
+def look_at(opener: Opener, key: str, location: Location, schema: Schema) -> Replaced:
+    """Refuse a `placed` location that holds anything but a table of this schema, or cannot be written to.
+
+    Columns that may be null may be missing, as in a table of an older release. Raises OutputError.
+    """
+    check_writable(key, location)
+    found = opener.find(f"output.{key}", location)
+    if found is None:
+        check_vacant(key, location)
+        return Replaced(key, location, schema, opener.open_to_write(location, None))
+    if found.version is None:
+        raise OutputError.without_versions(str(location))
+    lacks = check_shape(found.rows, key, str(location), schema)
+    return Replaced(key, location, schema, opener.open_to_write(location, found.version), tuple(lacks))
+
+
+def reader_of(rows: pyarrow.Table, schema: Schema) -> pyarrow.RecordBatchReader:
+    """An Arrow table as what is written, batch by batch."""
+    import pyarrow
+
+    return pyarrow.RecordBatchReader.from_batches(
+        arrow_schema(schema.optional()), rows.cast(arrow_schema(schema.optional())).to_batches()
+    )
