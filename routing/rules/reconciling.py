@@ -1,7 +1,7 @@
 """What the rule book says of a message beside what SQL Server did with it: one class for each pair.
 
-Numbers are compared as `rules.observed` does it; here stand the pairs that events have besides. SQL Server's hash is
-not published, so that another pick of the same set of broker ids is no contradiction.
+Numbers are compared as `rules.observed` does it; here stand the pairs that events have besides. The hash of SQL
+Server is not published, so that another pick of the same set of broker ids is no contradiction.
 """
 
 from __future__ import annotations
@@ -120,13 +120,10 @@ def _is_blank(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
 
 
 def _is_same_without_why(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
-    """Delayed or dropped, as predicted, by an event that does not say why; but the hops of one may say it."""
-    out_of_hops = (
-        verdict.reason is Reason.HOP_LIMIT and seen.hops_remaining is not None and seen.hops_remaining <= 0
-    )
-    return (
-        verdict.outcome is seen.outcome and seen.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not out_of_hops
-    )
+    """Delayed or dropped, by an event that does not say why; but the hops of one may say it."""
+    hops = seen.hops_remaining
+    tells_why = verdict.reason is Reason.HOP_LIMIT and hops is not None and hops <= 0
+    return seen.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not tells_why
 
 
 RULES = (

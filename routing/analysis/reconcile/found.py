@@ -13,8 +13,8 @@ from routing.storage.columns import Table
 class Found:
     """All episodes of ``observations`` rows of ``observed_routing``, judged.
 
-    ``groups`` hold every episode once; ``causes`` are those of some of them. ``unobserved``: sides of messages that
-    nobody observed. ``rows``: the rows of ``reconciliation``.
+    ``groups`` hold every episode once; ``causes`` are those of some of them. ``unobserved``: sides of messages
+    that nobody observed. ``rows``: the rows of ``reconciliation``.
     """
 
     observations: int

@@ -14,8 +14,8 @@ class Answers(NamedTuple):
     """What episodes of one group have in common.
 
     ``database`` is None for arrivals. ``next_hop`` is the observed one as addresses are compared, ``broker`` the
-    observed id, as ids are compared; ``address`` and ``route_name`` those of the prediction. ``rejections`` are the
-    codes for which nothing was predicted (class NOT_PREDICTED), then outcome and reason are None.
+    observed id, as ids are compared; ``address`` and ``route_name`` those of the prediction. ``rejections`` are
+    the codes for which nothing was predicted (class NOT_PREDICTED), then outcome and reason are None.
     """
 
     instance: str

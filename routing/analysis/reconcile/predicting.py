@@ -53,8 +53,8 @@ class _Asked(NamedTuple):
 class Predictor:
     """Judges episodes by the rules (sections 0 to 6), each as a message of its own.
 
-    ``own_broker`` gives the broker id that the messages of a side name themselves, None where they name none. Where
-    any episode may ask for a route, all must have come by `settle` before the first is judged.
+    ``own_broker`` gives the broker id that the messages of a side name themselves, None where they name none.
+    Where any episode may ask for a route, all must have come by `settle` before the first is judged.
     """
 
     network: Network

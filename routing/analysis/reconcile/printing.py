@@ -33,7 +33,7 @@ def as_json(done: Reconciliation) -> str:
 
 
 def as_text(done: Reconciliation) -> Iterator[RenderableType]:
-    """What is printed: episodes by instance and class, what is most likely off, picks, and the share that matches."""
+    """What is printed: episodes by instance and class, what is most likely off, picks, and what matches."""
     if not done.observations:
         yield "nothing was observed: import events or a transmission queue first (docs/importing.md)"
         return
