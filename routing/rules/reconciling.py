@@ -13,7 +13,7 @@ from typing import NamedTuple
 from routing.rules import observed, text
 from routing.rules.observed import Agreement
 from routing.rules.resolving import Verdict
-from routing.terms import FORWARD_DROPPED, FORWARD_SENT, Outcome, Reason, Word
+from routing.terms import FORWARD_DROPPED, Outcome, Reason, Word
 
 
 class Class(Word):
@@ -155,8 +155,3 @@ def compare(seen: Seen, verdict: Verdict, others: Sequence[Verdict] = (), *, in_
 def _compare(seen: Seen, verdict: Verdict, in_msdb: bool) -> Compared:
     rule = next(rule for rule in RULES if rule.holds(seen, verdict, in_msdb))
     return rule.says(seen, verdict, in_msdb)
-
-
-def is_of_arrival(source: str, is_from_network: bool | None) -> bool:
-    """Whether what was seen is of a message that had come over the network."""
-    return source in (FORWARD_SENT, FORWARD_DROPPED) or is_from_network is True

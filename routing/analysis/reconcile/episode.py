@@ -7,10 +7,12 @@ from typing import NamedTuple
 from routing.rules import text
 from routing.rules.reconciling import Seen
 from routing.schemas import Field, Kind, Schema
-from routing.terms import Outcome
+from routing.terms import FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, Outcome
 
 APART = 192_000_000
 """Observations so many microseconds apart are two episodes: SQL Server tries again every 64 s at the latest."""
+OF_ARRIVALS = (FORWARD_SENT, FORWARD_DROPPED, UNDELIVERABLE)
+"""Sources that tell of what has come over the network, whatever else they say."""
 SIDE = ("instance_name", "database_name", "conversation_id", "is_initiator", "to_service_name", "is_arrival")
 """What observations of one episode have in common."""
 ANSWER = ("outcome", "error_number", "next_hop", "to_broker_instance")

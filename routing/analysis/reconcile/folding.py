@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from routing.analysis.reconcile.episode import ANSWER, APART, EPISODES, ORDER, SIDE
+from routing.analysis.reconcile.episode import ANSWER, APART, EPISODES, OF_ARRIVALS, ORDER, SIDE
 from routing.errors import InputError
 from routing.schemas import OBSERVED_ROUTING
 from routing.storage.arrow import micros_in
 from routing.storage.columns import Table, as_dataset, select_arrow, shape_of
 from routing.storage.kinds import arrow_schema
-from routing.terms import FORWARD_DROPPED, FORWARD_SENT
 
 if TYPE_CHECKING:
     import pyarrow
@@ -53,7 +52,7 @@ def _read(observed: Any) -> pyarrow.Table:
     }
     columns["observed_at"] = micros_in(there["observed_at"])
     columns["conversation_id"] = pc.ascii_lower(columns["conversation_id"])
-    forwarded = pc.is_in(columns["source"], pyarrow.array([FORWARD_SENT, FORWARD_DROPPED]))
+    forwarded = pc.is_in(columns["source"], pyarrow.array(OF_ARRIVALS))
     columns["is_arrival"] = pc.or_(forwarded, pc.fill_null(columns["is_from_network"], False))
     for name in ("database_name", _SERVICE):
         columns[name] = _empty_as_null(columns[name])

@@ -1,0 +1,170 @@
+"""A small estate with what SQL Server did there: an observation or more of every class, told by hand."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from tests.frames import Tables
+
+Row = dict[str, Any]
+NOON = datetime(2026, 1, 5, 12, 0, 0, tzinfo=timezone.utc)
+SALES, STOCK, STORE = (f"0000000{n}-aaaa-bbbb-cccc-000000000000" for n in (1, 2, 3))
+STOCK_HOP, STORE_HOP = "tcp://stock.example:4022", "tcp://store.example:4022"
+
+
+def conversation(number: int) -> str:
+    """A conversation id, as import writes it."""
+    return f"c0{number:06d}-1111-2222-3333-444444444444"
+
+
+def after(seconds: float) -> datetime:
+    """A time after noon."""
+    return NOON + timedelta(seconds=seconds)
+
+
+def event(number: int, outcome: str, at: float = 0, **columns: Any) -> Row:
+    """An event of database Sales on hub, of a message for //stock."""
+    return {
+        "instance_name": "hub",
+        "database_name": "Sales",
+        "conversation_id": conversation(number),
+        "is_initiator": True,
+        "observed_at": after(at),
+        "source": "CLASSIFY_EVENT",
+        "outcome": outcome,
+        "to_service_name": "//stock",
+        "is_from_network": False,
+        **columns,
+    }
+
+
+def arrival(number: int, outcome: str, at: float = 0, **columns: Any) -> Row:
+    """An event of what has come over the network to hub, for //orders."""
+    return (
+        event(number, outcome, at, database_name=None, is_from_network=True, to_service_name="//orders") | columns
+    )
+
+
+def balanced(number: int, broker: str | None, next_hop: str | None) -> Row:
+    """An event of a message for the balanced service."""
+    return event(number, "SENT", to_service_name="//balanced", to_broker_instance=broker, next_hop=next_hop)
+
+
+def queued(number: int, at: float = 0, **columns: Any) -> Row:
+    """A row of the transmission queue of Sales, as import writes it."""
+    own = {"source": "TRANSMISSION_QUEUE", "message_id": f"{conversation(number)}:I:0", "is_from_network": None}
+    return event(number, "DELAYED", at, **own) | {"outcome": None, "to_service_name": None} | columns
+
+
+def message(number: int, service: str, **columns: Any) -> Row:
+    """A message of Sales on hub at noon."""
+    return {
+        "message_id": f"{conversation(number)}:I:0",
+        "conversation_id": conversation(number).upper(),
+        "is_initiator": True,
+        "enqueue_time": NOON,
+        "instance_name": "hub",
+        "database_name": "Sales",
+        "to_service_name": service,
+        **columns,
+    }
+
+
+def _route(name: str, service: str | None, address: str, database: str = "Sales", **columns: Any) -> Row:
+    fixed = {"instance_name": "hub", "database_name": database, "name": name}
+    return {**fixed, "remote_service_name": service, "address": address, **columns}
+
+
+def estate() -> Tables:
+    """An instance with two services afar, one of them balanced, and one of its own; and its messages."""
+    return {
+        "instances": [{"instance_name": "hub", "addresses": ["tcp://hub.example:4022"]}],
+        "databases": [{"instance_name": "hub", "name": "Sales", "service_broker_guid": SALES}],
+        "services": [{"instance_name": "hub", "database_name": "Sales", "name": "//orders"}],
+        "routes": [
+            _route("Stock", "//stock", STOCK_HOP),
+            _route("East", "//balanced", STOCK_HOP, broker_instance=STOCK),
+            _route("West", "//balanced", STORE_HOP, broker_instance=STORE),
+            _route("Orders", "//orders", "LOCAL", database="msdb"),
+        ],
+        "messages": [
+            message(1, "//stock"),
+            message(12, "//gone"),
+            message(13, "//stock"),
+            # Bound to an id that neither an event nor a dialog tells.
+            message(22, "//balanced", to_broker_instance=f"{{{STORE.upper()}}}"),
+            message(90, "//stock"),
+        ],
+        "dialogs": [
+            {
+                "instance_name": "hub",
+                "database_name": "Sales",
+                "conversation_id": conversation(21),
+                "is_initiator": True,
+                "far_broker_instance": STOCK,
+            }
+        ],
+    }
+
+
+# Observations, and of each episode the class and how many of them it has; in the order of conversations and time.
+OBSERVED: list[tuple[list[Row], list[tuple[str, int]]]] = [
+    ([event(1, "SENT", next_hop=STOCK_HOP), queued(1, 5)], [("CONFIRMED", 1), ("COMPATIBLE", 1)]),
+    ([event(2, "SENT", next_hop=STORE_HOP)], [("CONTRADICTED", 1)]),
+    # As SQL Server tries again: 4, 8, 16, 32 seconds, then every 64.
+    (
+        [event(3, "DELAYED", at, error_number=9793) for at in (0, 4, 12, 28, 60, 124, 188)],
+        [("CONTRADICTED", 7)],
+    ),
+    # Just under, and just at 192 seconds apart.
+    (
+        [
+            event(4, "DELAYED", 0, to_service_name="//no", error_number=9793),
+            event(4, "DELAYED", 191.999999, to_service_name="//no", error_number=9793),
+            event(4, "DELAYED", 383.999999, to_service_name="//no", error_number=9793),
+        ],
+        [("CONFIRMED", 2), ("CONFIRMED", 1)],
+    ),
+    # Another answer is another episode; the one before comes again as a third.
+    (
+        [event(5, "SENT", 0), event(5, "DELAYED", 1, error_number=9793), event(5, "SENT", 2)],
+        [("CONFIRMED", 1), ("CONTRADICTED", 1), ("CONFIRMED", 1)],
+    ),
+    # The other end of the conversation, and another service, are sides of their own.
+    (
+        [event(6, "SENT"), event(6, "SENT", is_initiator=False), event(6, "SENT", to_service_name="//other")],
+        [("CONFIRMED", 1), ("CONTRADICTED", 1), ("CONFIRMED", 1)],
+    ),
+    ([arrival(7, "DELIVERED"), arrival(7, "DELIVERED", 3)], [("CONFIRMED", 2)]),
+    ([arrival(8, "DELAYED", error_number=9796)], [("CONTRADICTED", 1)]),
+    (
+        [arrival(9, "DROPPED", source="FORWARD_DROPPED", to_service_name="//stock", error_number=9793)],
+        [("COMPATIBLE", 1)],
+    ),
+    ([event(10, "SENT", instance_name="gone")], [("NOT_PREDICTED", 1)]),
+    ([event(11, "SENT", database_name="Gone")], [("NOT_PREDICTED", 1)]),
+    # The service of a queue's row is that of its message; of one that nothing tells none is known.
+    ([queued(12, error_number=9793, outcome="DELAYED")], [("CONFIRMED", 1)]),
+    ([queued(13, status_text="Something else")], [("NOT_OBSERVED", 1)]),
+    ([queued(14)], [("NOT_PREDICTED", 1)]),
+    ([event(15, "SENT", database_name=None)], [("NOT_PREDICTED", 1)]),
+    # What could not be delivered names no service: that of its conversation's other observations is taken.
+    (
+        [
+            arrival(16, "DELIVERED"),
+            arrival(16, "DROPPED", 1, source="UNDELIVERABLE", to_service_name=None, error_number=28012),
+        ],
+        [("CONFIRMED", 1), ("COMPATIBLE", 1)],
+    ),
+]
+# By the hash of this project, 24 and 25 of the balanced messages go to the second id.
+BALANCED: list[tuple[list[Row], list[tuple[str, int]]]] = [
+    # The id of a dialog that is bound to it, of a message that names it, and of one that nothing else tells.
+    ([balanced(21, STOCK, STOCK_HOP)], [("CONFIRMED", 1)]),
+    ([balanced(22, STORE, STORE_HOP)], [("CONFIRMED", 1)]),
+    ([balanced(23, SALES, None)], [("CONTRADICTED", 1)]),
+    ([balanced(24, STORE, STORE_HOP)], [("CONFIRMED", 1)]),
+    ([balanced(25, STOCK, STOCK_HOP)], [("COMPATIBLE", 1)]),
+    ([balanced(26, None, "tcp://else.example:4022")], [("CONTRADICTED", 1)]),
+]

@@ -1,0 +1,90 @@
+"""What was seen beside what is predicted: every pair of the table, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing.rules.reconciling import Class, Seen, compare
+from routing.rules.resolving import Verdict
+from routing.terms import Outcome, Reason
+from tests.unit.rules.made import B, C, route
+
+EVENT, QUEUE, DROPPED = "CLASSIFY_EVENT", "TRANSMISSION_QUEUE", "FORWARD_DROPPED"
+HOP, MIRROR, OTHER = "tcp://far:4022", "tcp://mirror:4022", "tcp://other:4022"
+SENT = Verdict(Outcome.SENT, Reason.NETWORK_ADDRESS, C, address=HOP, mirror_address=MIRROR)
+TIERED = Verdict(Outcome.SENT, Reason.NETWORK_ADDRESS, None, address=HOP, alternatives=(route(address=OTHER),))
+LOCAL = Verdict(Outcome.DELIVERED, Reason.LOCAL_SERVICE, None, address="LOCAL")
+FORWARDED = Verdict(Outcome.FORWARDED, Reason.NETWORK_ADDRESS, None, address=HOP)
+NO_ROUTE = Verdict(Outcome.DELAYED, Reason.NO_ROUTE, None)
+MSDB_OFF = Verdict(Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED, None)
+OFF = Verdict(Outcome.DROPPED, Reason.FORWARDING_DISABLED, None)
+NO_HOPS = Verdict(Outcome.DROPPED, Reason.HOP_LIMIT, None)
+LOOP = Verdict(Outcome.DROPPED, Reason.ROUTING_LOOP, None)
+A, M, X, N = Class.CONFIRMED, Class.COMPATIBLE, Class.CONTRADICTED, Class.NOT_OBSERVED
+
+
+def seen(outcome: str | None, number: int | None = None, source: str = EVENT, **rest: object) -> Seen:
+    known = None if outcome is None else Outcome(outcome)
+    return Seen(source, known, number, **rest)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict", "expected"),
+    [
+        # Nothing told: a blank status, a text that is not known.
+        (seen(None, source=QUEUE), SENT, M),
+        (seen(None, source=QUEUE), FORWARDED, M),
+        (seen(None, source=QUEUE), LOCAL, N),
+        (seen(None, source=QUEUE), NO_ROUTE, N),
+        (seen(None, source=QUEUE, is_unknown_text=True), SENT, N),
+        # Numbers, and an event's own word beside them.
+        (seen("DELAYED", 9793), NO_ROUTE, A),
+        (seen("DELAYED", 9770), NO_ROUTE, M),
+        (seen("DELAYED", 9793), SENT, X),
+        (seen(None, 9754, QUEUE), SENT, M),
+        (seen(None, 9754, QUEUE), NO_ROUTE, X),
+        (seen("DELAYED", 9792), OFF, M),
+        (seen("DROPPED", 9792, DROPPED), OFF, A),
+        (seen("DELAYED", 15517), NO_ROUTE, N),
+        # Outcomes without a number.
+        (seen("SENT"), SENT, A),
+        (seen("SENT"), FORWARDED, X),
+        (seen("SENT"), NO_ROUTE, X),
+        (seen("DELIVERED"), LOCAL, A),
+        (seen("DELIVERED"), SENT, X),
+        (seen("FORWARDED", source="FORWARD_SENT"), FORWARDED, A),
+        (seen("DELAYED"), NO_ROUTE, M),
+        (seen("DELAYED"), SENT, X),
+        (seen("DROPPED", source=DROPPED), LOOP, M),
+        # Where it went, and what it was bound to.
+        (seen("SENT", next_hop=f" {HOP.upper()}/"), SENT, A),
+        (seen("SENT", next_hop=MIRROR), SENT, A),
+        (seen("SENT", next_hop=OTHER), SENT, X),
+        (seen("SENT", next_hop=OTHER), TIERED, M),
+        (seen("SENT", broker_instance=C), SENT, A),
+        (seen("SENT", broker_instance=B), SENT, X),
+        (seen("SENT", broker_instance=B), TIERED, A),
+        # Hops, and the time to live.
+        (seen("DROPPED", source=DROPPED, hops_remaining=0), NO_HOPS, A),
+        (seen("DROPPED", source=DROPPED, hops_remaining=3), NO_HOPS, M),
+        (seen("DROPPED", source=DROPPED, time_to_live_seconds=60, live_time_seconds=60), FORWARDED, M),
+        (seen("DROPPED", source=DROPPED, time_to_live_seconds=60, live_time_seconds=59), FORWARDED, X),
+        (seen("DROPPED", source=DROPPED, time_to_live_seconds=60), FORWARDED, X),
+    ],
+)
+def test_pairs(told: Seen, verdict: Verdict, expected: Class) -> None:
+    assert compare(told, verdict).kind is expected
+
+
+def test_another_pick_of_the_same_ids_is_compatible() -> None:
+    other = Verdict(Outcome.SENT, Reason.NETWORK_ADDRESS, B, address=OTHER)
+    told = seen("SENT", next_hop=OTHER, broker_instance=B)
+    assert compare(told, SENT).kind is X
+    assert compare(told, SENT, [SENT, other]).kind is M
+    assert compare(told, SENT, [SENT, NO_ROUTE]).kind is X
+    assert compare(seen("SENT", next_hop=HOP), SENT, [SENT, other]).kind is A
+
+
+def test_msdb_has_a_number_of_its_own() -> None:
+    assert compare(seen("DELAYED", 9789), MSDB_OFF, in_msdb=True).kind is A
+    assert compare(seen("DELAYED", 9789), MSDB_OFF).kind is X

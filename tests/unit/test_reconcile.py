@@ -1,0 +1,166 @@
+"""Reconcile without Spark: observations told by hand, folded into episodes and classed; as a user runs it, too."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import routing
+from routing import cli
+from routing.analysis.reconcile.reconciling import Reconciliation
+from routing.errors import InputError
+from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
+from tests.frames import arrow_of
+from tests.reconciled import BALANCED, OBSERVED, Row, arrival, estate, event
+from tests.stored import store_local
+
+TOLD = [*OBSERVED, *BALANCED]
+ROWS = [row for rows, _ in TOLD for row in rows]
+
+
+def reconciled(rows: list[Row], **tables: list[Row]) -> Reconciliation:
+    given = {key: arrow_of(some, TABLES[key]) for key, some in {**estate(), **tables}.items()}
+    return routing.reconcile({**given, "observed_routing": arrow_of(rows, OBSERVED_ROUTING)})
+
+
+def listed(done: Reconciliation) -> list[dict[str, Any]]:
+    return list(done.rows.to_pylist())  # type: ignore[operator]
+
+
+def test_every_episode_has_the_class_that_was_told() -> None:
+    found: dict[str, list[tuple[str, int]]] = {}
+    # Backwards: the order of the rows does not matter.
+    for row in listed(reconciled(ROWS[::-1])):
+        found.setdefault(row["conversation_id"], []).append((row["class"], row["observations"]))
+    assert found == {rows[0]["conversation_id"]: episodes for rows, episodes in TOLD}
+
+
+def test_rows_add_up() -> None:
+    done = reconciled(ROWS)
+    told = [episode for _, episodes in TOLD for episode in episodes]
+    assert done.observations == sum(observations for _, observations in told) == len(ROWS)
+    assert sum(row["observations"] for row in done.counts) == len(ROWS)
+    assert done.by_class == Counter(kind for kind, _ in told)
+    assert sum(done.by_class.values()) == len(told) == 29
+    assert done.percent == pytest.approx(100 * 17 / 28)
+    # Of 90 nothing was observed.
+    assert done.unobserved == 1
+
+
+def test_how_often_the_predicted_id_was_picked() -> None:
+    [picks] = reconciled(ROWS).balanced
+    assert dict(picks) == {
+        "instance_name": "hub",
+        "to_service_name": "//balanced",
+        "broker_instances": 2,
+        "episodes": 2,
+        "same": 1,
+    }
+
+
+def test_both_sides_stand_in_a_row() -> None:
+    [row] = [row for row in listed(reconciled(ROWS)) if row["observed_next_hop"] == "tcp://else.example:4022"]
+    assert list(row) == RECONCILIATION.names
+    told = ("observed_outcome", "predicted_outcome", "predicted_reason", "matching_step", "broker_instances")
+    assert [row[name] for name in told] == ["SENT", "SENT", "NETWORK_ADDRESS", 3, 2]
+    assert (row["route_name"], row["address"]) == ("East", "tcp://stock.example:4022")
+    assert row["why"] == "SQL Server sent it to another address."
+
+
+def test_an_episode_is_judged_as_of_its_start() -> None:
+    """A route that is in force until ten seconds after noon, by two observations of it and one after."""
+    routes = [{**estate()["routes"][0], "valid_to": "2026-01-05T12:00:10Z"}]
+    rows = [event(1, "SENT", 9), event(1, "SENT", 11), event(2, "SENT", 10)]
+    found = [(row["conversation_id"][:9], row["class"]) for row in listed(reconciled(rows, routes=routes))]
+    assert found == [("c0000001-", "CONFIRMED"), ("c0000002-", "CONTRADICTED")]
+
+
+def test_a_request_for_a_route_is_opened_once() -> None:
+    ask = {"remote_service_name": "SQL/ServiceBroker/BrokerConfiguration", "address": "LOCAL", "name": "Ask"}
+    routes = [{**estate()["routes"][0], **ask}]
+    rows = [event(n, "DELAYED", n, error_number=9770, to_service_name="//new") for n in (1, 2, 3)]
+    found = [(row["predicted_reason"], row["class"]) for row in listed(reconciled(rows, routes=routes))]
+    assert found == [("ROUTE_REQUESTED", "CONFIRMED"), ("NO_ROUTE", "COMPATIBLE"), ("NO_ROUTE", "COMPATIBLE")]
+
+
+def test_a_dialog_that_has_ended() -> None:
+    dialog = {**estate()["dialogs"][0], "lifetime": "2026-01-05T12:00:05Z", "far_broker_instance": None}
+    rows = [event(21, "SENT", 4), event(21, "DROPPED", 5)]
+    found = [(row["predicted_reason"], row["class"]) for row in listed(reconciled(rows, dialogs=[dialog]))]
+    assert found == [("NETWORK_ADDRESS", "CONFIRMED"), ("DIALOG_EXPIRED", "COMPATIBLE")]
+
+
+def test_nothing_observed() -> None:
+    done = reconciled([])
+    assert (done.observations, done.percent, listed(done), list(done.counts)) == (0, None, [], [])
+    assert done.unobserved == 5
+
+
+def test_hops_of_what_was_dropped_count() -> None:
+    off = {"instances": [{"instance_name": "hub", "is_message_forwarding_enabled": True}]}
+    out = [{**estate()["routes"][0], "database_name": "msdb"}]
+    dropped = {"source": "FORWARD_DROPPED", "to_service_name": "//stock"}
+    rows = [
+        arrival(1, "DROPPED", remaining_hop_count=0, **dropped),
+        arrival(2, "DROPPED", remaining_hop_count=1, **dropped),
+        arrival(3, "DROPPED", time_to_live_seconds=60, live_time_seconds=61, **dropped),
+    ]
+    found = [row["class"] for row in listed(reconciled(rows, routes=out, **off))]
+    assert found == ["CONFIRMED", "CONTRADICTED", "COMPATIBLE"]
+
+
+def test_a_row_without_a_time_is_refused() -> None:
+    rows = arrow_of(ROWS, OBSERVED_ROUTING.optional())
+    import pyarrow
+
+    times = pyarrow.nulls(len(rows), rows.schema.field("observed_at").type)
+    broken = rows.set_column(rows.column_names.index("observed_at"), "observed_at", times)
+    given = {key: arrow_of(some, TABLES[key]) for key, some in estate().items()}
+    with pytest.raises(InputError, match="table observed_routing has 37 rows without observed_at"):
+        routing.reconcile({**given, "observed_routing": broken})
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reconciled")
+    tables = {**estate(), "observed_routing": ROWS}
+    for key, rows in tables.items():
+        store_local(arrow_of(rows, TABLES[key]), folder / key)
+    output = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "reconciliation")
+    config = {"tables": {key: key for key in tables}, "output": {key: f"out/{key}" for key in output}}
+    (folder / "job.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    return folder / "job.yaml"
+
+
+def test_the_table_is_replaced(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from deltalake import DeltaTable
+
+    for version in (0, 1):
+        assert cli.main(["reconcile", "--config", str(job), "--format", "json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        table = DeltaTable(job.parent / "out" / "reconciliation")
+        assert told["version"] == table.version() == version + 1
+        assert told["observations"] == len(ROWS)
+        stored = table.to_pyarrow_dataset().to_table()
+        assert sum(stored["observations"].to_pylist()) == len(ROWS)
+        assert stored.column_names == RECONCILIATION.names
+
+
+@pytest.mark.parametrize(("percent", "status"), [("60.7", 0), ("60.8", 1)])
+def test_fail_under(job: Path, percent: str, status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["reconcile", "--config", str(job), "--fail-under", percent]) == status
+    assert "60.7 % of what was observed matches" in capsys.readouterr().out
+
+
+def test_what_is_not_configured(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    without = yaml.safe_load(job.read_text(encoding="utf-8"))
+    del without["tables"]["observed_routing"]
+    file = job.with_name("without.yaml")
+    file.write_text(yaml.safe_dump(without), encoding="utf-8")
+    assert cli.main(["reconcile", "--config", str(file)]) == 2
+    assert "has no tables.observed_routing, which reconcile reads" in capsys.readouterr().err
