@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 class Replaced:
     """An output of section ``output``, looked at before anything is computed.
 
-    ``table`` writes it without Spark; None where it is to be made so. ``lacks``: columns that an older release did
-    not write.
+    ``writer`` writes it without Spark; None where it is to be made so. ``lacks``: columns that an older release
+    did not write.
     """
 
     key: str
     location: Location
     schema: Schema
-    table: LocalTable | Unfit | None
+    writer: LocalTable | Unfit | None
     lacks: tuple[str, ...] = ()
 
     def replace(self, rows: pyarrow.RecordBatchReader, mark: str) -> int:
@@ -39,10 +39,10 @@ class Replaced:
 
         Raises StorageError.
         """
-        if isinstance(self.table, Unfit):
+        if isinstance(self.writer, Unfit):
             raise ValueError("the table is Spark's to write")
         try:
-            stored = LocalTable.make(self.location, self.schema.optional()) if self.table is None else self.table
+            stored = LocalTable.make(self.location, self.schema.optional()) if self.writer is None else self.writer
             if self.lacks:
                 stored.add_columns(field for field in self.schema if field.name in self.lacks)
             stored.commit(rows, adds=False, metadata=mark)

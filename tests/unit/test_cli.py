@@ -77,7 +77,7 @@ def test_every_command_has_its_help_here(capsys: pytest.CaptureFixture[str]) -> 
     assert sorted(cli._COMMANDS) == sorted(COMMANDS)
     ended("--help")
     shown = capsys.readouterr().out
-    assert re.findall(r"^    (\w+) ", shown, re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^    (\w+)\b", shown, re.MULTILINE) == list(COMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -339,12 +339,15 @@ def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
     assert "pending_messages" not in loaded(WHOLE).output
 
 
-def test_the_table_of_paths_is_no_output_of_resolve() -> None:
-    assert loaded(WHOLE).paths is None
-    config = loaded(WHOLE, "output.message_paths=out/paths")
-    assert config.paths == Location("/conf/out/paths")
+def test_what_other_commands_write_is_no_output_of_resolve() -> None:
+    assert loaded(WHOLE).beside == {}
+    config = loaded(WHOLE, "output.message_paths=out/paths", "output.reconciliation=out/told")
+    assert config.beside == {
+        "message_paths": Location("/conf/out/paths"),
+        "reconciliation": Location("/conf/out/told"),
+    }
     assert set(config.output) == set(WHOLE["output"])
-    assert load("/elsewhere/runs.yaml", text=config.as_json()).paths == config.paths
+    assert load("/elsewhere/runs.yaml", text=config.as_json()).beside == config.beside
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from routing.analysis.reconcile.episode import ANSWER, APART, EPISODES, OF_ARRIV
 from routing.errors import InputError
 from routing.schemas import OBSERVED_ROUTING
 from routing.storage.arrow import micros_in
-from routing.storage.columns import Table, as_dataset, select_arrow, shape_of
+from routing.storage.columns import Table, as_dataset, rows_where, select_arrow, shape_of
 from routing.storage.kinds import arrow_schema
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _with_services(rows: pyarrow.Table, messages: Table | None) -> pyarrow.Table
         by_id = ["instance_name", "message_id"]
         rows = _filled(rows, _services_of(_named(messages, by_id), by_id), by_id)
     if rows[_SERVICE].null_count:
-        named = rows.filter(pc.is_valid(rows[_SERVICE])).select([*_OF_CONVERSATION, _SERVICE])
+        named = rows_where(rows, pc.is_valid(rows[_SERVICE])).select([*_OF_CONVERSATION, _SERVICE])
         rows = _filled(rows, _services_of(named, _OF_CONVERSATION), _OF_CONVERSATION)
     return rows
 
@@ -97,9 +97,9 @@ def _filled(rows: pyarrow.Table, services: pyarrow.Table, by: Sequence[str]) -> 
     import pyarrow.compute as pc
 
     lacks = pc.is_null(rows[_SERVICE])
-    lacking = rows.filter(lacks).drop_columns([_SERVICE]).join(services, list(by), join_type="left outer")
+    lacking = rows_where(rows, lacks).drop_columns([_SERVICE]).join(services, list(by), join_type="left outer")
     lacking = lacking.rename_columns([_SERVICE if name == "service" else name for name in lacking.column_names])
-    return pyarrow.concat_tables([rows.filter(pc.invert(lacks)), lacking.select(rows.column_names)])
+    return pyarrow.concat_tables([rows_where(rows, pc.invert(lacks)), lacking.select(rows.column_names)])
 
 
 def _episodes(rows: pyarrow.Table) -> pyarrow.Table:
@@ -112,9 +112,7 @@ def _episodes(rows: pyarrow.Table) -> pyarrow.Table:
     begins = pc.greater_equal(gaps, APART)
     for name in (*SIDE, *ANSWER):
         begins = pc.or_(begins, _differs(rows[name].combine_chunks()))
-    starts = pyarrow.concat_arrays(
-        [pyarrow.array([True]), begins.combine_chunks() if hasattr(begins, "chunks") else begins]
-    )
+    starts = pyarrow.concat_arrays([pyarrow.array([True]), begins])
     first = pc.indices_nonzero(starts)
     last = pc.subtract(pyarrow.concat_arrays([first[1:], pyarrow.array([len(rows)], first.type)]), 1)
     told = rows.take(first)

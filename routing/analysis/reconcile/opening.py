@@ -66,17 +66,17 @@ def _why_by_spark(traffic: Mapping[str, Opened]) -> Unfit | None:
     return Unfit(f"there are {count:,}, more than {MOST_MESSAGES:,}") if count > MOST_MESSAGES else None
 
 
-def write(place: Replaced, opener: Opener, rows: Table, versions: Mapping[str, int | None]) -> int:
+def put(place: Replaced, opener: Opener, rows: Table, versions: Mapping[str, int | None]) -> int:
     """Replace the output in one commit, and say which version that made. Raises StorageError."""
     told: dict[str, Any] = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
     mark = json.dumps(told, sort_keys=True)
     if is_frame(rows):
         return place.replace_by_spark(rows.sparkSession, rows, mark)
-    if isinstance(place.table, Unfit):
+    if isinstance(place.writer, Unfit):
         from routing.storage.columns import columns_in
         from routing.storage.frames import frame_of_tuples
 
-        spark = opener.start_for(f"output.{KEY}", "written", place.table)
+        spark = opener.start_for(f"output.{KEY}", "written", place.writer)
         columns = columns_in(rows, RECONCILIATION, {name: name for name in RECONCILIATION.names})
         frame = frame_of_tuples(spark, columns.rows(*RECONCILIATION.names), RECONCILIATION.optional())
         return place.replace_by_spark(spark, frame, mark)

@@ -90,7 +90,7 @@ def reconcile(
         return done
     progress("writing the table")
     versions = {key: one.version for key, one in opened.items()}
-    return replace(done, version=opening.write(place, opener, done.rows, versions))
+    return replace(done, version=opening.put(place, opener, done.rows, versions))
 
 
 def _reconcile(tables: Mapping[str, Table], progress: Callable[[str], None]) -> Reconciliation:

@@ -45,8 +45,8 @@ def write_paths(
         if isinstance(inputs, Unfit):
             return inputs
         place = replaced.look_at(opener, PATHS, location, MESSAGE_PATHS)
-        if isinstance(place.table, Unfit):
-            return place.table
+        if isinstance(place.writer, Unfit):
+            return place.writer
     with clock.stage("judge"):
         paths = Paths.of({key: opened.rows for key, opened in inputs.items()}, moment)
     with clock.stage("write") as tally:
