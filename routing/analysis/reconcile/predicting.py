@@ -12,13 +12,14 @@ from routing.analysis.bulk.settling import Asking, Settlement
 from routing.analysis.reconcile.episode import Episode
 from routing.rules import reconciling
 from routing.rules.deciding import Decision
+from routing.rules.estate import Instance
 from routing.rules.network import Network
 from routing.rules.reconciling import Class, Compared
-from routing.rules.rejecting import rejections
+from routing.rules.rejecting import is_sound, rejections
 from routing.rules.requesting import Requests, Scope
 from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, bound_broker, settled
 from routing.rules.text import address_in_name
-from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, Rejection
+from routing.terms import BROKER_CONFIGURATION_SERVICE, FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, Rejection
 
 Side = tuple[str, "str | None", str, "bool | None"]
 """An end of a conversation: instance, database, folded conversation id, role."""
@@ -69,7 +70,10 @@ class Predictor:
         for (instance, database, service), on_record in self.network.on_record.items():
             if instance in found:
                 found[instance].requests.scopes[database, service] = Scope(tuple(on_record))
-        for episode in episodes:
+        asking = {name for name, instance in self.network.instances.items() if _may_ask(instance)}
+        for episode in episodes if asking else ():
+            if episode.instance not in asking:
+                continue
             asked = self._ask(episode, episode.first_at)
             if isinstance(asked, _Asked):
                 decision = asked.keyed.find_decision(asked.message)
@@ -136,20 +140,33 @@ class Predictor:
 
     def _rejections(self, episode: Episode) -> tuple[str, ...]:
         """The codes for which nothing is predicted, as those of ``rejected_messages``."""
+        instance, conversation = self.network.instances.get(episode.instance), episode.conversation
+        database, is_known = episode.database, False
+        if instance is not None:
+            is_known = database in instance.databases if database is not None else episode.is_arrival
+        if is_known and is_sound(
+            conversation, conversation, episode.is_initiator, episode.first_at, episode.service, None
+        ):
+            return ()
         row: Mapping[str, Any] = {
-            "message_id": episode.conversation,
-            "conversation_id": episode.conversation,
+            "message_id": conversation,
+            "conversation_id": conversation,
             "is_initiator": episode.is_initiator,
             "enqueue_time": episode.first_at,
             "instance_name": episode.instance,
-            "database_name": episode.database,
+            "database_name": database,
             "to_service_name": episode.service,
             "hops_remaining": None,
         }
-        codes = rejections(row, self.network.instances.get(episode.instance))
-        if not episode.is_arrival and episode.database is None:
+        codes = rejections(row, instance)
+        if not episode.is_arrival and database is None:
             codes.append(Rejection.missing("database_name"))
         return tuple(codes)
+
+
+def _may_ask(instance: Instance) -> bool:
+    """Whether any message of an instance may meet step 4."""
+    return any(BROKER_CONFIGURATION_SERVICE in routes for routes in instance.routes.values())
 
 
 def _not_judged(codes: tuple[str, ...]) -> str:
