@@ -1,9 +1,14 @@
-"""From groups of episodes to causes."""
+"""From groups of episodes to what is most likely off: the searches, in their order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from routing.analysis.reconcile.causes.clocks import clock_cause, find_offset
+from routing.analysis.reconcile.causes.lanes import Lane, lanes_of
+from routing.analysis.reconcile.causes.missing import find_missing
+from routing.analysis.reconcile.causes.names import find_near_name
+from routing.analysis.reconcile.causes.routed import find_change, find_hidden
 from routing.analysis.reconcile.episode import Episode
 from routing.analysis.reconcile.groups import Answers, Cause, Group
 from routing.rules.network import Network
@@ -16,5 +21,40 @@ def find_causes(
     class_at: Callable[[Episode, int], Class],
     network: Network,
 ) -> dict[Answers, Cause]:
-    """The causes of groups."""
-    return {}
+    """The likely cause of each group that contradicts the tables, or of which nothing is predicted, if there is one.
+
+    ``groups`` are all there are: what is right tells since when something is wrong. ``samples`` has by instance
+    some of the contradicted episodes and of the others, with their classes; ``class_at`` is the class that an
+    episode would have at another time (microseconds).
+    """
+    found: dict[Answers, Cause] = {}
+    for group in groups:
+        cause = find_missing(group.answers, network) if group.answers.rejections else None
+        if cause is not None:
+            found[group.answers] = cause
+    offsets = {instance: find_offset(sampled, class_at) for instance, sampled in samples.items()}
+    in_use: dict[str, set[str]] = {}
+    for group in groups:
+        if group.answers.service is not None:
+            in_use.setdefault(group.answers.instance, set()).add(group.answers.service)
+    for lane in lanes_of(groups).values():
+        offset = offsets.get(lane.place.instance)
+        for group in lane.off:
+            cause = (
+                _of_lane(group, lane, network, in_use[lane.place.instance])
+                if offset is None
+                else clock_cause(lane.place.instance, offset)
+            )
+            if cause is not None:
+                found[group.answers] = cause
+    return found
+
+
+def _of_lane(group: Group, lane: Lane, network: Network, in_use: set[str]) -> Cause | None:
+    """The first search that finds something."""
+    instance = network.instances[lane.place.instance]
+    return (
+        find_near_name(group.answers, lane.place, instance, in_use)
+        or find_change(group, lane)
+        or find_hidden(group, lane, instance)
+    )

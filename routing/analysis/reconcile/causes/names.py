@@ -1,0 +1,49 @@
+"""Routes and services whose name is nearly that of a service which messages ask for, and nobody uses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from routing.analysis.reconcile.causes.lanes import WENT_ON, Place, where
+from routing.analysis.reconcile.causes.likeness import is_near
+from routing.analysis.reconcile.groups import Answers, Cause, CauseKind
+from routing.errors import quote
+from routing.rules import text
+from routing.rules.estate import Instance, Kind, Route
+from routing.terms import Outcome
+
+
+def find_near_name(answers: Answers, place: Place, instance: Instance, in_use: Collection[str]) -> Cause | None:
+    """A name of the tables that would explain an answer, were it that of the service; ``in_use`` are no slips."""
+    for route in _near_routes(place, instance, in_use):
+        if _explains(route, answers):
+            named = f"route {quote(route.name)} names the service {quote(route.service)}"
+            return _cause(place, f"{named}, and goes where SQL Server sent them")
+    for service in sorted(instance.holders):
+        is_slip = service not in in_use and is_near(place.service, service)
+        if is_slip and answers.seen_outcome is Outcome.DELIVERED:
+            return _cause(place, f"the instance holds a service {quote(service)}, and SQL Server delivered them")
+    return None
+
+
+def _near_routes(place: Place, instance: Instance, in_use: Collection[str]) -> Iterator[Route]:
+    for service, routes in instance.routes.get(place.scope, {}).items():
+        if service is not None and service not in in_use and is_near(place.service, service):
+            yield from routes
+
+
+def _explains(route: Route, answers: Answers) -> bool:
+    if answers.seen_outcome not in WENT_ON:
+        # A LOCAL route that leads nowhere is told by its number.
+        return route.kind is Kind.LOCAL and answers.error_number in (9795, 9796)
+    if route.kind is Kind.LOCAL:
+        return answers.seen_outcome is Outcome.DELIVERED
+    if answers.seen_outcome is Outcome.DELIVERED:
+        return False
+    hops = [text.comparable_address(hop) for hop in (route.address, route.mirror_address) if hop is not None]
+    return answers.next_hop is None or answers.next_hop in hops
+
+
+def _cause(place: Place, why: str) -> Cause:
+    told = f"{where(place)} go another way than the tables say; {why}: is the name misspelt in the tables?"
+    return Cause(CauseKind.NEAR_NAME, told)
