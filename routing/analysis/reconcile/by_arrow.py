@@ -17,7 +17,7 @@ from routing.rules import text
 from routing.rules.network import Network
 from routing.rules.reconciling import Class
 from routing.schemas import RECONCILIATION
-from routing.storage.columns import Columns, Table, columns_in, instances_of, select_arrow, shape_of
+from routing.storage.columns import Columns, Table, columns_in, instances_of, rows_where, select_arrow, shape_of
 from routing.storage.kinds import arrow_schema
 from routing.storage.networks import requests_of
 
@@ -46,7 +46,9 @@ def find(tables: Mapping[str, Table], settings: Mapping[str, Columns], progress:
     progress("judging episodes")
     requests = settings.get("route_requests")
     network = Network(instances_of(settings), {} if requests is None else requests_of(requests))
-    predictor = Predictor(network, Dialogs.of_table(tables.get("dialogs")), _own_brokers(messages).get)
+    dialogs = tables.get("dialogs")
+    named = _named(messages, episodes, with_none=dialogs is not None)
+    predictor = Predictor(network, Dialogs.of_table(dialogs), named)
     predictor.settle(_stream(episodes))
     judged = Judged.of(_stream(episodes), predictor)
     progress("looking for causes")
@@ -107,25 +109,26 @@ def _find_causes(episodes: pyarrow.Table, judged: Judged, predictor: Predictor) 
     return find_causes(judged.groups, samples, class_at, predictor.network)
 
 
-def _own_brokers(messages: Table | None) -> dict[Side, str]:
-    """The broker ids that messages name themselves, by their sides."""
+def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) -> dict[Side, str | None]:
+    """The broker ids that messages name themselves, by their sides: those of which events tell an id.
+
+    ``with_none``: also of messages that name none, which then are open but for their dialogs.
+    """
     import pyarrow.compute as pc
 
     if messages is None:
         return {}
-    shape = shape_of(messages, "messages")
-    if "to_broker_instance" not in shape:
-        return {}
-    names = (*_SIDE, "to_broker_instance")
-    rows = select_arrow(messages, [shape[n] for n in names if n in shape], pc.field(shape[names[-1]]).is_valid())
-    found: dict[Side, str] = {}
-    for start in range(0, len(rows), _AT_ONCE):
-        part = rows.slice(start, _AT_ONCE)
-        there = {name: part[shape[name]].to_pylist() if name in shape else [None] * len(part) for name in names}
-        for instance, database, conversation, role, broker in zip(*there.values(), strict=True):
-            own = text.broker_id(broker)
-            if own is not None and conversation is not None:
-                found[instance, text.empty_as_null(database), text.fold(conversation), role] = own
+    told = rows_where(episodes["conversation_id"], pc.is_valid(episodes["to_broker_instance"])).unique()
+    shape, names = shape_of(messages, "messages"), (*_SIDE, "to_broker_instance")
+    rows = select_arrow(messages, [shape[name] for name in names if name in shape])
+    rows = rows_where(rows, pc.is_in(pc.ascii_lower(rows[shape["conversation_id"]]), told))
+    there = {name: rows[shape[name]].to_pylist() if name in shape else [None] * len(rows) for name in names}
+    found: dict[Side, str | None] = {}
+    for instance, database, conversation, role, broker in zip(*there.values(), strict=True):
+        own = text.broker_id(broker)
+        if own is not None or with_none:
+            side = instance, text.empty_as_null(database), text.fold(conversation), role
+            found[side] = found.get(side) or own
     return found
 
 

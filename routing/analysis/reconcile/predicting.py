@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -54,13 +54,14 @@ class _Asked(NamedTuple):
 class Predictor:
     """Judges episodes by the rules (sections 0 to 6), each as a message of its own.
 
-    ``own_broker`` gives the broker id that the messages of a side name themselves, None where they name none.
-    Where any episode may ask for a route, all must have come by `settle` before the first is judged.
+    ``named`` has the broker id that the messages of a side name themselves, None where they name none; a side that
+    is not in it is not known. Where any episode may ask for a route, all must have come by `settle` before the first
+    is judged.
     """
 
     network: Network
     dialogs: Dialogs
-    own_broker: Callable[[Side], str | None]
+    named: Mapping[Side, str | None]
     _courses: Courses = field(default_factory=lambda: Courses(None))
     _requests: dict[str, Requests] = field(default_factory=dict)
 
@@ -123,12 +124,12 @@ class Predictor:
             episode.instance,
             episode.database,
             episode.service,
-            episode.broker_told if is_queued else self.own_broker(side),
+            episode.broker_told if is_queued else self.named.get(side),
             hops,
         )
         asked = self._of_key(message, dialog)
         told = episode.broker_told
-        if is_queued or told is None or bound_broker(message, dialog) is not None:
+        if is_queued or told is None or side in self.named or bound_broker(message, dialog) is not None:
             return asked
         # The id of an event is the one that was picked, or else what the message was bound to before.
         picked = {decision.pick for decision in asked.decisions}

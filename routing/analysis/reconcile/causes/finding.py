@@ -21,7 +21,7 @@ def find_causes(
     class_at: Callable[[Episode, int], Class],
     network: Network,
 ) -> dict[Answers, Cause]:
-    """The likely cause of each group that contradicts the tables, or of which nothing is predicted, if there is one.
+    """The likely cause of each group that contradicts the tables, or of which nothing is predicted, if any.
 
     ``groups`` are all there are: what is right tells since when something is wrong. ``samples`` has by instance
     some of the contradicted episodes and of the others, with their classes; ``class_at`` is the class that an
@@ -55,6 +55,6 @@ def _of_lane(group: Group, lane: Lane, network: Network, in_use: set[str]) -> Ca
     instance = network.instances[lane.place.instance]
     return (
         find_near_name(group.answers, lane.place, instance, in_use)
-        or find_change(group, lane)
+        or find_change(group, lane, instance)
         or find_hidden(group, lane, instance)
     )

@@ -1,4 +1,4 @@
-"""The groups of one lane: what goes from one database of an instance, or arrives there, to one service."""
+"""The groups of one lane: what is routed in one database of an instance, for one service."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from typing import NamedTuple
 
 from routing.analysis.reconcile.groups import Answers, Group
 from routing.errors import quote
+from routing.rules.deciding import scope_of
 from routing.rules.estate import ARRIVALS, Instance, Route
 from routing.rules.reconciling import Class
 from routing.storage.faults import time_text
 from routing.terms import Outcome
 
 MATCHING = (Class.CONFIRMED, Class.COMPATIBLE)
+LOCALLY = (9795, 9796, 28012, 28013)
+"""Numbers of what a LOCAL route leads to, and is not delivered there."""
 WENT_ON = (Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
 
 
 class Place(NamedTuple):
-    """An instance, a database (None for arrivals) and a service."""
+    """An instance, the database whose routes are searched (msdb for arrivals) and a service."""
 
     instance: str
-    database: str | None
+    scope: str
     service: str
-
-    @property
-    def scope(self) -> str:
-        """The database whose routes are searched."""
-        return ARRIVALS if self.database is None else self.database
 
 
 @dataclass
@@ -46,7 +44,8 @@ def lanes_of(groups: Iterable[Group]) -> dict[Place, Lane]:
         one = group.answers
         if one.service is None:
             continue
-        lane = found.setdefault(place := Place(one.instance, one.database, one.service), Lane(place))
+        place = Place(one.instance, scope_of(one.database), one.service)
+        lane = found.setdefault(place, Lane(place))
         if one.kind is Class.CONTRADICTED:
             lane.off.append(group)
         elif one.kind in MATCHING:
@@ -70,7 +69,7 @@ def way(answers: Answers) -> str:
 
 def where(place: Place) -> str:
     """A place in words."""
-    come = "that arrive over the network" if place.database is None else f"of database {quote(place.database)}"
+    come = "routed in msdb" if place.scope == ARRIVALS else f"of database {quote(place.scope)}"
     return f"messages {come} for service {quote(place.service)} on instance {quote(place.instance)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from routing.analysis.reconcile.causes.lanes import WENT_ON, Place, where
+from routing.analysis.reconcile.causes.lanes import LOCALLY, WENT_ON, Place, where
 from routing.analysis.reconcile.causes.likeness import is_near
 from routing.analysis.reconcile.groups import Answers, Cause, CauseKind
 from routing.errors import quote
@@ -21,8 +21,8 @@ def find_near_name(answers: Answers, place: Place, instance: Instance, in_use: C
             return _cause(place, f"{named}, and goes where SQL Server sent them")
     for service in sorted(instance.holders):
         is_slip = service not in in_use and is_near(place.service, service)
-        if is_slip and answers.seen_outcome is Outcome.DELIVERED:
-            return _cause(place, f"the instance holds a service {quote(service)}, and SQL Server delivered them")
+        if is_slip and (answers.seen_outcome is Outcome.DELIVERED or answers.error_number in LOCALLY):
+            return _cause(place, f"the instance holds a service {quote(service)}, and SQL Server found them one")
     return None
 
 
@@ -35,7 +35,7 @@ def _near_routes(place: Place, instance: Instance, in_use: Collection[str]) -> I
 def _explains(route: Route, answers: Answers) -> bool:
     if answers.seen_outcome not in WENT_ON:
         # A LOCAL route that leads nowhere is told by its number.
-        return route.kind is Kind.LOCAL and answers.error_number in (9795, 9796)
+        return route.kind is Kind.LOCAL and answers.error_number in LOCALLY
     if route.kind is Kind.LOCAL:
         return answers.seen_outcome is Outcome.DELIVERED
     if answers.seen_outcome is Outcome.DELIVERED:

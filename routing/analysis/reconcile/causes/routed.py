@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from routing.analysis.reconcile.causes.lanes import WENT_ON, Lane, routes_in, way, when, where
+from collections.abc import Sequence
+
+from routing.analysis.reconcile.causes.lanes import LOCALLY, WENT_ON, Lane, routes_in, way, when, where
 from routing.analysis.reconcile.groups import Answers, Cause, CauseKind, Group
 from routing.errors import quote
 from routing.rules import text
-from routing.rules.estate import Instance
+from routing.rules.estate import Instance, Route
 from routing.terms import Outcome
 
-_NOWHERE = (9795, 9796)
-"""Numbers of a LOCAL route that leads nowhere: a route was found."""
 
-
-def find_change(group: Group, lane: Lane) -> Cause | None:
+def find_change(group: Group, lane: Lane, instance: Instance) -> Cause | None:
     """A route of a lane that was right until a time, and wrong since a later one.
 
     Right was an answer that the tables still predict, and that was not seen again since.
@@ -25,13 +24,20 @@ def find_change(group: Group, lane: Lane) -> Cause | None:
     if not gone:
         return None
     last = max(gone, key=lambda one: one.last_at)
-    route = last.answers.route_name
-    named = "the routes" if route is None else f"route {quote(route)}"
+    named = _named(last.answers, routes_in(instance, lane.place))
     told = (
         f"{named} changed between {when(last.last_at)} and {when(wrong_since)}: {where(lane.place)} were"
         f" {way(last.answers)}, as the tables say, and then {way(group.answers)}; import its routes again"
     )
     return Cause(CauseKind.ROUTE_CHANGED, told)
+
+
+def _named(right: Answers, routes: Sequence[Route]) -> str:
+    """The route that a right answer was given by: of several that are balanced, the one with its id or address."""
+    by_broker = [one.name for one in routes if one.broker is not None and one.broker == right.broker]
+    by_hop = [one.name for one in routes if right.next_hop in (one.compared, one.compared_mirror)]
+    name = next(iter((*by_broker, *(by_hop if right.next_hop else ()), right.route_name)), None)
+    return "the routes" if name is None else f"route {quote(name)}"
 
 
 def _seen(answers: Answers) -> tuple[object, ...]:
@@ -40,14 +46,14 @@ def _seen(answers: Answers) -> tuple[object, ...]:
 
 def _is_predicted(right: Answers, lane: Lane) -> bool:
     """Whether what was right is what the tables go on to predict for what is wrong."""
-    return any(right.outcome is one.answers.outcome for one in lane.off)
+    return any(right.route_name == one.answers.route_name for one in lane.off)
 
 
 def find_hidden(group: Group, lane: Lane, instance: Instance) -> Cause | None:
     """A way that no route of the tables gives."""
     answers = group.answers
     went_on = answers.seen_outcome in WENT_ON
-    if not went_on and answers.error_number not in _NOWHERE:
+    if not went_on and answers.error_number not in LOCALLY:
         return None
     hops = {
         text.comparable_address(hop)

@@ -1,0 +1,164 @@
+"""What is wrong with the tables of a day, one thing at a time; the day itself is as it was."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from .day import Day, Hop, decide, play
+from .estate import NOON, Row, Tables, build
+
+LEAST = 20
+"""So many messages a fault touches."""
+MESSAGES = (600, 1200)
+
+
+@dataclass
+class Case:
+    """A day, the tables that are told of it, what is wrong, and what a right answer names: a kind, and words."""
+
+    kind: str
+    day: Day
+    tables: Tables
+    instance: str | None = None
+    words: tuple[str, ...] = ()
+    ahead: dict[str, timedelta] = field(default_factory=dict)
+
+
+def case(kind: str, seed: int) -> Case:
+    """A day with a fault that touches enough messages; others are thrown away. Raises ValueError after many."""
+    for number in range(200):
+        rng = random.Random(f"{kind}-{seed}-{number}")
+        found = FAULTS[kind](rng, build(rng))
+        if found is not None:
+            return found
+    raise ValueError(f"no estate of seed {seed} has enough messages for {kind}")
+
+
+def _day(rng: random.Random, tables: Tables) -> Day:
+    return play(rng, tables, rng.randint(*MESSAGES))
+
+
+def _none(rng: random.Random, tables: Tables) -> Case:
+    day = _day(rng, tables)
+    return Case("none", day, day.tables)
+
+
+def _hidden(rng: random.Random, tables: Tables) -> Case | None:
+    """A route that is in force is not in the tables."""
+    day = _day(rng, tables)
+    for route in _shuffled(rng, day.tables["routes"]):
+        told = {**day.tables, "routes": [row for row in day.tables["routes"] if row is not route]}
+        if route["remote_service_name"] is not None and _touched(day, told, route) >= LEAST:
+            words = (route["remote_service_name"],)
+            return Case("ROUTE_NOT_IN_TABLES", day, told, route["instance_name"], words)
+    return None
+
+
+def _changed(rng: random.Random, tables: Tables) -> Case | None:
+    """A route is changed at noon, and the tables have it as it was before."""
+    day_long = [row for row in tables["routes"] if row["remote_service_name"] and row["valid_from"] is None]
+    day_long = [row for row in day_long if row["valid_to"] is None and row["address"].startswith("tcp")]
+    if not day_long:
+        return None
+    route = rng.choice(day_long)
+    moved = {**route, "address": "tcp://moved.example:4022", "mirror_address": None, "valid_from": NOON}
+    others = [row for row in tables["routes"] if row is not route]
+    day = _day(rng, {**tables, "routes": [*others, {**route, "valid_to": NOON}, moved]})
+    told = {**day.tables, "routes": [*others, route]}
+    before = sum(row["route_name"] == route["name"] for hop, row in day.done if hop.row["enqueue_time"] < NOON)
+    if before < 3 or _touched(day, told, route) < LEAST:
+        return None
+    return Case("ROUTE_CHANGED", day, told, route["instance_name"], (route["name"],))
+
+
+def _clock(rng: random.Random, tables: Tables) -> Case | None:
+    """A clock is five minutes off."""
+    day = _day(rng, tables)
+    instance = rng.choice(tables["instances"])["instance_name"]
+    off = rng.choice((1, -1)) * timedelta(minutes=5)
+    shifted = [
+        Hop({**hop.row, "enqueue_time": hop.row["enqueue_time"] + off}, hops=hop.hops)
+        for hop, _ in day.done
+        if hop.row["instance_name"] == instance
+    ]
+    then = [row for hop, row in day.done if hop.row["instance_name"] == instance]
+    now = [row for _, row in decide(day.tables, shifted)]
+    touched = [(one, two) for one, two in zip(then, now, strict=True) if _told(one) != _told(two)]
+    places = {(row["database_name"], row["to_service_name"]) for row, _ in touched}
+    if len({row["conversation_id"] for row, _ in touched}) < LEAST or len(places) < 2:
+        return None
+    words = (f"about 5 minutes {'ahead' if off > timedelta() else 'behind'}",)
+    return Case("CLOCK_OFF", day, day.tables, instance, words, {instance: off})
+
+
+def _instance(rng: random.Random, tables: Tables) -> Case | None:
+    """An instance is left out of the tables."""
+    day = _day(rng, tables)
+    name = rng.choice(tables["instances"])["instance_name"]
+    of_it = {hop.row["conversation_id"] for hop, _ in day.done if hop.row["instance_name"] == name}
+    if len(of_it) < LEAST:
+        return None
+    told = {
+        key: rows if key in ("messages", "dialogs") else [row for row in rows if row["instance_name"] != name]
+        for key, rows in day.tables.items()
+    }
+    return Case("INSTANCE_NOT_IMPORTED", day, told, name, (name,))
+
+
+def _name(rng: random.Random, tables: Tables) -> Case | None:
+    """The name of a service is misspelt, in one route or where the service is held."""
+    day = _day(rng, tables)
+    for key, column in rng.sample([("routes", "remote_service_name"), ("services", "name")], 2):
+        for row in _shuffled(rng, day.tables[key]):
+            if row[column] is None:
+                continue
+            slip = misspelt(rng, row[column])
+            told = {**day.tables, key: [{**one, column: slip} if one is row else one for one in day.tables[key]]}
+            if _touched(day, told, row) >= LEAST:
+                return Case("NEAR_NAME", day, told, row["instance_name"], (repr(row[column]), repr(slip)))
+    return None
+
+
+FAULTS: dict[str, Callable[[random.Random, Tables], Case | None]] = {
+    "none": _none,
+    "hidden": _hidden,
+    "changed": _changed,
+    "clock": _clock,
+    "instance": _instance,
+    "name": _name,
+}
+
+
+def misspelt(rng: random.Random, name: str) -> str:
+    """A name with one slip in it."""
+    place = rng.randrange(3, len(name) - 1)
+    letter = name[place]
+    slips = [
+        name[:place] + name[place + 1 :],
+        name[:place] + letter + name[place:],
+        name[:place] + ("x" if letter.lower() != "x" else "y") + name[place + 1 :],
+        name[:place] + letter.swapcase() + name[place + 1 :],
+        name + " ",
+        name + "/",
+    ]
+    return rng.choice([slip for slip in slips if slip != name])
+
+
+def _touched(day: Day, told: Tables, changed: Row) -> int:
+    """How many conversations SQL Server treats otherwise than the tables that are told would have it."""
+    hops = [hop for hop, _ in day.done if hop.row["instance_name"] == changed["instance_name"]]
+    then = [row for hop, row in day.done if hop.row["instance_name"] == changed["instance_name"]]
+    now = [row for _, row in decide({**told, "dialogs": day.tables["dialogs"]}, hops)]
+    return len({one["conversation_id"] for one, two in zip(then, now, strict=True) if _told(one) != _told(two)})
+
+
+def _told(row: Row) -> tuple[object, ...]:
+    """What SQL Server tells of a decision."""
+    return row["outcome"], row["reason"], row["address"], row["broker_instance"]
+
+
+def _shuffled(rng: random.Random, rows: list[Row]) -> Iterator[Row]:
+    return iter(rng.sample(rows, len(rows)))

@@ -1,0 +1,123 @@
+"""Whether what is most likely off is named: `make reconcile-proof`, by which the documentation tells how often."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import routing
+from routing.schemas import OBSERVED_ROUTING, TABLES
+from tests.frames import arrow_of
+from tests.simulated.day import Day
+from tests.simulated.events import Event, events_of
+from tests.simulated.faults import FAULTS, Case, case
+
+Row = dict[str, object]
+LEAST = 95
+
+
+@dataclass(frozen=True)
+class Proved:
+    """Of one estate: the fault, whether it was named, and what was named besides."""
+
+    fault: str
+    seed: int
+    is_named: bool
+    others: tuple[str, ...]
+
+
+def prove(asked: tuple[str, int]) -> Proved:
+    """Reconcile a day with a fault."""
+    fault, seed = asked
+    made = case(fault, seed)
+    rng = random.Random(f"events-{fault}-{seed}")
+    observed = observe(made.day, events_of(rng, made.day, made.ahead))
+    tables = {key: arrow_of(rows, TABLES[key].optional()) for key, rows in made.tables.items()}
+    done = routing.reconcile({**tables, "observed_routing": arrow_of(observed, OBSERVED_ROUTING.optional())})
+    named = [row for row in done.causes if _is_right(made, row)]
+    others = [f"{row['instance_name']}: {row['cause_text']}" for row in done.causes if not _is_right(made, row)]
+    return Proved(fault, seed, bool(named), tuple(others))
+
+
+def _is_right(made: Case, row: object) -> bool:
+    told: dict[str, str] = dict(row)  # type: ignore[call-overload]
+    is_there = told["cause"] == made.kind and told["instance_name"] == made.instance
+    return is_there and all(word in told["cause_text"] for word in made.words)
+
+
+def observe(day: Day, events: Sequence[Event]) -> list[Row]:
+    """Events as rows of observed_routing."""
+    ids = {(row["instance_name"], row["database_id"]): row["name"] for row in day.tables["databases"]}
+    rows = []
+    for number, event in enumerate(events):
+        told = event["fields"]
+        source = {
+            "broker_message_classify": "CLASSIFY_EVENT",
+            "broker_forwarded_message_sent": "FORWARD_SENT",
+            "broker_forwarded_message_dropped": "FORWARD_DROPPED",
+            "broker_message_undeliverable": "UNDELIVERABLE",
+        }[event["name"]]
+        is_network = told.get("message_source") == "network"
+        kind = told.get("route_type")
+        outcome = {"Local": "DELIVERED", "Remote": "FORWARDED" if is_network else "SENT", "Delayed": "DELAYED"}
+        rows.append(
+            {
+                "instance_name": event["instance"],
+                "database_name": ids.get((event["instance"], event["database_id"])),
+                "conversation_id": told["conversation_id"].lower(),
+                "is_initiator": told["is_initiator"] == "true",
+                "observed_at": event["at"],
+                "source": source,
+                "event_hash": str(number),
+                "outcome": outcome[kind] if kind else "FORWARDED" if source == "FORWARD_SENT" else "DROPPED",
+                "error_number": int(told.get("delayed_error_number", told.get("error_number", "0"))) or None,
+                "to_service_name": told.get("to_service_name"),
+                "to_broker_instance": told.get("to_broker_instance", told.get("to_broker_name")) or None,
+                "is_from_network": None if "message_source" not in told else is_network,
+                "next_hop": told.get("next_hop"),
+                "remaining_hop_count": int(told["remaining_hop_count"]) if "remaining_hop_count" in told else None,
+            }
+        )
+    return rows
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prove many estates of each kind, and print how often the fault was named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--estates", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--kind", choices=list(FAULTS), action="append")
+    asked = parser.parse_args(arguments)
+    out = sys.stdout
+    out.write(
+        f"seed {asked.seed}\n{'fault':10} {'named':>6} {'of':>5} {'others':>7} {'precision':>10} {'recall':>7}\n"
+    )
+    is_good = True
+    with multiprocessing.Pool() as pool:
+        for fault in asked.kind or FAULTS:
+            seeds = [(fault, asked.seed + number) for number in range(asked.estates)]
+            found = pool.map(prove, seeds, chunksize=1)
+            is_good &= _tell(fault, found)
+    return 0 if is_good else 1
+
+
+def _tell(fault: str, found: Sequence[Proved]) -> bool:
+    named, false = sum(one.is_named for one in found), sum(bool(one.others) for one in found)
+    precision = f"{100 * named / (named + false):.0f} %" if named + false else "-"
+    recall = "-" if fault == "none" else f"{100 * named / len(found):.0f} %"
+    sys.stdout.write(f"{fault:10} {named:6} {len(found):5} {false:7} {precision:>10} {recall:>7}\n")
+    for one in found:
+        if one.others or not (one.is_named or fault == "none"):
+            what = "" if one.is_named or fault == "none" else "not named; "
+            sys.stdout.write(f"    seed {one.seed}: {what}{' | '.join(one.others[:2])[:400]}\n")
+    sys.stdout.flush()
+    return false == 0 if fault == "none" else 100 * named >= LEAST * len(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
