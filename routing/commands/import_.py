@@ -1,4 +1,4 @@
-"""``sbroute import``: catalog exports and T-SQL scripts into the input tables."""
+"""``sbroute import``: catalog exports, T-SQL scripts and Extended Events into the input tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
-    """Declare the command, its three kinds and their options."""
+    """Declare the command, its kinds and their options."""
     text = "Bring what a database administrator has into the input tables; docs/importing.md tells how."
     command = commands.add_parser(
         "import", help="bring catalog exports and T-SQL scripts into the input tables", description=text
@@ -36,11 +36,17 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     kinds = command.add_subparsers(dest="kind", metavar="KIND", required=True, parser_class=type(command))
     _add_catalog(kinds, common)
     _add_tsql(kinds, common)
-    kinds.add_parser(
+    _add_events(kinds, common)
+    queries = kinds.add_parser(
         "queries",
         parents=[common],
         help="print the T-SQL script that exports the views from an instance",
         description="Print the T-SQL script that exports all views from an instance, for sqlcmd or SSMS.",
+    )
+    queries.add_argument(
+        "--events",
+        action="store_true",
+        help="print the scripts that record the broker's events there, and that read them",
     )
 
 
@@ -86,6 +92,25 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     _add_dry_run(kind)
 
 
+def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
+    kind = kinds.add_parser(
+        "events",
+        parents=[common],
+        help="Extended Events: what SQL Server did with messages",
+        description="Import Extended Events of the broker: rows of sys.fn_xe_file_target_read_file (CSV, JSON"
+        " lines, Parquet) and XML files.",
+    )
+    kind.add_argument(
+        "sources",
+        metavar="DIR|FILE",
+        nargs="+",
+        help="files of events, or folders of them; URIs are read by Spark",
+    )
+    add_config(kind)
+    kind.add_argument("--instance", metavar="NAME", help="the instance of rows without a column instance_name")
+    _add_dry_run(kind)
+
+
 def _add_dry_run(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--dry-run", action="store_true", help="only print what would be written")
 
@@ -97,9 +122,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.kind == "queries":
         from routing.importing.catalog.queries import queries
 
-        console.result(queries().rstrip("\n"))
+        console.result(queries(of_events=options.events).rstrip("\n"))
         return EXIT_DONE
-    done = _catalog(options, console) if options.kind == "catalog" else _tsql(options, console)
+    done = _BY_KIND[options.kind](options, console)
     if options.format == "json":
         console.result(json.dumps(done.as_json()))
         return EXIT_DONE
@@ -176,3 +201,26 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
 def _say_how_far(options: argparse.Namespace, console: Console) -> None:
     if not options.dry_run:
         console.standing.text = "what was committed stays (start the import again, it completes what is missing)"
+
+
+def _events(options: argparse.Namespace, console: Console) -> Imported:
+    settings = load(options)
+    from routing.importing.fetching import reach_by
+    from routing.importing.from_events import import_events
+
+    opening = opener(settings, options, console)
+    _say_how_far(options, console)
+    with steps(console) as progress:
+        return import_events(
+            opening,
+            settings,
+            options.sources,
+            reach_by(opening),
+            instance=options.instance,
+            now=datetime.now(timezone.utc),
+            dry_run=options.dry_run,
+            progress=progress,
+        )
+
+
+_BY_KIND = {"catalog": _catalog, "events": _events, "tsql": _tsql}

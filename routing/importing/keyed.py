@@ -16,6 +16,8 @@ ON = {
     "observed_routing": ("instance_name", "message_id", "observed_at", "source"),
     "imports": ("instance_name", "database_name", "view_or_file"),
 }
+EVENT_KEY = ("instance_name", "event_hash")
+"""The key of what events tell in ``observed_routing``, where rows of queues have theirs."""
 FOLDED = {"dialogs": ("conversation_id",)}
 """Columns of a key that are compared without case."""
 

@@ -14,16 +14,24 @@ from routing.errors import InputError, OutputError, StorageError
 from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
+from routing.importing.keyed import EVENT_KEY, ON
 from routing.importing.stored_rows import find_keys, find_missing
 from routing.importing.writing import LocalWriter, SparkWriter, Writer
-from routing.schemas import TABLES
-from routing.storage.columns import Only
+from routing.schemas import TABLES, Schema
+from routing.storage.columns import Only, as_dataset, is_frame
 from routing.storage.commits import is_local
 from routing.storage.local import Unfit
 from routing.storage.locking import only_run
 from routing.storage.opening import Opened, Opener
 from routing.storage.shapes import cannot_hold, types_of
 from routing.storage.stored import read_rows
+
+_OBSERVED = "observed_routing"
+
+
+def event_digest(instance: str, event_hash: str) -> bytes:
+    """What tells an event from any other, in few bytes."""
+    return bytes.fromhex(event_hash)[:16] + instance.encode()
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,29 @@ class Stored:
     def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
         """Which of the keys of these rows stand in a table."""
         return find_keys(self.opened[key].rows, key, rows) if key in self.opened else set()
+
+    def hashes(self) -> Iterator[bytes]:
+        """The digests of the events that stand in ``observed_routing``, where it is a local table."""
+        table = self.opened[_OBSERVED].rows if _OBSERVED in self.opened else None
+        if table is None or is_frame(table) or EVENT_KEY[1] not in table.schema.names:
+            return
+        for batch in as_dataset(table).to_batches(columns=list(EVENT_KEY)):
+            for instance, told in zip(*(batch[name].to_pylist() for name in EVENT_KEY), strict=True):
+                if told is not None:
+                    yield event_digest(instance, told)
+
+    def new_events(self, rows: Sequence[Row]) -> list[Row]:
+        """Those of some events that do not stand in ``observed_routing``, where Spark reads it; else all."""
+        table = self.opened[_OBSERVED].rows if _OBSERVED in self.opened else None
+        if table is None or not is_frame(table) or EVENT_KEY[1] not in table.columns:
+            return list(rows)
+        from routing.storage.frames import frame_of, with_columns_of
+
+        schema = Schema(tuple(field for field in TABLES[_OBSERVED] if field.name in EVENT_KEY))
+        asked = frame_of(table.sparkSession, rows, schema.optional())
+        there = read_rows(with_columns_of(table, schema).join(asked, list(EVENT_KEY), "left_semi"), schema)
+        known = {tuple(row[name] for name in EVENT_KEY) for row in there}
+        return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in known]
 
     def writer(self, key: str) -> Writer:
         """What writes a table, chosen at the first write."""
@@ -129,11 +160,14 @@ def put(store: Stored, key: str, changes: Changes) -> None:
             writer.put(changes)
 
 
-def add(store: Stored, key: str, rows: Sequence[Row]) -> None:
-    """Add rows, of which no key stands in the table, if there are any. Raises StorageError."""
+def add(store: Stored, key: str, rows: Sequence[Row], on: Sequence[str] | None = None) -> None:
+    """Add rows, of which no key stands in the table, if there are any. Raises StorageError.
+
+    ``on`` are the columns of the key, those of `keyed.ON` if None.
+    """
     if rows:
         with _commit(store, key) as writer:
-            writer.add(rows)
+            writer.add(rows, ON[key] if on is None else on)
 
 
 @contextmanager

@@ -37,8 +37,8 @@ class Writer(Protocol):
     def put(self, changes: Changes) -> None:
         """Put rows in place of those with their keys, add the others, and remove what is to be removed."""
 
-    def add(self, rows: Sequence[Row]) -> None:
-        """Add rows, of which no key stands in the table."""
+    def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
+        """Add rows, of which no key (columns ``on``) stands in the table."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class LocalWriter:
             elif changes.put:
                 table.commit(rows_to_add(standing.schema, self.key, changes.put), adds=True)
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
         """As `Writer` has it."""
         with _phrase_failures("writing", self.key, self.location):
             table = self._require_table()
@@ -119,18 +119,19 @@ class SparkWriter:
         flagged = [{**row, REMOVE: False} for row in changes.put] + [
             {**row, REMOVE: True} for row in changes.remove
         ]
-        self._merge(flagged, Schema((*TABLES[self.key].optional(), Field(REMOVE, Kind.BOOLEAN))))
+        schema = Schema((*TABLES[self.key].optional(), Field(REMOVE, Kind.BOOLEAN)))
+        self._merge(flagged, schema, ON[self.key])
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
         """As `Writer` has it."""
-        self._merge(rows, TABLES[self.key], insert_only=True)
+        self._merge(rows, TABLES[self.key], on, insert_only=True)
 
-    def _merge(self, rows: Sequence[Row], schema: Schema, *, insert_only: bool = False) -> None:
+    def _merge(self, rows: Sequence[Row], schema: Schema, on: Sequence[str], *, insert_only: bool = False) -> None:
         from routing.storage import frames, tables
 
         frame = frames.frame_of(self.spark, rows, schema)
         folded = FOLDED.get(self.key, ())
-        tables.merge(frame, self.key, self.location, ON[self.key], folded=folded, insert_only=insert_only)
+        tables.merge(frame, self.key, self.location, on, folded=folded, insert_only=insert_only)
 
 
 @contextmanager

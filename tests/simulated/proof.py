@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import routing
+from routing.importing.events.parsing import parse_event
+from routing.importing.events.reading import read_event
 from routing.schemas import OBSERVED_ROUTING, TABLES
 from tests.frames import arrow_of
 from tests.simulated.day import Day
-from tests.simulated.events import Event, events_of
+from tests.simulated.events import Event, as_xml, events_of
 from tests.simulated.faults import FAULTS, Case, case
 
 Row = dict[str, object]
@@ -51,38 +53,14 @@ def _is_right(made: Case, row: object) -> bool:
 
 
 def observe(day: Day, events: Sequence[Event]) -> list[Row]:
-    """Events as rows of observed_routing."""
+    """Events as import reads them into observed_routing."""
     ids = {(row["instance_name"], row["database_id"]): row["name"] for row in day.tables["databases"]}
     rows = []
-    for number, event in enumerate(events):
-        told = event["fields"]
-        source = {
-            "broker_message_classify": "CLASSIFY_EVENT",
-            "broker_forwarded_message_sent": "FORWARD_SENT",
-            "broker_forwarded_message_dropped": "FORWARD_DROPPED",
-            "broker_message_undeliverable": "UNDELIVERABLE",
-        }[event["name"]]
-        is_network = told.get("message_source") == "network"
-        kind = told.get("route_type")
-        outcome = {"Local": "DELIVERED", "Remote": "FORWARDED" if is_network else "SENT", "Delayed": "DELAYED"}
-        rows.append(
-            {
-                "instance_name": event["instance"],
-                "database_name": ids.get((event["instance"], event["database_id"])),
-                "conversation_id": told["conversation_id"].lower(),
-                "is_initiator": told["is_initiator"] == "true",
-                "observed_at": event["at"],
-                "source": source,
-                "event_hash": str(number),
-                "outcome": outcome[kind] if kind else "FORWARDED" if source == "FORWARD_SENT" else "DROPPED",
-                "error_number": int(told.get("delayed_error_number", told.get("error_number", "0"))) or None,
-                "to_service_name": told.get("to_service_name"),
-                "to_broker_instance": told.get("to_broker_instance", told.get("to_broker_name")) or None,
-                "is_from_network": None if "message_source" not in told else is_network,
-                "next_hop": told.get("next_hop"),
-                "remaining_hop_count": int(told["remaining_hop_count"]) if "remaining_hop_count" in told else None,
-            }
-        )
+    for event in events:
+        read = read_event(parse_event(as_xml(event)), event["instance"])
+        if read is not None:
+            name = ids.get((event["instance"], read.database_id))
+            rows.append({**read.row, "database_name": name})
     return rows
 
 

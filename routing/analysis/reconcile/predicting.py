@@ -55,8 +55,8 @@ class Predictor:
     """Judges episodes by the rules (sections 0 to 6), each as a message of its own.
 
     ``named`` has the broker id that the messages of a side name themselves, None where they name none; a side that
-    is not in it is not known. Where any episode may ask for a route, all must have come by `settle` before the first
-    is judged.
+    is not in it is not known. Where any episode may ask for a route, all must have come by `settle` before the
+    first is judged.
     """
 
     network: Network

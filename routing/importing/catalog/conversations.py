@@ -101,6 +101,7 @@ def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
         "status_text": status or None,
         "error_number": number,
         "outcome": outcome(number),
+        **{name: row[name] for name in ("to_service_name", "to_broker_instance", "from_service_name")},
     }
 
 

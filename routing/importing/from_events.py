@@ -1,0 +1,200 @@
+"""Extended Events into ``observed_routing`` and ``dialogs``: read → rows that are new → commits of many rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+
+from routing.config import Config
+from routing.importing import storing
+from routing.importing.covered import Row
+from routing.importing.events.files import Raw, read_events
+from routing.importing.events.parsing import BrokenEventError, parse_event
+from routing.importing.events.reading import read_event
+from routing.importing.history import Changes
+from routing.importing.keyed import EVENT_KEY
+from routing.importing.reach import Reach
+from routing.importing.result import Imported
+from routing.importing.spelling import Spelling, say_near_names
+from routing.storage.opening import Opener
+
+_AT_ONCE = 50_000
+# So many rejected rows are named; all are counted.
+_NAMED = 1_000
+_DIALOG = ("instance_name", "conversation_id", "is_initiator")
+_TABLES = ("databases", "instances", "observed_routing")
+_NO_INSTANCE = "nothing names its instance (--instance)"
+
+
+def import_events(
+    opener: Opener,
+    config: Config,
+    sources: Sequence[str],
+    reach: Reach,
+    *,
+    instance: str | None = None,
+    now: datetime,
+    dry_run: bool = False,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Imported:
+    """Bring the events of files into the tables (docs/importing.md); those that stand there are left alone.
+
+    ``instance`` is that of rows which name none, ``now`` the time of the import. Few events are in memory at a
+    time. Raises ContractError before anything is written, StorageError after.
+    """
+    config = config.placed(opener.placed)
+    keys = [*_TABLES, *(key for key in ("dialogs",) if key in config.tables)]
+    with nullcontext() if dry_run else storing.only_import(config, now):
+        progress("reading the tables")
+        store = storing.open_stored(opener, config, keys)
+        course = _Course.of(store, instance)
+        progress("bringing in the events")
+        for rows in course.batches(read_events(sources, reach)):
+            if not dry_run:
+                if not course.added:
+                    storing.make_ready(store)
+                storing.add(store, "observed_routing", rows, EVENT_KEY)
+            course.added += len(rows)
+        dialogs = course.acknowledged()
+        if not dry_run:
+            storing.put(store, "dialogs", dialogs)
+    return course.told(dry_run, dialogs)
+
+
+@dataclass
+class _Course:
+    """One import: what it knows of the tables, and what became of the rows so far."""
+
+    store: storing.Stored
+    instance: str | None
+    spelling: Spelling
+    databases: dict[tuple[str, int], str]
+    known: set[bytes]
+    read: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    sentences: list[str] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+    unknown_ids: Counter[tuple[str, int]] = field(default_factory=Counter)
+    acknowledgements: dict[tuple[object, ...], datetime] = field(default_factory=dict)
+    instances: set[str] = field(default_factory=set)
+    added: int = 0
+    unchanged: int = 0
+    lost: int = 0
+
+    @classmethod
+    def of(cls, store: storing.Stored, instance: str | None) -> _Course:
+        """One into these tables."""
+        databases = store.rows("databases")
+        spelling = Spelling.of_tables(store.rows("instances"), databases)
+        ids = {
+            (row["instance_name"], row["database_id"]): row["name"]
+            for row in databases
+            if row["database_id"] is not None
+        }
+        return cls(store, instance, spelling, ids, set(store.hashes()))
+
+    def batches(self, raws: Iterable[Raw]) -> Iterator[list[Row]]:
+        """The rows that are new, many at a time."""
+        rows = self._rows(raws)
+        while batch := list(islice(rows, _AT_ONCE)):
+            new = self.store.new_events(batch)
+            self.unchanged += len(batch) - len(new)
+            if new:
+                yield new
+
+    def _rows(self, raws: Iterable[Raw]) -> Iterator[Row]:
+        for raw in raws:
+            file = raw.place.rpartition(", ")[0]
+            self.read[file] += 1
+            try:
+                row = self._row(raw)
+            except BrokenEventError as error:
+                self.rejected[file] += 1
+                if self.rejected.total() <= _NAMED:
+                    self.sentences.append(f"{raw.place}: {error}")
+                continue
+            if row is None:
+                continue
+            digest = storing.event_digest(row["instance_name"], row["event_hash"])
+            if digest in self.known:
+                self.unchanged += 1
+                continue
+            self.known.add(digest)
+            yield row
+
+    def _row(self, raw: Raw) -> Row | None:
+        """The row of an event; None of one that makes none. Raises BrokenEventError."""
+        if raw.data is None:
+            raise BrokenEventError(raw.why or "it holds no event")
+        event, named = parse_event(raw.data), raw.instance or self.instance
+        if named is None:
+            raise BrokenEventError(_NO_INSTANCE)
+        instance = self.spelling.instance(named)
+        read = read_event(event, instance)
+        if read is None:
+            self.others[event.name or "an event without a name"] += 1
+            return None
+        self.instances.add(instance)
+        row = read.row
+        if read.database_id is not None:
+            row["database_name"] = self.databases.get((instance, read.database_id))
+            self.unknown_ids[instance, read.database_id] += row["database_name"] is None
+        if not read.is_acknowledgement:
+            return row
+        side = tuple(row[name] for name in _DIALOG)
+        self.acknowledgements[side] = min(self.acknowledgements.get(side, row["observed_at"]), row["observed_at"])
+        return None
+
+    def acknowledged(self) -> Changes:
+        """The dialogs that were acknowledged, as far as the table does not say when."""
+        found = Changes()
+        if "dialogs" not in self.store.locations or not self.acknowledgements:
+            self.lost = len(self.acknowledgements)
+            return found
+        ids = {str(side[1]) for side in self.acknowledgements}
+        wanted = {
+            "instance_name": sorted(self.instances),
+            "conversation_id": sorted(ids | set(map(str.upper, ids))),
+        }
+        there = set()
+        for row in self.store.rows("dialogs", wanted):
+            side = (row["instance_name"], row["conversation_id"].lower(), row["is_initiator"])
+            at = self.acknowledgements.get(side)
+            if at is None:
+                continue
+            there.add(side)
+            if row["acknowledged_at"] is None:
+                found.put.append({**row, "acknowledged_at": at})
+        found.counts["changed"] = len(found.put)
+        found.counts["unchanged"] = len(there) - len(found.put)
+        self.lost = len(self.acknowledgements) - len(there)
+        return found
+
+    def told(self, dry_run: bool, dialogs: Changes) -> Imported:
+        """What became of everything that was read."""
+        done = Imported(dry_run, counted="rows", rejected=self.sentences)
+        for file, rows in self.read.items():
+            done.rows_read[file] = (rows, self.rejected[file], 0)
+        done.tell("observed_routing", {"added": self.added, "unchanged": self.unchanged})
+        done.tell("dialogs", dialogs.counts)
+        done.notes += self._notes()
+        return done
+
+    def _notes(self) -> Iterator[str]:
+        if self.rejected.total() > _NAMED:
+            yield f"{self.rejected.total():,} rows were rejected, of which the first {_NAMED:,} are named"
+        for name, number in sorted(self.others.items()):
+            yield f"{number:,} of {name[:100]}, which tells nothing of routes, were counted and left out"
+        for (instance, number), events in sorted(self.unknown_ids.items()):
+            if events:
+                what = f"tables.databases knows no database_id {number} of {instance}"
+                yield f"{what}: {events:,} events of it have no database_name (import its databases first)"
+        if self.lost:
+            yield f"{self.lost:,} acknowledgements are of conversations that tables.dialogs does not have"
+        yield from say_near_names(
+            sorted(self.instances), [*self.store.rows("instances"), *self.store.rows("databases")]
+        )
