@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium demo demo-import test test-long test-rules test-matrix test-pythons test-connect test-cluster test-s3 test-browser screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java chromium demo demo-import test test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -29,6 +29,9 @@ test-long: setup  ## run the tests of many runs one after another: interrupted, 
 test-rules: setup  ## compare a million random messages with the tests' own resolver (a long run)
 	@$(WITH_JAVA) SBROUTE_RANDOM_ESTATES=500 SBROUTE_RANDOM_MESSAGES=100 SBROUTE_RANDOM_BATCHES=$(or $(BATCHES),20) \
 		$(BIN)/python -m pytest tests/spark/test_random_estates.py --durations=3 $(ARGS)
+
+reconcile-proof: setup  ## whether reconcile names what is off: 100 simulated days of each fault (ARGS='--estates 20 --seed 1')
+	@$(BIN)/python -m tests.simulated.proof $(ARGS)
 
 test-matrix: setup  ## run the core of the tests on Spark 3.5, 4.0 and 4.2 as well (ARGS=3.5.9; a long run)
 	@$(WITH_JAVA) scripts/matrix.sh $(ARGS)

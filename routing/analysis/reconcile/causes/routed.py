@@ -20,7 +20,7 @@ def find_change(group: Group, lane: Lane, instance: Instance) -> Cause | None:
     wrong_since = min(one.first_at for one in lane.off if _seen(one.answers) == _seen(group.answers))
     before = [one for one in lane.right if _is_predicted(one.answers, lane) and one.last_at < wrong_since]
     again = {_seen(one.answers) for one in lane.right if one.last_at >= wrong_since}
-    gone = [one for one in before if _seen(one.answers) not in again]
+    gone = [one for one in before if _seen(one.answers) not in again and _differs(one.answers, group.answers)]
     if not gone:
         return None
     last = max(gone, key=lambda one: one.last_at)
@@ -42,6 +42,11 @@ def _named(right: Answers, routes: Sequence[Route]) -> str:
 
 def _seen(answers: Answers) -> tuple[object, ...]:
     return answers.seen_outcome, answers.error_number, answers.next_hop, answers.broker
+
+
+def _differs(right: Answers, wrong: Answers) -> bool:
+    """Whether two answers are known to be two: one without a next hop may be any that has the same outcome."""
+    return right.seen_outcome is not wrong.seen_outcome or None not in (right.next_hop, wrong.next_hop)
 
 
 def _is_predicted(right: Answers, lane: Lane) -> bool:

@@ -1,0 +1,410 @@
+"""Import of Extended Events: each event by hand, in every form of file; hostile files; the same file twice."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import pytest
+import yaml
+
+from routing import cli
+from routing.importing.events.parsing import BrokenEventError, parse_event
+from routing.importing.events.reading import read_event
+from routing.schemas import DATABASES, DIALOGS
+from tests.frames import arrow_of
+from tests.stored import store_local
+
+CONVERSATION = "6B1F0B9A-6A0E-4A52-9C7B-0D6F6D9A0001"
+FOLDED = CONVERSATION.lower()
+AT = "2026-01-05T12:00:00.123Z"
+NOON = datetime(2026, 1, 5, 12, 0, 0, 123_000, tzinfo=timezone.utc)
+# Of a row that is read the columns that nothing of the event fills.
+NOTHING = dict.fromkeys(
+    (
+        *("database_name", "conversation_handle", "message_sequence_number", "message_id", "status_text"),
+        *("error_number", "to_service_name", "to_broker_instance", "from_service_name", "from_broker_instance"),
+        *("next_hop", "fragment_number", "remaining_hop_count", "time_to_live_seconds", "live_time_seconds"),
+        *("error_state", "error_severity"),
+    )
+)
+
+
+def xml(name: str, at: str | None = AT, *, action: str = "", **fields: str | tuple[str, str]) -> str:
+    """An event; a field that is mapped has a value and a text."""
+    data = ""
+    for field, told in {"conversation_id": CONVERSATION, "is_initiator": "true", **fields}.items():
+        value, text = told if isinstance(told, tuple) else (told, None)
+        data += (
+            f"<data name={quoteattr(field)}><value>{value}</value>{f'<text>{text}</text>' if text else ''}</data>"
+        )
+    time = "" if at is None else f" timestamp={quoteattr(at)}"
+    return f'<event name="{name}" package="sqlserver"{time}>{data}{action}</event>'
+
+
+def action(name: str, value: str) -> str:
+    return f'<action name="{name}" package="sqlserver"><value>{value}</value></action>'
+
+
+CLASSIFY = "broker_message_classify"
+EVENTS: list[tuple[str, dict[str, Any]]] = [
+    (
+        xml(CLASSIFY, route_type=("2", "Remote"), to_service_name="//stock", message_source=("1", "local")),
+        {"route_type": "REMOTE", "outcome": "SENT", "to_service_name": "//stock", "is_from_network": False},
+    ),
+    (
+        xml(CLASSIFY, route_type="1", message_source="network", target_user_name="tcp://far:4022"),
+        {"route_type": "LOCAL", "outcome": "DELIVERED", "is_from_network": True, "next_hop": "tcp://far:4022"},
+    ),
+    (
+        xml(CLASSIFY, route_type="Remote", message_source="Network", to_broker_instance="{ABC}"),
+        {"route_type": "REMOTE", "outcome": "FORWARDED", "is_from_network": True, "to_broker_instance": "{ABC}"},
+    ),
+    (
+        xml("Broker:Message Classify", route_type="3", delayed_error_number="9793"),
+        {"route_type": "DELAYED", "outcome": "DELAYED", "error_number": 9793, "is_from_network": None},
+    ),
+    # No number, numbers that are none, and one that does not fit.
+    (
+        xml(CLASSIFY, route_type="delayed", delayed_error_number="0"),
+        {"route_type": "DELAYED", "outcome": "DELAYED", "is_from_network": None},
+    ),
+    (
+        xml(CLASSIFY, route_type="delayed", delayed_error_number="x", error_state="99999999999"),
+        {"route_type": "DELAYED", "outcome": "DELAYED", "is_from_network": None},
+    ),
+    (
+        xml(
+            "broker_forwarded_message_sent",
+            message_sequence="7",
+            fragment_number="0",
+            time_to_live_sec="60",
+            live_time_sec="5",
+            remaining_hop_count="9",
+            to_broker_name="abc",
+            from_service_name="//orders",
+            from_broker_name="def",
+            target_login_name="tcp://next:4022",
+        ),
+        {
+            "source": "FORWARD_SENT",
+            "outcome": "FORWARDED",
+            "is_from_network": True,
+            "message_sequence_number": 7,
+            "message_id": f"{FOLDED}:I:7",
+            "fragment_number": 0,
+            "time_to_live_seconds": 60,
+            "live_time_seconds": 5,
+            "remaining_hop_count": 9,
+            "to_broker_instance": "abc",
+            "from_service_name": "//orders",
+            "from_broker_instance": "def",
+            "next_hop": "tcp://next:4022",
+        },
+    ),
+    (
+        xml(
+            "broker_forwarded_message_dropped",
+            is_initiator="false",
+            message_sequence="1",
+            dropped_reason=("4", "The hop count is used up"),
+            error_number="28071",
+            error_state="2",
+            error_severity="10",
+        ),
+        {
+            "source": "FORWARD_DROPPED",
+            "outcome": "DROPPED",
+            "is_from_network": True,
+            "is_initiator": False,
+            "message_sequence_number": 1,
+            "message_id": f"{FOLDED}:T:1",
+            "status_text": "The hop count is used up",
+            "error_number": 28071,
+            "error_state": 2,
+            "error_severity": 10,
+        },
+    ),
+    (
+        xml(
+            "broker_message_undeliverable",
+            message_drop_reason="off",
+            error_number="28012",
+            action=action("database_name", "Sales"),
+        ),
+        {
+            "source": "UNDELIVERABLE",
+            "outcome": "DROPPED",
+            "is_from_network": None,
+            "status_text": "off",
+            "error_number": 28012,
+            "database_name": "Sales",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), EVENTS)
+def test_what_an_event_says(text: str, expected: dict[str, Any]) -> None:
+    read = read_event(parse_event(text), "hub")
+    assert read is not None
+    row = {**read.row}
+    assert len(row.pop("event_hash")) == 64
+    known = {"instance_name": "hub", "conversation_id": FOLDED, "is_initiator": True, "observed_at": NOON}
+    others = {} if "route_type" not in expected else {"source": "CLASSIFY_EVENT"}
+    assert row == {**NOTHING, **known, **others, **expected}
+
+
+def test_events_that_say_nothing_of_routes() -> None:
+    assert read_event(parse_event(xml("broker_conversation")), "hub") is None
+    sent = xml("broker_remote_message_acknowledgement", acknowledgement_type=("2", "Message with ack sent"))
+    assert read_event(parse_event(sent), "hub") is None
+
+
+def test_one_event_has_one_hash() -> None:
+    one = xml(CLASSIFY, route_type="1", message_source="local")
+    other = one.replace("><", ">\n  <").replace('name="message_source"', 'name = "message_source"')
+    assert parse_event(one).hash == parse_event(other).hash
+    assert parse_event(one).hash != parse_event(one.replace("local", "network")).hash
+    assert parse_event(one).hash != parse_event(one.replace(".123Z", ".124Z")).hash
+
+
+ENTITY = '<!DOCTYPE x [<!ENTITY a "{}">]>'
+HOSTILE = {
+    "an entity": (ENTITY.format("b") + xml(CLASSIFY, route_type="&a;"), "declares a document type"),
+    "a file": (
+        '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + xml(CLASSIFY, route_type="&a;"),
+        "declares a document type",
+    ),
+    "a host": ('<!DOCTYPE x SYSTEM "http://127.0.0.1:9/x.dtd">' + xml(CLASSIFY), "declares a document type"),
+    "no entity": (xml(CLASSIFY, route_type="&a;"), "not well-formed XML: undefined entity"),
+    "a part": (xml(CLASSIFY)[:-8], "not well-formed XML"),
+    "depth": ("<a>" * 100_000, "more than 20 elements deep"),
+    "length": (xml(CLASSIFY, route_type="x" * 1_000_000), "more than 1,000,000"),
+    "half a character": (xml(CLASSIFY, route_type="\ud800"), "half of a character"),
+    "another root": ("<row><x/></row>", "it holds no event"),
+    "no text": ("", "not well-formed XML"),
+    "no conversation": (
+        xml(CLASSIFY, conversation_id="x", route_type="1"),
+        "its conversation_id is 'x', and no GUID",
+    ),
+    "no time": (xml(CLASSIFY, None, route_type="1"), "its timestamp is 'None', and no ISO 8601 time"),
+    "a wrong time": (xml(CLASSIFY, "noon", route_type="1"), "its timestamp is 'noon'"),
+    "no route type": (xml(CLASSIFY), "its route_type is 'None', and none of Local, Remote and Delayed"),
+    "another route type": (xml(CLASSIFY, route_type="4"), "its route_type is '4'"),
+}
+
+
+@pytest.mark.parametrize("what", list(HOSTILE))
+def test_what_is_rejected(what: str) -> None:
+    text, why = HOSTILE[what]
+    with pytest.raises(BrokenEventError, match=why):
+        read_event(parse_event(text), "hub")
+
+
+GOOD = [
+    xml(CLASSIFY, route_type="3", delayed_error_number="9793", action=action("database_id", "5")),
+    xml(CLASSIFY, route_type="3", at="2026-01-05T12:00:04Z", delayed_error_number="9793"),
+    xml("broker_conversation"),
+    xml(CLASSIFY, route_type="1", message_source="network", action=action("database_id", "77")),
+]
+
+
+def _dialog(conversation: str, **columns: Any) -> dict[str, Any]:
+    own = {"instance_name": "hub", "database_name": "Sales", "is_initiator": True}
+    return {**own, "conversation_id": conversation, **columns}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """A configuration whose observed_routing is still to be made."""
+    guid = "00000001-aaaa-bbbb-cccc-000000000000"
+    database = {"instance_name": "hub", "name": "Sales", "database_id": 5, "service_broker_guid": guid}
+    store_local(arrow_of([database], DATABASES), tmp_path / "databases")
+    earlier = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    dialogs = [_dialog(FOLDED), _dialog(f"{FOLDED[:-1]}2", acknowledged_at=earlier)]
+    store_local(arrow_of(dialogs, DIALOGS), tmp_path / "dialogs")
+    keys = ("routes", "databases", "services", "instances", "messages", "dialogs", "observed_routing", "imports")
+    outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
+    config = {"tables": {key: key for key in keys}, "output": {key: f"out/{key}" for key in outputs}}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    return tmp_path / "job.yaml"
+
+
+def imported(job: Path, capsys: pytest.CaptureFixture[str], *line: str, status: int = 0) -> dict[str, Any]:
+    """What one import tells, as JSON; or its error."""
+    assert cli.main(["import", "events", "--config", str(job), "--format", "json", *line]) == status
+    out, err = capsys.readouterr()
+    return {"error": err} if status else dict(json.loads(out))
+
+
+def stored(job: Path, key: str = "observed_routing") -> list[dict[str, Any]]:
+    from deltalake import DeltaTable
+
+    return list(DeltaTable(job.parent / key).to_pyarrow_dataset().to_table().to_pylist())
+
+
+def as_csv(folder: Path, events: list[str], encoding: str = "utf-8-sig") -> Path:
+    with (folder / "events.csv").open("w", encoding=encoding, newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["instance_name", "object_name", "event_data", "file_name", "file_offset"])
+        writer.writerows(["HUB", "x", event, "x.xel", number] for number, event in enumerate(events))
+    return folder / "events.csv"
+
+
+def as_json_lines(folder: Path, events: list[str]) -> Path:
+    lines = [json.dumps({"Instance_Name": "hub", "EVENT_DATA": event}) for event in events]
+    (folder / "events.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return folder / "events.jsonl"
+
+
+def as_json_array(folder: Path, events: list[str]) -> Path:
+    rows = [{"instance_name": "hub", "event_data": event} for event in events]
+    (folder / "events.json").write_text(json.dumps(rows, indent=2), encoding="utf-8")
+    return folder / "events.json"
+
+
+def as_parquet(folder: Path, events: list[str]) -> Path:
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = pyarrow.table({"instance_name": ["hub"] * len(events), "event_data": events})
+    pyarrow.parquet.write_table(rows, folder / "events.parquet")
+    return folder / "events.parquet"
+
+
+def as_xml(folder: Path, events: list[str]) -> Path:
+    text = f'<?xml version="1.0"?>\n<Events>\n{chr(10).join(events)}\n</Events>'
+    (folder / "events.xml").write_text(text, encoding="utf-8")
+    return folder / "events.xml"
+
+
+def as_xml_after_another(folder: Path, events: list[str]) -> Path:
+    (folder / "events.xml").write_text("\n".join(events), encoding="utf-16")
+    return folder / "events.xml"
+
+
+FORMS = (as_csv, as_json_lines, as_json_array, as_parquet, as_xml, as_xml_after_another)
+
+
+UNKNOWN_ID = (
+    "tables.databases knows no database_id 77 of hub: 1 events of it have no database_name"
+    " (import its databases first)"
+)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_every_form_gives_the_same_rows(form: Any, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = ("--instance", "hub")
+    done = imported(job, capsys, str(form(job.parent, GOOD)), *own)
+    [read] = done["read"].values()
+    assert (read, done["rejected"]) == ({"rows": 4, "rejected": 0, "left_out": 0}, [])
+    assert done["written"] == {"observed_routing": {"added": 3}, "dialogs": {}}
+    assert done["notes"] == [
+        "1 of broker_conversation, which tells nothing of routes, were counted and left out",
+        UNKNOWN_ID,
+    ]
+    rows = sorted(stored(job), key=lambda row: (row["observed_at"], row["outcome"]))
+    told = [(row["instance_name"], row["database_name"], row["outcome"], row["error_number"]) for row in rows]
+    assert told == [
+        ("hub", "Sales", "DELAYED", 9793),
+        ("hub", None, "DELIVERED", None),
+        ("hub", None, "DELAYED", 9793),
+    ]
+    # The same again, in another form.
+    again = imported(job, capsys, str(as_csv(job.parent, GOOD)), "--instance", "hub")
+    assert again["written"] == {"observed_routing": {"unchanged": 3}, "dialogs": {}}
+    assert sorted(stored(job), key=lambda row: (row["observed_at"], row["outcome"])) == rows
+
+
+def test_a_dry_run_writes_nothing(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = imported(job, capsys, str(as_csv(job.parent, GOOD)), "--dry-run")
+    assert done["written"]["observed_routing"] == {"added": 3}
+    assert not (job.parent / "observed_routing").exists()
+
+
+def test_rows_that_are_rejected_stop_nothing(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = [text for what, (text, _) in HOSTILE.items() if what != "half a character"]
+    done = imported(job, capsys, str(as_csv(job.parent, [*bad, GOOD[0]])))
+    [read] = done["read"].values()
+    assert read == {"rows": len(bad) + 1, "rejected": len(bad), "left_out": 0}
+    assert len(done["rejected"]) == len(bad)
+    assert done["rejected"][0].endswith(
+        "events.csv, row 2: it declares a document type or an entity, which no event does"
+    )
+    assert done["written"]["observed_routing"] == {"added": 1}
+
+
+def test_lines_that_are_no_rows(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = as_csv(job.parent, [])
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write('hub,x\n-----,---,---,---,--\nhub,x,"",x,1\n,x,"' + GOOD[1].replace('"', '""') + '",x,1\n')
+    lines = as_json_lines(job.parent, [])
+    lines.write_text('{"instance_name": "hub"}\n[1]\nno JSON\n', encoding="utf-8")
+    done = imported(job, capsys, str(file), str(lines))
+    assert [told.rpartition("/")[2] for told in done["rejected"]] == [
+        "events.csv, row 2: it has 2 cells, the header 5",
+        "events.csv, row 4: event_data is empty",
+        "events.csv, row 5: nothing names its instance (--instance)",
+        "events.jsonl, row 1: event_data is empty",
+        "events.jsonl, row 2: it is not a JSON object",
+        "events.jsonl, row 3: it is not a JSON object",
+    ]
+
+
+def test_a_document_that_breaks_off(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (job.parent / "events.xml").write_text(f"<Events>{GOOD[0]}{GOOD[1][:-8]}", encoding="utf-8")
+    done = imported(job, capsys, str(job.parent / "events.xml"), "--instance", "hub")
+    assert [told.rpartition("/")[2] for told in done["rejected"]] == ["event>'"]
+    assert done["rejected"][0].endswith("events.xml, event 2: it has no '</event>'")
+    assert done["written"]["observed_routing"] == {"added": 1}
+
+
+def test_an_acknowledgement_tells_when_a_dialog_was(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "broker_remote_message_acknowledgement"
+    received = {"acknowledgement_type": ("3", "Message with ack received")}
+    events = [
+        xml(name, "2026-01-05T13:00:00Z", **received),
+        xml(name, **received),
+        xml(name, conversation_id=f"{FOLDED[:-1]}2", **received),
+        xml(name, conversation_id=f"{FOLDED[:-1]}3", **received),
+        xml(name, is_initiator="false", **received),
+    ]
+    done = imported(job, capsys, str(as_csv(job.parent, events)))
+    assert done["written"] == {"observed_routing": {}, "dialogs": {"changed": 1, "unchanged": 1}}
+    assert done["notes"] == ["2 acknowledgements are of conversations that tables.dialogs does not have"]
+    times = {row["conversation_id"]: row["acknowledged_at"] for row in stored(job, "dialogs")}
+    assert times[FOLDED] == NOON
+    assert times[f"{FOLDED[:-1]}2"] == datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("events.xel", "x", "its name does not tell what it holds"),
+        ("none.csv", None, "there is no such file"),
+        ("events.csv", "a,b\n1,2\n", "it has no column event_data"),
+        ("events.json", "[1,", "it is no JSON array of objects, and no object a line"),
+        ("events.parquet", "x", "cannot be read"),
+    ],
+)
+def test_files_that_cannot_be_read(
+    name: str, content: str | None, why: str, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (job.parent / name).write_text(content, encoding="utf-8")
+    assert why in imported(job, capsys, str(job.parent / name), status=2)["error"]
+
+
+def test_the_script_records_and_reads_the_events(capsys: pytest.CaptureFixture[str]) -> None:
+    from routing.importing.events.reading import SOURCES
+
+    assert cli.main(["import", "queries", "--events"]) == 0
+    script = capsys.readouterr().out
+    for name in SOURCES:
+        assert f"ADD EVENT sqlserver.{name} (" in script or ":" in name
+    assert "sys.fn_xe_file_target_read_file(N'sbroute*.xel', NULL, NULL, NULL)" in script

@@ -1,0 +1,82 @@
+"""The simulated days, and that what is off in them is named: a few of each fault (`make reconcile-proof`: many)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from tests.simulated.day import RETRIES, play
+from tests.simulated.estate import build
+from tests.simulated.events import as_exported, events_of
+from tests.simulated.faults import FAULTS, case, misspelt
+from tests.simulated.proof import prove
+
+SEEDS = (1, 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("fault", list(FAULTS))
+def test_the_fault_is_named_and_nothing_else(fault: str, seed: int) -> None:
+    proved = prove((fault, seed))
+    assert (proved.is_named, proved.others) == (fault != "none", ())
+
+
+def test_a_proof_can_fail() -> None:
+    """A day whose fault is another than the one that is looked for."""
+    made = case("hidden", 1)
+    assert made.kind == "ROUTE_NOT_IN_TABLES"
+    assert len(made.tables["routes"]) == len(made.day.tables["routes"]) - 1
+
+
+def test_messages_go_on_until_they_end() -> None:
+    rng = random.Random(1)
+    day = play(rng, build(rng), 300)
+    sent = {row["conversation_id"] for row in day.tables["messages"]}
+    assert {hop.row["conversation_id"] for hop, _ in day.done} == sent
+    # Of each conversation one hop more than there are moves to another place or try.
+    tries = Counter(hop.tried for hop, row in day.done if row["outcome"] == "DELAYED")
+    assert max(tries) == len(RETRIES)
+    assert all(row["outcome"] for _, row in day.done)
+    assert sum(row["outcome"] == "DELIVERED" for _, row in day.done) > 100
+
+
+def test_balance_is_by_another_hash_than_that_of_the_project() -> None:
+    """As often as chance has it the pick is the one of the project's hash, of two ids about every other time."""
+    from tests.reference.resolver import resolve
+
+    rng = random.Random(3)
+    tables = build(rng)
+    while not any(row["broker_instance"] for row in tables["routes"]):
+        tables = build(rng)
+    day = play(rng, tables, 800)
+    ours = {row["message_id"]: row for row in resolve(day.tables).resolved_routes}
+    picked = [
+        (row["broker_instance"], ours[hop.row["message_id"]]["broker_instance"])
+        for hop, row in day.done
+        if row["matching_step"] == 3 and hop.row["database_name"] is not None
+    ]
+    assert len(picked) > 20
+    assert 0.25 < sum(one == other for one, other in picked) / len(picked) < 0.75
+
+
+def test_a_clock_that_is_ahead() -> None:
+    rng = random.Random(1)
+    day = play(rng, build(rng), 200)
+    plain = Counter((event["instance"], event["at"]) for event in events_of(random.Random(7), day, {}))
+    ahead = events_of(random.Random(7), day, {"alpha": timedelta(minutes=5)})
+    back = Counter(
+        (event["instance"], event["at"] - timedelta(minutes=5 * (event["instance"] == "alpha"))) for event in ahead
+    )
+    assert back == plain
+    assert len(as_exported(ahead)) == plain.total()
+
+
+def test_a_slip_is_one() -> None:
+    rng = random.Random(1)
+    slips = {misspelt(rng, "//corp/Orders") for _ in range(200)}
+    assert "//corp/Orders" not in slips
+    assert {"//corp/Orders ", "//corp/Orders/"} < slips
+    assert all(abs(len(slip) - len("//corp/Orders")) <= 1 for slip in slips)
