@@ -539,10 +539,13 @@ LISTED_MESSAGES = _table(
     ("route_name", _STRING),
     # Null where no table `imports` is known.
     ("is_waiting", _BOOLEAN),
-    # The newest transmission_status, and what it says of the reason; null where none was imported.
+    # The newest transmission_status or event, and what it says of the verdict; null where none was imported.
     ("status_observed_at", _TIME),
+    ("status_source", _STRING),
+    ("status_outcome", _STRING),
     ("status_number", _INT),
     ("status_text", _STRING),
+    ("status_next_hop", _STRING),
     ("agreement", _STRING),
     ("agreement_why", _STRING),
     ("conversation_handle", _STRING),

@@ -7,9 +7,12 @@ from datetime import datetime, timezone
 from routing.analysis.report.facts import (
     Balance,
     Changes,
+    Contradiction,
     Count,
     Flow,
     NeverPicked,
+    Observed,
+    ObservedCause,
     Pick,
     Place,
     Point,
@@ -187,7 +190,18 @@ def sample_report() -> Report:
             ROUTE_COVERAGE, tuple(dict(zip(ROUTE_COVERAGE.names, row, strict=True)) for row in _COVERAGE)
         ),
         changes=CHANGES,
+        observed=OBSERVED,
     )
+
+
+OBSERVED = Observed(
+    {(HUB, "CONFIRMED"): 1_200, (HUB, "CONTRADICTED"): 30, (HUB, "NOT_OBSERVED"): 9, (SPOKE, "COMPATIBLE"): 70},
+    [ObservedCause(HUB, "ROUTE_CHANGED", "route 'Stock' changed between noon and one", 30)],
+    [
+        Contradiction(HUB, "Shop", STOCK, "SENT", None, "DELAYED", "NO_ROUTE", "SQL Server sent it.", 20),
+        Contradiction(HUB, None, BILLING, "DELAYED", 9796, "DELIVERED", "LOCAL_SERVICE", None, 10),
+    ],
+)
 
 
 def bare_report() -> Report:

@@ -62,6 +62,16 @@ class Columns:
         return (dict(zip(names, row, strict=True)) for row in self.rows(*names))
 
 
+def joined(first: Columns, *others: Columns) -> Columns:
+    """The rows of several columns of one table, one after another."""
+    return Columns(
+        {
+            name: [*values, *(v for one in others for v in one.values[name])]
+            for name, values in first.values.items()
+        }
+    )
+
+
 def _value(value: Any, kind: AnyKind) -> Any:
     return micros_of(value) if kind == Kind.TIMESTAMP and value is not None else value
 

@@ -50,5 +50,5 @@ class KnownRows:
         [read] = columns_of_rows([row], INPUTS["messages"]).dicts()
         here = {key: found.naming("instance_name", [row["instance_name"]]) for key, found in self.columns.items()}
         said = here["observed_routing"].naming("message_id", [row["message_id"]])
-        background = Background.of_columns(here, {"observed_routing": said, "imports": here["imports"]})
+        background = Background.of_columns(here, {"observed_routing": said, "imports": here["imports"]}, read)
         return answer(Asked(read, is_described, as_of), self.known, background)

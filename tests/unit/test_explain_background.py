@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,18 +10,36 @@ import pytest
 from routing.analysis.explain.asked import QuestionError
 from routing.analysis.explain.background import Background, Status, find_gap, newest_status
 from routing.schemas import DATABASES, IMPORTS, INPUTS, INSTANCES, OBSERVED_ROUTING, ROUTES
+from routing.terms import Outcome
 from tests.stored import message
 from tests.unit.explained_rows import KnownRows, columns_of_rows
 
 Row = dict[str, Any]
-QUEUE = {"source": "TRANSMISSION_QUEUE", "observed_at": "1970-01-01T00:00:05Z"}
+QUEUE = {"source": "TRANSMISSION_QUEUE", "observed_at": "1970-01-01T00:00:05Z", "message_id": "m"}
+DIALOG = "6b1f0b9a-6a0e-4a52-9c7b-0d6f6d9a0001"
+MESSAGE = {
+    "message_id": "m",
+    "conversation_id": DIALOG.upper(),
+    "is_initiator": True,
+    "message_sequence_number": 3,
+    "to_service_name": "S",
+    "database_name": "d",
+}
+EVENT = {
+    "source": "CLASSIFY_EVENT",
+    "observed_at": "1970-01-01T00:00:05Z",
+    "conversation_id": DIALOG,
+    "is_initiator": True,
+    "is_from_network": False,
+    "outcome": "SENT",
+}
+SENT = Status(5_000_000, None, None, "CLASSIFY_EVENT", Outcome.SENT)
 AT = 5_000_000
 
 # Rows of one message, and the newest status among them.
 STATUSES: list[tuple[list[Row], Status | None]] = [
     ([], None),
     ([{**QUEUE, "source": None}], None),
-    ([{**QUEUE, "source": "CLASSIFY_EVENT", "error_number": 9793}], None),
     ([{**QUEUE, "observed_at": None, "error_number": 9793}], None),
     ([QUEUE], Status(AT, None, None)),
     ([{**QUEUE, "status_text": ""}], Status(AT, None, None)),
@@ -32,13 +51,30 @@ STATUSES: list[tuple[list[Row], Status | None]] = [
     ),
     ([QUEUE, {**QUEUE, "status_text": "a"}], Status(AT, None, "a")),
     ([{**QUEUE, "error_number": 1, "status_text": "a"}, {**QUEUE, "status_text": "b"}], Status(AT, 1, "a")),
+    ([{**QUEUE, "message_id": "n"}], None),
+    # Events of the conversation: of this role, service and number, and this way in.
+    ([EVENT], SENT),
+    ([{**EVENT, "to_service_name": "S", "message_sequence_number": 3, "database_name": "d"}], SENT),
+    ([{**EVENT, "next_hop": "tcp://h:1"}], replace(SENT, next_hop="tcp://h:1")),
+    ([{**EVENT, "conversation_id": f"{DIALOG[:-1]}2"}], None),
+    ([{**EVENT, "is_initiator": False}], None),
+    ([{**EVENT, "is_initiator": None}], None),
+    ([{**EVENT, "to_service_name": "T"}], None),
+    ([{**EVENT, "message_sequence_number": 4}], None),
+    ([{**EVENT, "database_name": "e"}], None),
+    ([{**EVENT, "is_from_network": True}], None),
+    ([{**EVENT, "source": "FORWARD_SENT", "is_from_network": None}], None),
+    ([{**EVENT, "source": "SOMETHING"}], None),
+    # The newer counts; of both at one time the one with a number.
+    ([QUEUE, {**EVENT, "observed_at": "1970-01-01T00:00:06Z"}], replace(SENT, observed_at=6_000_000)),
+    ([{**QUEUE, "error_number": 9793}, EVENT], Status(AT, 9793, None)),
 ]
 
 
 @pytest.mark.parametrize(("rows", "status"), STATUSES)
 def test_the_newest_status(rows: list[Row], status: Status | None) -> None:
     for given in (rows, rows[::-1]):
-        assert newest_status(columns_of_rows(given, OBSERVED_ROUTING)) == status
+        assert newest_status(columns_of_rows(given, OBSERVED_ROUTING).dicts(), MESSAGE) == status
 
 
 # The row of an instance, how many databases and routes are listed of it, and the gap.
@@ -86,15 +122,15 @@ BESIDE: list[tuple[int | None, str | None, str, bool, tuple[str, str | None]]] =
 def test_what_a_status_says_of_the_verdict(
     number: int | None, status: str | None, reason: str, in_msdb: bool, told: tuple[str, str | None]
 ) -> None:
-    [line] = Background(status=Status(AT, number, status)).after_the_verdict(reason, in_msdb=in_msdb)
+    [line] = Background(status=Status(AT, number, status)).after_the_verdict("DELAYED", reason, in_msdb=in_msdb)
     assert (line["item"], line["at"], line["error_number"], line["status_text"]) == ("STATUS", AT, number, status)
     assert (line["finding"], line["why"]) == told
 
 
 def test_beside_no_verdict_nothing_is_told() -> None:
     background = Background(status=Status(AT, 9793, "t"))
-    assert background.after_the_verdict(None, in_msdb=False) == []
-    assert Background().after_the_verdict("NO_ROUTE", in_msdb=False) == []
+    assert background.after_the_verdict(None, None, in_msdb=False) == []
+    assert Background().after_the_verdict("DELAYED", "NO_ROUTE", in_msdb=False) == []
 
 
 # When what has no history was last imported, and the time of the line about it.
@@ -120,7 +156,7 @@ def test_imports_of_routes_and_queues_are_none_of_what_has_no_history() -> None:
         for view, second in (("databases", 5), ("fix.sql", 6), ("routes", 7), ("transmission_queue", 8))
     ]
     nothing = {key: columns_of_rows([], INPUTS[key]) for key in ("instances", "databases", "routes")}
-    found = Background.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)})
+    found = Background.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)}, MESSAGE)
     assert found.newest == {"hub": AT + 1_000_000}
 
 

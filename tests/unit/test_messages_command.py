@@ -107,9 +107,12 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
                 "route_name": None,
                 "is_waiting": True,
                 "status_observed_at": "2026-01-06T12:00:00.654321+00:00",
+                "status_source": "TRANSMISSION_QUEUE",
+                "status_outcome": None,
                 "status_number": 9793,
                 "status_text": "The target service name could not be found. Ensure that the service name is"
                 " specified correctly.",
+                "status_next_hop": None,
                 "agreement": "AGREES",
                 "agreement_why": None,
                 "conversation_handle": None,

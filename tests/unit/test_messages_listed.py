@@ -118,6 +118,28 @@ def test_a_message_with_what_sql_server_said() -> None:
     assert done["HUB", "a4"]["route_name"] == "ToBilling"
 
 
+def test_an_event_that_is_newer_than_the_status() -> None:
+    """Of the same conversation and role, and no other; what waits is told by the newest export all the same."""
+    told = {
+        "source": "CLASSIFY_EVENT",
+        "is_initiator": True,
+        "is_from_network": False,
+        "next_hop": "tcp://far:4022",
+    }
+    event = {**OBSERVED[1], **told, "message_id": None, "status_text": None, "error_number": None}
+    event |= {"outcome": "SENT", "conversation_id": RESOLVED[6]["conversation_id"].lower()}
+    event |= {"observed_at": "2026-01-06T13:00:00Z"}
+    others = [{**event, "is_initiator": False}, {**event, "to_service_name": "//other"}]
+    assert RESOLVED[6]["message_id"] == "a3"
+    for rows, expected in (
+        ([*OBSERVED, event, *others], ["CLASSIFY_EVENT", "SENT", None, "tcp://far:4022", "CONTRADICTS", True]),
+        ([*OBSERVED, *others], ["TRANSMISSION_QUEUE", None, 9793, None, "AGREES", True]),
+    ):
+        done = {row["message_id"]: row for row in listed(observed_routing=rows).messages}
+        names = ("status_source", "status_outcome", "status_number", "status_next_hop", "agreement", "is_waiting")
+        assert [done["a3"][name] for name in names] == expected
+
+
 def test_what_arrived_is_judged_by_the_routes_of_msdb() -> None:
     arrived = {**RESOLVED[0], "database_name": None, "reason": "SCOPE_BROKER_DISABLED"}
     sent = {**arrived, "database_name": "Shop"}

@@ -1,4 +1,4 @@
-"""The simulated days, and that what is off in them is named: a few of each fault (`make reconcile-proof`: many)."""
+"""The simulated days, and that what is off is named: a few of each fault (`make reconcile-proof` has many)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from routing import cli
 from routing.analysis.report import writing
 from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
 from routing.process.standing import Standing
-from routing.schemas import DATABASES, INSTANCES, RESOLVED_ROUTES, ROUTES, RUNS, SERVICES, Schema
+from routing.schemas import DATABASES, INSTANCES, RECONCILIATION, RESOLVED_ROUTES, ROUTES, RUNS, SERVICES, Schema
 from tests.frames import arrow_of
 from tests.listed_messages import resolved
 from tests.report_samples import sample_report
@@ -300,3 +300,33 @@ def test_a_package_that_is_missing(module: str, package: str, monkeypatch: pytes
     with pytest.raises(EnvironmentFault, match=package):
         writing.check_packages()
     assert cli.main(["report", "--config", "absent.yaml", "--out", "report.html"]) == 2
+
+
+def test_the_section_on_what_was_observed(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where output.reconciliation is configured and there, and not where it is one of these alone."""
+    row = {
+        "instance_name": "HUB",
+        "database_name": "Shop",
+        "conversation_id": "c",
+        "to_service_name": "//stock",
+        "source": "CLASSIFY_EVENT",
+        "first_observed_at": "2026-01-05T12:00:00Z",
+        "last_observed_at": "2026-01-05T12:00:00Z",
+        "observations": 1,
+        "observed_outcome": "SENT",
+        "predicted_outcome": "DELAYED",
+        "predicted_reason": "NO_ROUTE",
+        "class": "CONTRADICTED",
+        "cause": "ROUTE_NOT_IN_TABLES",
+        "cause_text": "a route",
+    }
+    store_local(arrow_of([row, {**row, "class": "CONFIRMED", "cause": None}], RECONCILIATION), tmp_path / "told")
+    where = ("--set", f"output.reconciliation={tmp_path / 'told'}")
+    for given, expected in ((where, [["HUB", "1", "0", "1", "0", "0"]]), ((*where[:1], f"{where[1]}-not"), None)):
+        assert cli.main(["report", "--config", str(job), "--out", str(tmp_path / "page.html"), *NOW, *given]) == 0
+        capsys.readouterr()
+        page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+        assert ("observed-classes" in page.tables) is (expected is not None)
+        if expected is not None:
+            assert page.rows("observed-classes") == expected
+            assert page.rows("observed-causes") == [["HUB", "ROUTE_NOT_IN_TABLES", "1", "a route"]]

@@ -223,6 +223,22 @@ def test_findings_coverage_and_changes(page: Page) -> None:
         ["info", "SBR030"],
     ]
     assert page.rows("coverage") == [[EDGE, "3", "0", "3"], [HUB, "12", "9", "3"], [SPOKE, "4", "4", "0"]]
+
+
+def test_what_sql_server_did_beside_what_the_routes_say() -> None:
+    page = Page(render(sample_report()))
+    assert page.rows("observed-classes") == [
+        [HUB, "1,200", "0", "30", "9", "0"],
+        [SPOKE, "0", "70", "0", "0", "0"],
+    ]
+    # 1,270 of 1,300 that say anything.
+    assert "97.7 % of what was observed matches the routes." in page.text
+    assert [row[:3] for row in page.rows("observed-causes")] == [[HUB, "ROUTE_CHANGED", "30"]]
+    assert [row[:8] for row in page.rows("contradictions")] == [
+        [HUB, "Shop", STOCK, "SENT", "\N{EN DASH}", "DELAYED", "NO_ROUTE", "20"],
+        [HUB, "\N{EN DASH}", BILLING, "DELAYED", "9796", "DELIVERED", "LOCAL_SERVICE", "10"],
+    ]
+    assert "observed-classes" not in Page(render(bare_report())).tables
     assert "Messages used 13 of 19 routes (68.4 %)." in page.text
     assert page.rows("outcomes-before")[2] == ["DELAYED", "0", "101", "+101"]
     assert page.rows("reasons-before")[3] == ["HOP_LIMIT", "3", "0", "-3"]

@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from routing.analysis.explain.known import Row
 from routing.analysis.explain.lines import Line, line
-from routing.rules import observed, text
+from routing.rules import observed, reconciling, text
 from routing.rules.observed import Agreement, Compared
+from routing.rules.reconciling import Class, Seen
+from routing.rules.resolving import Verdict
 from routing.storage.columns import Columns, instances_of
 from routing.storage.imported import newest_after, newest_of
 from routing.storage.times import with_moments
-from routing.terms import TRANSMISSION_QUEUE, Reason
+from routing.terms import CLASSIFY_EVENT, EVENT_SOURCES, TRANSMISSION_QUEUE, Outcome, Reason
 
 _UNKNOWN_TEXT = Compared(Agreement.SAYS_NOTHING, "A text that this project does not know.")
 
 
+_OUTCOMES: dict[str | None, Outcome] = {str(outcome): outcome for outcome in Outcome}
+_AGREEMENTS = {
+    Class.CONFIRMED: Agreement.AGREES,
+    Class.COMPATIBLE: Agreement.COMPATIBLE,
+    Class.CONTRADICTED: Agreement.CONTRADICTS,
+}
+
+
 @dataclass(frozen=True)
 class Status:
-    """A transmission_status: when it was seen (microseconds), SQL Server's number, and the text; None if blank."""
+    """What SQL Server said of a message: when (microseconds), its number, and the text; None if it is blank.
+
+    ``event`` is the source of an event, None for a transmission_status; then ``outcome`` and ``next_hop`` are what
+    it tells.
+    """
 
     observed_at: int
     number: int | None
     text: str | None
+    event: str | None = None
+    outcome: Outcome | None = None
+    next_hop: str | None = None
 
-    def compared(self, reason: Reason, *, in_msdb: bool) -> Compared:
-        """What it says of a verdict's reason; ``in_msdb`` where the routes of msdb were searched last."""
+    def compared(self, reason: Reason, *, in_msdb: bool, outcome: Outcome | None = None) -> Compared:
+        """What it says of a verdict; ``in_msdb`` where the routes of msdb were searched last."""
+        if self.event is not None and outcome is not None:
+            seen = Seen(self.event, self.outcome, self.number)
+            found = reconciling.compare(seen, Verdict(outcome, reason, None), in_msdb=in_msdb)
+            return Compared(_AGREEMENTS.get(found.kind, Agreement.SAYS_NOTHING), found.why)
         if self.number is None and self.text is not None:
             return _UNKNOWN_TEXT
         return observed.compare(reason, self.number, in_msdb=in_msdb)
@@ -45,9 +66,9 @@ class Background:
     newest: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of_columns(cls, near: Mapping[str, Columns], kept: Mapping[str, Columns]) -> Background:
+    def of_columns(cls, near: Mapping[str, Columns], kept: Mapping[str, Columns], message: Row) -> Background:
         """What the rows of a message's instance say, and those that import kept of both."""
-        status = newest_status(kept["observed_routing"]) if "observed_routing" in kept else None
+        status = newest_status(kept["observed_routing"].dicts(), message) if "observed_routing" in kept else None
         imports = kept["imports"].dicts() if "imports" in kept else ()
         return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at"])))
 
@@ -57,11 +78,11 @@ class Background:
         lines = [] if later is None else [line("IMPORT", "LATER", name=instance, at=later)]
         return lines if self.instance_gap is None else [*lines, line("INSTANCE", self.instance_gap, name=instance)]
 
-    def after_the_verdict(self, reason: str | None, *, in_msdb: bool) -> list[Line]:
-        """What SQL Server said, beside the verdict's reason."""
-        if self.status is None or reason is None:
+    def after_the_verdict(self, outcome: str | None, reason: str | None, *, in_msdb: bool) -> list[Line]:
+        """What SQL Server said, beside the verdict."""
+        if self.status is None or outcome is None or reason is None:
             return []
-        compared = self.status.compared(Reason(reason), in_msdb=in_msdb)
+        compared = self.status.compared(Reason(reason), in_msdb=in_msdb, outcome=Outcome(outcome))
         return [
             line(
                 "STATUS",
@@ -69,6 +90,9 @@ class Background:
                 at=self.status.observed_at,
                 error_number=self.status.number,
                 status_text=self.status.text,
+                name=self.status.event,
+                outcome=None if self.status.outcome is None else str(self.status.outcome),
+                address=self.status.next_hop,
                 why=compared.why,
             )
         ]
@@ -89,17 +113,50 @@ def find_gap(near: Mapping[str, Columns]) -> str | None:
     return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
 
 
-def newest_status(rows: Columns) -> Status | None:
-    """The newest status among rows of observed_routing; of several at one time one with a number and a text."""
-    from_queue = [
-        row for row in rows.dicts() if row["source"] == TRANSMISSION_QUEUE and row["observed_at"] is not None
-    ]
-    if not from_queue:
-        return None
-    newest = max(from_queue, key=_place)
-    return Status(newest["observed_at"], newest["error_number"], text.empty_as_null(newest["status_text"]))
+def newest_status(rows: Iterable[Row], message: Row) -> Status | None:
+    """The newest that rows of observed_routing tell of a message; of several at one time one with a number first.
+
+    ``message`` is a row of messages or of resolved_routes. Times of rows are microseconds.
+    """
+    of_message = [row for row in rows if row["observed_at"] is not None and is_of(row, message)]
+    return None if not of_message else status_of(max(of_message, key=place_of))
 
 
-def _place(row: Row) -> tuple[int, int, str]:
+def status_of(row: Row) -> Status:
+    """What a row of observed_routing says."""
+    number, told = row["error_number"], text.empty_as_null(row["status_text"])
+    if row["source"] == TRANSMISSION_QUEUE:
+        return Status(row["observed_at"], number, told)
+    outcome = _OUTCOMES.get(row["outcome"])
+    return Status(row["observed_at"], number, told, row["source"], outcome, text.empty_as_null(row["next_hop"]))
+
+
+def is_of(row: Row, message: Row) -> bool:
+    """Whether a row of the message's instance tells of it: a queue's by its id, an event of its conversation.
+
+    An event without a number of its own may be of any message of the same role, service and way in.
+    """
+    if row["source"] == TRANSMISSION_QUEUE:
+        return bool(row["message_id"] == message["message_id"])
+    if row["source"] not in EVENT_SOURCES or row["is_initiator"] != message["is_initiator"]:
+        return False
+    if text.fold(row["conversation_id"] or "") != text.fold(message["conversation_id"] or ""):
+        return False
+    sequence, service = row["message_sequence_number"], text.empty_as_null(row["to_service_name"])
+    if sequence not in (None, message["message_sequence_number"]) or service not in (
+        None,
+        message["to_service_name"],
+    ):
+        return False
+    database = text.empty_as_null(message["database_name"])
+    is_arrival = row["is_from_network"]
+    if is_arrival is None:
+        is_arrival = row["source"] != CLASSIFY_EVENT
+    return is_arrival == (database is None) and (is_arrival or row["database_name"] in (None, "", database))
+
+
+def place_of(row: Row) -> tuple[int, int, str, str, str]:
+    """The order of rows of one message: the last one counts."""
     number = row["error_number"]
-    return row["observed_at"], -1 if number is None else number, row["status_text"] or ""
+    rest = (row["status_text"] or "", row["source"], row["outcome"] or "")
+    return (row["observed_at"], -1 if number is None else number, *rest)

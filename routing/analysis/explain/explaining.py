@@ -61,7 +61,7 @@ def explain(
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)
     kept = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
-    told = answer(posed.asked, posed.known, Background.of_columns(posed.near, kept))
+    told = answer(posed.asked, posed.known, Background.of_columns(posed.near, kept, posed.asked.row))
     return replace(told, others=posed.others)
 
 

@@ -30,7 +30,8 @@ def path(judged: Judged, instance: Instance, verdict: dict[str, Any], background
         lines += [*_tier_lines(search), *_location_lines(judged, search)]
         lines += _transport_lines(judged, search, instance)
     in_msdb = bool(told) and told[-1].leg.scope == MSDB
-    return [*lines, _outcome_line(verdict), *background.after_the_verdict(verdict["reason"], in_msdb=in_msdb)]
+    said = background.after_the_verdict(verdict["outcome"], verdict["reason"], in_msdb=in_msdb)
+    return [*lines, _outcome_line(verdict), *said]
 
 
 def _message_lines(judged: Judged) -> list[Line]:

@@ -15,9 +15,10 @@ from routing.analysis.explain.asked import End
 from routing.analysis.explain.known import Chunks, Row
 from routing.rules import text
 from routing.schemas import INPUTS, KEPT, TABLES
-from routing.storage.columns import Columns, Only, Table, check_given, is_frame, shape_of
+from routing.storage.columns import Columns, Only, Table, check_given, is_frame, joined, shape_of
 from routing.storage.faults import refuse_faults
 from routing.storage.inputs import columns_of, count_by, read_each
+from routing.terms import EVENT_SOURCES
 
 # Other messages are read in parts that grow, for the first few mostly settle whether a request is pending.
 _LARGEST_PART, _GROWTH = 100_000, 10
@@ -119,12 +120,14 @@ class Source:
     def read_kept(self, row: Row, *, is_described: bool) -> dict[str, Columns]:
         """What import kept of a message and its instance; of one that is described nothing was observed."""
         here, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
+        of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
 
         def read(key: str) -> Columns:
             table = self.tables[key]
             if key == "imports":
                 return columns_of(table, key, here)
-            return way_of(table).observed_of(table, {**here, **mine})
+            found = (way_of(table).observed_of(table, {**here, **only}) for only in (mine, of_events))
+            return joined(*found)
 
         return read_each(self._tables_of(key for key in KEPT if key == "imports" or not is_described), read)
 

@@ -7,7 +7,18 @@ from datetime import datetime
 from typing import Any
 
 from routing.show import count, printable
-from routing.terms import ERROR_NUMBERS, MSDB, MSDB_BROKER_DISABLED, MatchingStep, Outcome, Reason
+from routing.terms import (
+    CLASSIFY_EVENT,
+    ERROR_NUMBERS,
+    FORWARD_DROPPED,
+    FORWARD_SENT,
+    MSDB,
+    MSDB_BROKER_DISABLED,
+    UNDELIVERABLE,
+    MatchingStep,
+    Outcome,
+    Reason,
+)
 
 Line = Mapping[str, Any]
 _LONGEST = 1_000
@@ -304,9 +315,22 @@ def _import(line: Line) -> str:
     return f"{what} {moment(line['at'])}, after this time: {why}"
 
 
+_EVENTS = {
+    CLASSIFY_EVENT: "event broker_message_classify",
+    FORWARD_SENT: "event broker_forwarded_message_sent",
+    FORWARD_DROPPED: "event broker_forwarded_message_dropped",
+    UNDELIVERABLE: "event broker_message_undeliverable",
+}
+
+
+def _to(address: str | None) -> str:
+    return "" if address is None else f" to {quote_name(address)}"
+
+
 def _status(line: Line) -> str:
     """What SQL Server said, and what that says of the outcome."""
-    parts = [] if line["error_number"] is None else [str(line["error_number"])]
+    parts = [] if line["outcome"] is None else [line["outcome"] + _to(line["address"])]
+    parts += [] if line["error_number"] is None else [str(line["error_number"])]
     parts += [] if line["status_text"] is None else [quote_name(line["status_text"])]
     compared = {
         "AGREES": "it agrees",
@@ -315,7 +339,8 @@ def _status(line: Line) -> str:
         "SAYS_NOTHING": "it says nothing about routing",
     }[line["finding"]]
     status = f"{', '.join(parts)}; {compared}" if parts else "blank"
-    said = f"SQL Server's transmission_status at {moment(line['at'])}: {status}."
+    what = "transmission_status" if line["name"] is None else _EVENTS[line["name"]]
+    said = f"SQL Server's {what} at {moment(line['at'])}: {status}."
     return said if line["why"] is None else f"{said} {line['why']}"
 
 

@@ -18,7 +18,7 @@ from routing.storage.columns import Table, is_frame
 from routing.storage.opening import Opener
 from routing.storage.rows import Rows
 from routing.storage.shapes import cannot_hold, types_of
-from routing.storage.times import SECOND, micros_of
+from routing.storage.times import SECOND, micros_of, moment_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,9 +88,10 @@ def list_messages(
     held = exports.held_messages(observed, newest, resolved) if asked.waiting else None
     found = _select(resolved, asked, held)
     said = statuses.newest_statuses(observed, found.rows)
-    rows = [_listed(row, statuses.status_of(row, said), micros_of(now)) for row in found.rows]
+    rows = [_listed(row, status, micros_of(now)) for row, status in zip(found.rows, said, strict=True)]
     if "imports" in tables:
-        rows = [{**row, "is_waiting": _waits(row, newest)} for row in rows]
+        waiting = (_waits(row, status, newest) for row, status in zip(rows, said, strict=True))
+        rows = [{**row, "is_waiting": waits} for row, waits in zip(rows, waiting, strict=True)]
     return Messages(
         asked,
         Rows(LISTED_MESSAGES, tuple(rows)),
@@ -113,11 +114,14 @@ def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) 
     """A message in the columns of a list."""
     own = {**row, "age_seconds": (now - micros_of(row["enqueue_time"])) // SECOND}
     if status is not None:
-        compared = statuses.compare_status(row, status)
+        told, compared = statuses.compare_status(row, status)
         own |= {
-            "status_observed_at": status["observed_at"],
-            "status_number": status["error_number"],
-            "status_text": status["status_text"],
+            "status_observed_at": moment_of(told.observed_at),
+            "status_source": status["source"],
+            "status_outcome": None if told.outcome is None else str(told.outcome),
+            "status_number": told.number,
+            "status_text": told.text,
+            "status_next_hop": told.next_hop,
             "agreement": str(compared.agreement),
             "agreement_why": compared.why,
             "conversation_handle": status["conversation_handle"],
@@ -125,7 +129,7 @@ def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) 
     return {name: own.get(name) for name in LISTED_MESSAGES.names}
 
 
-def _waits(row: Mapping[str, Any], newest: Mapping[exports.Queue, Any]) -> bool:
+def _waits(row: Mapping[str, Any], status: Mapping[str, Any] | None, newest: Mapping[exports.Queue, Any]) -> bool:
     """Whether the newest export of a message's queue holds it: then its newest status is of that time."""
     at = newest.get((row["instance_name"], row["database_name"]))
-    return at is not None and row["status_observed_at"] == at
+    return at is not None and status is not None and status["queued_at"] == micros_of(at)

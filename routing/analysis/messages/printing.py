@@ -69,9 +69,10 @@ def age(seconds: int) -> str:
 
 def _line(row: Row) -> tuple[Any, ...]:
     names = ("instance_name", "database_name", "to_service_name", "outcome", "reason")
-    number, agreement = row["status_number"], row["agreement"]
+    number, agreement, outcome = row["status_number"], row["agreement"], row["status_outcome"]
     # None at all, or a text without a number that is known, which is told below.
-    told = None if agreement is None or row["status_text"] is None else f"{number or 'a text'} {agreement}"
+    is_blank = row["status_text"] is None and outcome is None
+    told = None if agreement is None or is_blank else f"{number or outcome or 'a text'} {agreement}"
     return (
         *(row[name] for name in names),
         age(row["age_seconds"]),
@@ -89,17 +90,27 @@ def _groups(done: Messages) -> list[tuple[Any, ...]]:
 
 
 def _said(done: Messages) -> list[tuple[Any, ...]]:
-    """Each text of a status with what it says of a reason, most messages first; numbers are no amounts."""
+    """Each text of a status or event, with what it says of a reason, most first; numbers are no amounts."""
     found = Counter(
-        (row["status_number"], row["agreement"], row["reason"], row["status_text"], row["agreement_why"])
+        (row["status_number"], row["agreement"], row["reason"], text, row["agreement_why"])
         for row in done.messages
-        if row["status_text"] is not None
+        if (text := _told(row)) is not None
     )
     ordered = sorted(found.items(), key=lambda item: (-item[1], str(item[0])))
     return [
         (None if number is None else str(number), agreement, reason, messages, _cut(text), why)
         for (number, agreement, reason, text, why), messages in ordered
     ]
+
+
+def _told(row: Row) -> str | None:
+    """What SQL Server told besides a number: the outcome of an event and where to, or the text of a status."""
+    if row["status_outcome"] is None:
+        told: str | None = row["status_text"]
+        return told
+    hop = "" if row["status_next_hop"] is None else f" to {row['status_next_hop']}"
+    text = "" if row["status_text"] is None else f": {row['status_text']}"
+    return f"event: {row['status_outcome']}{hop}{text}"
 
 
 def _cut(text: str) -> str:

@@ -1,62 +1,88 @@
-"""What SQL Server itself last said of messages: their newest transmission_status, beside the verdict."""
+"""What SQL Server itself last said of messages: the newest transmission_status or event, beside the verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routing.analysis.explain.background import Status
+from routing.analysis.explain.background import Status, is_of, place_of, status_of
 from routing.rules import text
 from routing.rules.observed import Compared
 from routing.schemas import OBSERVED_ROUTING, Schema
-from routing.storage.columns import Table, is_frame, with_few
+from routing.storage.columns import Only, Table, is_frame, with_few
 from routing.storage.inputs import condition_of
 from routing.storage.stored import read_rows
 from routing.storage.times import micros_of
-from routing.terms import MSDB, TRANSMISSION_QUEUE, Reason
+from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, Outcome, Reason
 
 Row = Mapping[str, Any]
-_KEY = ("instance_name", "database_name", "message_id")
 _READ = Schema(
     tuple(
         field
         for field in OBSERVED_ROUTING
-        if field.name in (*_KEY, "observed_at", "error_number", "status_text", "conversation_handle")
+        if field.name
+        in (
+            *("instance_name", "database_name", "conversation_id", "conversation_handle", "is_initiator"),
+            *("message_sequence_number", "message_id", "observed_at", "source", "status_text", "error_number"),
+            *("outcome", "to_service_name", "is_from_network", "next_hop"),
+        )
     )
 )
 
 
-def newest_statuses(observed: Table | None, messages: Sequence[Row]) -> dict[tuple[Any, ...], Row]:
-    """The newest status of each of some messages, by instance, database and message id, where there is one."""
-    found: dict[tuple[Any, ...], Row] = {}
-    for row in [] if observed is None or not messages else _read(observed, messages):
-        key = tuple(row[name] for name in _KEY)
-        if key not in found or row["observed_at"] > found[key]["observed_at"]:
-            found[key] = row
-    return found
+def newest_statuses(observed: Table | None, messages: Sequence[Row]) -> list[Row | None]:
+    """The newest row of ``observed_routing`` that tells of each of some messages; None where none does.
+
+    Times are microseconds. Each has besides ``queued_at``, the time of the newest export that holds the message,
+    and the newest conversation handle.
+    """
+    if observed is None or not messages:
+        return [None] * len(messages)
+    instances = sorted({row["instance_name"] for row in messages})
+    of_queues = {"source": [TRANSMISSION_QUEUE], "message_id": sorted({row["message_id"] for row in messages})}
+    conversations = sorted({text.fold(row["conversation_id"]) for row in messages})
+    of_events = {"source": list(EVENT_SOURCES), "conversation_id": conversations}
+    found: dict[tuple[str, str], list[Row]] = {}
+    for only, key in ((of_queues, _id), (of_events, _conversation)):
+        for row in _read(observed, {"instance_name": instances, **only}):
+            found.setdefault(key(row), []).append({**row, "observed_at": micros_of(row["observed_at"])})
+    return [_newest((*found.get(_id(row), ()), *found.get(_conversation(row), ())), row) for row in messages]
 
 
-def status_of(message: Row, statuses: Mapping[tuple[Any, ...], Row]) -> Row | None:
-    """The newest status of a message; None where none is known."""
-    return statuses.get(tuple(message[name] for name in _KEY))
+def _id(row: Row) -> tuple[str, str]:
+    return row["instance_name"], row["message_id"]
 
 
-def compare_status(message: Row, status: Row) -> Compared:
-    """What a status says of a message's reason."""
+def _conversation(row: Row) -> tuple[str, str]:
+    return row["instance_name"], text.fold(row["conversation_id"])
+
+
+def _newest(rows: Sequence[Row], message: Row) -> Row | None:
+    database = message["database_name"]
+    mine = [
+        row
+        for row in rows
+        if is_of(row, message) and (row["source"] != TRANSMISSION_QUEUE or row["database_name"] == database)
+    ]
+    if not mine:
+        return None
+    mine.sort(key=place_of)
+    queued = [row["observed_at"] for row in mine if row["source"] == TRANSMISSION_QUEUE]
+    handles = [row["conversation_handle"] for row in mine if row["conversation_handle"] is not None]
+    known = {"queued_at": max(queued, default=None), "conversation_handle": handles[-1] if handles else None}
+    return {**mine[-1], **known}
+
+
+def compare_status(message: Row, row: Row) -> tuple[Status, Compared]:
+    """What a row says, and what that says of a message's verdict."""
     database = message["database_name"]
     in_msdb = database is None or database.lower() == MSDB or message["rerouted_from"] is not None
-    told = Status(
-        micros_of(status["observed_at"]), status["error_number"], text.empty_as_null(status["status_text"])
-    )
-    return told.compared(Reason(message["reason"]), in_msdb=in_msdb)
+    told = status_of(row)
+    outcome = Outcome(message["outcome"])
+    return told, told.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
 
 
-def _read(observed: Any, messages: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows of queues that have an id of one of the messages."""
-    only = {
-        "source": [TRANSMISSION_QUEUE],
-        "instance_name": sorted({row["instance_name"] for row in messages}),
-        "message_id": sorted({row["message_id"] for row in messages}),
-    }
+def _read(observed: Any, only: Only) -> list[dict[str, Any]]:
+    """The rows that have one of some values in each of some columns."""
     rows = observed if is_frame(observed) else with_few(observed, condition_of(observed, only))
     return read_rows(rows, _READ, only=only)

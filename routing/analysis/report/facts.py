@@ -178,6 +178,43 @@ class Changes:
 
 
 @dataclass(frozen=True)
+class ObservedCause:
+    """What is most likely off on an instance, as `reconcile` names it, and how many episodes it explains."""
+
+    instance: str
+    cause: str
+    words: str
+    episodes: int
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Episodes in which SQL Server did something else than the rules say; ``database`` None: over the network."""
+
+    instance: str
+    database: str | None
+    service: str
+    seen_outcome: str | None
+    seen_number: int | None
+    outcome: str
+    reason: str
+    why: str | None
+    episodes: int
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was predicted beside what SQL Server did: episodes by instance and class, causes and contradictions.
+
+    Of both lists those of most episodes come first.
+    """
+
+    classes: Mapping[tuple[str, str], int]
+    causes: Sequence[ObservedCause]
+    contradictions: Sequence[Contradiction]
+
+
+@dataclass(frozen=True)
 class Report:
     """What the page shows.
 
@@ -197,6 +234,7 @@ class Report:
     coverage: Rows | None = None
     changes: Changes | None = None
     advice: Sequence[Advice] | None = None
+    observed: Observed | None = None
 
     @cached_property
     def outcomes(self) -> Mapping[str, int]:

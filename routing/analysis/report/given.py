@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.analysis.lint.reading import READ, read_one
-from routing.config import Config, Location
+from routing.config import RECONCILIATION, Config, Location
 from routing.errors import InputError, RoutingError
 from routing.schemas import OPTIONAL_INPUTS, RUNS
 from routing.show import count
@@ -60,7 +60,8 @@ class Given:
     """Tables by key, those that lint reads and ``resolved_routes``; ``run`` is the row of ``runs``, if known.
 
     ``not_known`` says what of the run is not at hand. ``as_read`` are the tables that are at the version that the
-    run read, ``runs`` is the table of that name, when this run was the last.
+    run read, ``runs`` is the table of that name, when this run was the last; ``reconciliation`` is what
+    `reconcile` wrote.
     """
 
     tables: Mapping[str, Table]
@@ -68,6 +69,7 @@ class Given:
     not_known: tuple[str, ...]
     as_read: Mapping[str, _Input] = field(default_factory=dict)
     runs: Table | None = None
+    reconciliation: Table | None = None
 
     @property
     def resolved(self) -> Table:
@@ -84,7 +86,8 @@ def of_tables(tables: Mapping[str, Table]) -> Given:
     """What somebody has at hand. Raises InputError where a table is missing."""
     check_given(tables, (*_ALL, _RESOLVED))
     taken = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
-    return Given(taken, None, ("Which run wrote these rows, and how many messages it rejected, is not known.",))
+    not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
+    return Given(taken, None, not_known, reconciliation=tables.get(RECONCILIATION))
 
 
 def of_config(config: Config, opener: Opener) -> Given:
@@ -109,7 +112,10 @@ def of_config(config: Config, opener: Opener) -> Given:
     # As it was then: a run may be recorded meanwhile.
     runs = opener.open_at("output.runs", config.output["runs"], last.read_at)
     [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
-    return Given(tables, run, (*_not_told(run), *not_known), as_read, runs)
+    place = config.beside.get(RECONCILIATION)
+    beside = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
+    told = (*_not_told(run), *not_known)
+    return Given(tables, run, told, as_read, runs, None if beside is None else beside.rows)
 
 
 def read_settings(given: Given, now: int) -> tuple[dict[str, Columns], tuple[str, ...]]:

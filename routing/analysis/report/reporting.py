@@ -17,6 +17,7 @@ from routing.analysis.report.choices import find_choices
 from routing.analysis.report.facts import Changes, Report
 from routing.analysis.report.flows import count_all, count_dialogs
 from routing.analysis.report.network import list_places
+from routing.analysis.report.observed import count_observed
 from routing.config import Config
 from routing.process.garbage import no_search_for_cycles
 from routing.storage.columns import Table
@@ -38,11 +39,12 @@ def report(
 ) -> Report:
     """What became of the messages of the last run, where they are stuck, and what the configuration says to it.
 
-    ``tables`` are a configuration, or tables by its keys (tables.md), ``resolved_routes`` among them: DataFrames,
-    Arrow tables or datasets. Ages are told and lint judges as of ``now`` (UTC where it has no zone; the clock if
-    not given); broker ids compete as they did when the last message was decided. ``lint`` says which findings
-    count; a configuration brings its own. A configuration's tables are opened by ``opener``, or as `Opener` does
-    it, with ``spark`` where a session is needed. Raises ContractError, and StorageError.
+    ``tables`` are a configuration, or tables by its keys (tables.md), ``resolved_routes`` among them and, where it
+    is there, ``reconciliation``: DataFrames, Arrow tables or datasets. Ages are told and lint judges as of ``now``
+    (UTC where it has no zone; the clock if not given); broker ids compete as they did when the last message was
+    decided. ``lint`` says which findings count; a configuration brings its own. A configuration's tables are
+    opened by ``opener``, or as `Opener` does it, with ``spark`` where a session is needed. Raises ContractError,
+    and StorageError.
     """
     moment = micros_of(datetime.now(timezone.utc) if now is None else now)
     if isinstance(tables, Config):
@@ -83,4 +85,5 @@ def _tell(
         findings=linted.findings,
         coverage=linted.coverage,
         changes=changes,
+        observed=None if given.reconciliation is None else count_observed(given.reconciliation),
     )

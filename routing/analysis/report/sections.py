@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from routing.analysis.lint.catalogue import BY_CODE, Severity
 from routing.analysis.report.balanced import balance_section
-from routing.analysis.report.facts import Advice, Changes, Count, Report
+from routing.analysis.report.facts import Advice, Changes, Count, Observed, Report
 from routing.analysis.report.filling import minute
 from routing.analysis.report.tables import NAME, NUMBER, OUTCOME, TEXT, WORD, Section, Table, table, words
+from routing.rules.reconciling import Class
 from routing.show import count, printable
 from routing.storage.times import SECOND
 
 _SEVERITIES = tuple(map(str, Severity))
+_OBSERVED = "An episode is one answer of SQL Server, seen once or again and again."
 _REMEDIES = 40
 """So many groups of messages are told what to do about."""
 
@@ -24,6 +26,8 @@ def sections_of(report: Report, grids: Mapping[str, Table]) -> list[Section]:
         found.append(_remedies(report.advice))
     if report.balances is not None:
         found.append(balance_section(report.balances))
+    if report.observed is not None:
+        found.append(_observed(report.observed))
     if report.findings is not None:
         found.append(_findings(report))
     if report.coverage is not None:
@@ -104,6 +108,36 @@ def _remedy(one: Advice, name: str) -> Section:
     title = f"{count(one.messages, 'message')} from {sender} to {words(one.service)}: {fate}"
     code = "\n".join(map(printable, (one.statement or "").splitlines()))
     return Section(name, title, title, words(one.words), code=code)
+
+
+def _observed(observed: Observed) -> Section:
+    """What SQL Server did beside what the rules say, as it was reconciled last."""
+    kinds = [str(kind) for kind in Class]
+    instances = sorted({instance for instance, _ in observed.classes})
+    rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]
+    total = {kind: sum(number for (_, one), number in observed.classes.items() if one == kind) for kind in kinds}
+    told = sum(total.values()) - total[Class.NOT_OBSERVED]
+    matching = total[Class.CONFIRMED] + total[Class.COMPATIBLE]
+    share = f"{100 * matching / told:.1f} % of what was observed matches the routes. " if told else ""
+    causes = [(one.instance, one.cause, one.episodes, one.words) for one in observed.causes]
+    heads = (("Instance", ""), ("Cause", WORD), ("Episodes", NUMBER), ("What is most likely off", TEXT))
+    off = [
+        (
+            *(one.instance, one.database, one.service, one.seen_outcome, one.seen_number and str(one.seen_number)),
+            *(one.outcome, one.reason, one.episodes, one.why),
+        )
+        for one in observed.contradictions
+    ]
+    heads_off = (
+        *(("Instance", ""), ("Database", ""), ("Service", NAME), ("SQL Server", OUTCOME), ("Number", WORD)),
+        *(("The routes say", OUTCOME), ("Reason", WORD), ("Episodes", NUMBER), ("Why", TEXT)),
+    )
+    tables = [
+        table("observed-classes", "Episodes by instance", (("Instance", ""), *((k, NUMBER) for k in kinds)), rows),
+        table("observed-causes", "What is most likely off", heads, causes),
+        table("contradictions", "Where SQL Server did something else", heads_off, off),
+    ]
+    return Section("observed", "Predicted against observed", "Observed", share + _OBSERVED, (), tables)
 
 
 def _findings(report: Report) -> Section:

@@ -1,0 +1,33 @@
+"""What `reconcile` found, counted for the page: its table as it was written last."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from routing.analysis.report.facts import Contradiction, Observed, ObservedCause
+from routing.rules.reconciling import Class
+from routing.storage.columns import Table
+from routing.storage.inputs import count_by
+
+_CAUSE = ("instance_name", "cause", "cause_text")
+_CONTRADICTION = (
+    *("instance_name", "database_name", "to_service_name", "observed_outcome", "observed_error_number"),
+    *("predicted_outcome", "predicted_reason", "why"),
+)
+
+
+def count_observed(reconciliation: Table) -> Observed:
+    """Episodes by instance and class, by cause, and the contradictions by what they have in common."""
+    classes = count_by(reconciliation, ("instance_name", "class"))
+    causes = count_by(reconciliation, _CAUSE)
+    off = count_by(reconciliation, _CONTRADICTION, {"class": [str(Class.CONTRADICTED)]})
+    return Observed(
+        {(instance, kind): number for (instance, kind), number in sorted(classes.items())},
+        [ObservedCause(*key, number) for key, number in _most(causes) if key[1] is not None],
+        [Contradiction(*key, number) for key, number in _most(off)],
+    )
+
+
+def _most(counts: Counter[tuple[object, ...]]) -> list[tuple[tuple[object, ...], int]]:
+    """The most first, and of as many in the order of their texts."""
+    return sorted(counts.items(), key=lambda item: (-item[1], tuple(map(str, item[0]))))
