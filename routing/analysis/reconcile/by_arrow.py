@@ -9,7 +9,7 @@ from routing.analysis.bulk.dialogs import Dialogs
 from routing.analysis.reconcile.causes.finding import find_causes
 from routing.analysis.reconcile.episode import EPISODES, Episode
 from routing.analysis.reconcile.folding import count_observations, fold
-from routing.analysis.reconcile.found import Found
+from routing.analysis.reconcile.found import RENAMED, Found
 from routing.analysis.reconcile.groups import Answers, Cause
 from routing.analysis.reconcile.judged import Judged, Told
 from routing.analysis.reconcile.predicting import Predictor, Side
@@ -20,22 +20,13 @@ from routing.schemas import RECONCILIATION
 from routing.storage.columns import Columns, Table, columns_in, instances_of, rows_where, select_arrow, shape_of
 from routing.storage.kinds import arrow_schema
 from routing.storage.networks import requests_of
+from routing.terms import TRANSMISSION_QUEUE
 
 if TYPE_CHECKING:
     import pyarrow
 
 _AT_ONCE = 65_536
 _SIDE = ("instance_name", "database_name", "conversation_id", "is_initiator")
-# Columns of episodes by their names in the output, where these differ.
-_RENAMED = {
-    "observed_outcome": "outcome",
-    "observed_error_number": "error_number",
-    "observed_status_text": "status_text",
-    "observed_broker_instance": "to_broker_instance",
-    "observed_next_hop": "next_hop",
-    "first_observed_at": "first_at",
-    "last_observed_at": "last_at",
-}
 
 
 def find(tables: Mapping[str, Table], settings: Mapping[str, Columns], progress: Callable[[str], None]) -> Found:
@@ -67,7 +58,7 @@ def _rows(episodes: pyarrow.Table, judged: Judged, causes: Mapping[Answers, Caus
     told |= _taken(named, ("cause", "cause_text"), judged.group_of)
     told["class"] = told.pop("kind")
     schema = arrow_schema(RECONCILIATION)
-    columns = [told[f.name] if f.name in told else episodes[_RENAMED.get(f.name, f.name)] for f in schema]
+    columns = [told[f.name] if f.name in told else episodes[RENAMED.get(f.name, f.name)] for f in schema]
     return pyarrow.table([column.cast(f.type) for column, f in zip(columns, schema, strict=True)], schema=schema)
 
 
@@ -92,8 +83,7 @@ def _stream(episodes: pyarrow.Table) -> Iterator[Episode]:
 
 
 def _find_causes(episodes: pyarrow.Table, judged: Judged, predictor: Predictor) -> Mapping[Answers, Cause]:
-    wanted = (Class.CONTRADICTED, Class.NOT_PREDICTED)
-    if not any(group.answers.kind in wanted for group in judged.groups):
+    if not judged.has_trouble:
         return {}
     samples = {
         instance: [
@@ -110,7 +100,7 @@ def _find_causes(episodes: pyarrow.Table, judged: Judged, predictor: Predictor) 
 
 
 def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) -> dict[Side, str | None]:
-    """The broker ids that messages name themselves, by their sides: those of which events tell an id.
+    """The broker ids that messages name themselves, by their sides: those of which events tell.
 
     ``with_none``: also of messages that name none, which then are open but for their dialogs.
     """
@@ -118,7 +108,7 @@ def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) 
 
     if messages is None:
         return {}
-    told = rows_where(episodes["conversation_id"], pc.is_valid(episodes["to_broker_instance"])).unique()
+    told = rows_where(episodes["conversation_id"], pc.not_equal(episodes["source"], TRANSMISSION_QUEUE)).unique()
     shape, names = shape_of(messages, "messages"), (*_SIDE, "to_broker_instance")
     rows = select_arrow(messages, [shape[name] for name in names if name in shape])
     rows = rows_where(rows, pc.is_in(pc.ascii_lower(rows[shape["conversation_id"]]), told))
@@ -128,7 +118,7 @@ def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) 
         own = text.broker_id(broker)
         if own is not None or with_none:
             side = instance, text.empty_as_null(database), text.fold(conversation), role
-            found[side] = found.get(side) or own
+            found[side] = min(filter(None, (found.get(side), own)), default=None)
     return found
 
 

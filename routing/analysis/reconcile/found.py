@@ -8,6 +8,17 @@ from dataclasses import dataclass
 from routing.analysis.reconcile.groups import Answers, Balanced, Cause, Group
 from routing.storage.columns import Table
 
+RENAMED = {
+    "observed_outcome": "outcome",
+    "observed_error_number": "error_number",
+    "observed_status_text": "status_text",
+    "observed_broker_instance": "to_broker_instance",
+    "observed_next_hop": "next_hop",
+    "first_observed_at": "first_at",
+    "last_observed_at": "last_at",
+}
+"""Columns of episodes by their names in the output, where these differ."""
+
 
 @dataclass(frozen=True)
 class Found:

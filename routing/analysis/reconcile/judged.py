@@ -14,7 +14,8 @@ from routing.rules.reconciling import Class
 from routing.rules.text import comparable_address
 from routing.terms import TRANSMISSION_QUEUE
 
-_SAMPLED = 400
+SAMPLED = 400
+"""So many contradicted episodes of an instance, and of others, are looked at for a cause."""
 
 
 class Told(NamedTuple):
@@ -53,32 +54,47 @@ class Judged:
         """Episodes judged as of their starts; the predictor has settled who asks for routes."""
         found = cls()
         for episode in episodes:
-            found._add(episode, predictor.predict(episode))
+            at = episode.first_at
+            found.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
         return found
 
-    def _add(self, episode: Episode, predicted: Predicted) -> None:
+    def add(
+        self, episode: Episode, predicted: Predicted, episodes: int, observations: int, since: int, until: int
+    ) -> None:
+        """Add an episode that stands for some, of so many observations, which began from one time to another."""
         told, answers = _tell(predicted), answers_of(episode, predicted)
         self.told_of.append(self._told.setdefault(told, len(self._told)))
         place = self._grouped.get(answers)
         if place is None:
             place = self._grouped[answers] = len(self.groups)
-            self.groups.append(Group(answers, 0, episode.first_at, episode.first_at))
+            self.groups.append(Group(answers, 0, since, until))
         group = self.groups[place]
-        group.episodes += 1
-        group.observations += episode.observations
-        group.first_at = min(group.first_at, episode.first_at)
-        group.last_at = max(group.last_at, episode.first_at)
+        group.episodes += episodes
+        group.observations += observations
+        group.first_at, group.last_at = min(group.first_at, since), max(group.last_at, until)
         self.group_of.append(place)
         if told.broker_instances and episode.service and _tells_pick(episode):
             key = (episode.instance, episode.service, told.broker_instances)
             picks = self.balanced.setdefault(key, Picks())
-            picks.episodes += 1
-            picks.same += told.predicted_broker_instance == episode.broker_told
+            picks.episodes += episodes
+            picks.same += episodes * (told.predicted_broker_instance == episode.broker_told)
 
     @property
     def told(self) -> list[Told]:
         """What is told of predictions, each once."""
         return list(self._told)
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whether there is anything of which a cause is looked for."""
+        wanted = (Class.CONTRADICTED, Class.NOT_PREDICTED)
+        return any(group.answers.kind in wanted for group in self.groups)
+
+    @property
+    def contradicted(self) -> set[str]:
+        """The instances that have contradicted episodes."""
+        kinds = ((group.answers.instance, group.answers.kind) for group in self.groups)
+        return {instance for instance, kind in kinds if kind is Class.CONTRADICTED}
 
     def sampled(self, starts: Sequence[int]) -> Mapping[str, list[int]]:
         """Places of contradicted episodes and of others by instance, where any is contradicted.
@@ -150,7 +166,7 @@ def _tells_pick(episode: Episode) -> bool:
 
 
 def _spread(places: Sequence[int], starts: Sequence[int]) -> Iterator[int]:
-    """As many of some places as are sampled, evenly over time."""
+    """As many of some places as are sampled, evenly over time: the first of each step."""
     ordered = sorted(places, key=lambda place: starts[place])
-    step = max(len(ordered) / _SAMPLED, 1)
-    return (ordered[int(number * step)] for number in range(min(len(ordered), _SAMPLED)))
+    step = max(len(ordered) / SAMPLED, 1)
+    return (place for number, place in enumerate(ordered) if not number or number // step > (number - 1) // step)

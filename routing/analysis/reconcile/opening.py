@@ -20,7 +20,7 @@ from routing.storage.releases import release
 from routing.storage.replaced import Replaced
 
 _OBSERVED = "observed_routing"
-_TRAFFIC = (_OBSERVED, "messages", "dialogs")
+TRAFFIC = (_OBSERVED, "messages", "dialogs")
 
 
 def look_at_output(config: Config, opener: Opener) -> Replaced | None:
@@ -43,7 +43,7 @@ def open_tables(config: Config, opener: Opener) -> dict[str, Opened]:
         if found is None:
             raise InputError.missing_table(key, str(location))
         opened[key] = found
-    traffic = {key: opened[key] for key in _TRAFFIC if key in opened}
+    traffic = {key: opened[key] for key in TRAFFIC if key in opened}
     why = _why_by_spark(traffic)
     if why is None:
         opener.tell("observations are reconciled without Spark")

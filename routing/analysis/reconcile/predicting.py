@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import lcm
 from typing import Any, NamedTuple
 
 from routing.analysis.bulk.courses import Courses, Keyed
@@ -101,17 +102,32 @@ class Predictor:
         address = address_in_name(message.service)
         return [settled(decision, broker, message.hops_remaining, address) for decision in asked.decisions]
 
-    def changes(self, episode: Episode) -> tuple[int, ...]:
-        """The times (microseconds) at which what is decided for messages like an episode may change."""
+    def varies(self, episode: Episode) -> tuple[tuple[int, ...], int, bool]:
+        """What decides besides what is known of an episode: times, the dialog-ID hash, and requests.
+
+        The times (microseconds) at which what is decided for such messages changes; the number by which the hash
+        is divided; and whether any asks for a route, so that each is decided by itself.
+        """
         asked = self._ask(episode, episode.first_at)
-        return tuple(asked.keyed.course.changes) if isinstance(asked, _Asked) else ()
+        if not isinstance(asked, _Asked):
+            return (), 1, False
+        courses = [asked.keyed.course]
+        if episode.source != TRANSMISSION_QUEUE and episode.broker_told is not None:
+            # Whether an event's id is a pick or what the message is bound to depends on the time.
+            for broker in (episode.broker_told, self.named.get(_side_of(episode))):
+                message = replace(asked.message, broker=broker)
+                courses.append(self._of_key(message, asked.dialog).keyed.course)
+        changes = sorted({moment for course in courses for moment in course.changes})
+        decided = [course.decide(t)[1] for course in courses for t in ((changes or [0])[0] - 1, *changes)]
+        asks = any(one.asks or one.asks_again for decisions in decided for one in decisions)
+        return tuple(changes), lcm(*map(len, decided)), asks
 
     def _ask(self, episode: Episode, at: int) -> _Asked | tuple[str, ...]:
         """The message that an episode is, or the codes for which nothing is predicted."""
         codes = self._rejections(episode)
         if codes or episode.service is None or episode.is_initiator is None:
             return codes
-        side = episode.instance, episode.database, episode.conversation, episode.is_initiator
+        side = _side_of(episode)
         ends = self.dialogs.of(episode.instance, episode.database)
         dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
         is_queued = episode.source == TRANSMISSION_QUEUE
@@ -163,6 +179,10 @@ class Predictor:
         if not episode.is_arrival and database is None:
             codes.append(Rejection.missing("database_name"))
         return tuple(codes)
+
+
+def _side_of(episode: Episode) -> Side:
+    return episode.instance, episode.database, episode.conversation, episode.is_initiator
 
 
 def _may_ask(instance: Instance) -> bool:

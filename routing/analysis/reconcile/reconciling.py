@@ -11,6 +11,7 @@ from routing.analysis.reconcile import opening
 from routing.analysis.reconcile.found import Found
 from routing.analysis.reconcile.groups import Cause
 from routing.config import Config
+from routing.errors import ContractError
 from routing.rules.reconciling import Class
 from routing.schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS, SETTINGS, Schema
 from routing.storage.columns import Table, check_given, is_frame
@@ -94,6 +95,9 @@ def reconcile(
 
 
 def _reconcile(tables: Mapping[str, Table], progress: Callable[[str], None]) -> Reconciliation:
+    if len({is_frame(tables[key]) for key in opening.TRAFFIC if key in tables}) > 1:
+        what = f"{', '.join(opening.TRAFFIC)} are not of one kind"
+        raise ContractError(what, "give DataFrames for all of them, or tables of Arrow")
     settings = read_settings(tables)
     refuse_faults(settings)
     if is_frame(tables["observed_routing"]):

@@ -1,0 +1,128 @@
+"""Reconcile by Spark: the same rows, counts and causes as without it, told by hand and of whole days."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import DataFrame, SparkSession
+
+import routing
+from routing import cli
+from routing.analysis.reconcile.reconciling import Reconciliation
+from routing.errors import ContractError, InputError
+from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
+from routing.storage.frames import rows_of
+from tests.frames import Tables, arrow_of, frame_of
+from tests.reconciled import BALANCED, OBSERVED, Row, estate, event
+from tests.simulated.events import events_of
+from tests.simulated.faults import case
+from tests.simulated.proof import observe
+from tests.stored import store
+
+ROWS = [row for rows, _ in (*OBSERVED, *BALANCED) for row in rows]
+ASK = {"remote_service_name": "SQL/ServiceBroker/BrokerConfiguration", "address": "LOCAL", "name": "Ask"}
+
+
+def hostile() -> tuple[Tables, list[Row]]:
+    """The estate told by hand, with what is rare besides: requests, a dialog that ends, ids in braces, no role."""
+    tables = estate()
+    tables["routes"].append({**tables["routes"][0], **ASK, "database_name": "Other"})
+    tables["databases"].append({**tables["databases"][0], "name": "Other", "service_broker_guid": "0" * 8})
+    tables["routes"].append({**tables["routes"][0], "name": "Old", "remote_service_name": "//old"})
+    tables["routes"][-1] |= {"valid_to": "2026-01-05T12:00:10Z"}
+    ends = {"conversation_id": event(40, "SENT")["conversation_id"].upper(), "lifetime": "2026-01-05T12:00:05Z"}
+    tables["dialogs"].append({**tables["dialogs"][0], **ends, "far_broker_instance": None})
+    rows = [
+        *ROWS,
+        *(event(n, "DELAYED", n, database_name="Other", error_number=9770) for n in range(30, 34)),
+        *(event(40, "DROPPED" if at > 4 else "SENT", at) for at in (0, 4, 5, 300)),
+        event(41, "SENT", is_initiator=None),
+        event(42, "SENT", to_service_name=""),
+        event(43, "SENT", conversation_id="x" * 36),
+        event(44, "SOMETHING"),
+        *(event(45 + at, "SENT", at, to_service_name="//old") for at in (8, 9, 10, 11)),
+        event(60, "SENT", to_service_name="//balanced", to_broker_instance=f" {{{'0' * 8}}} "),
+        # Two at one moment, whose order is that of their words.
+        event(61, "SENT"),
+        event(61, "DELAYED", error_number=9793),
+    ]
+    return tables, rows
+
+
+def by_arrow(tables: Tables, rows: list[Row]) -> Reconciliation:
+    given = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
+    return routing.reconcile({**given, "observed_routing": arrow_of(rows, OBSERVED_ROUTING.optional())})
+
+
+def by_spark(spark: SparkSession, tables: Tables, rows: list[Row]) -> Reconciliation:
+    given = {key: frame_of(spark, some, TABLES[key].optional()) for key, some in tables.items()}
+    return routing.reconcile({**given, "observed_routing": frame_of(spark, rows, OBSERVED_ROUTING.optional())})
+
+
+def in_order(rows: Any) -> list[tuple[str, ...]]:
+    return sorted(tuple(str(row[name]) for name in RECONCILIATION.names) for row in rows)
+
+
+def assert_equal(one: Reconciliation, other: Reconciliation) -> None:
+    assert in_order(rows_of(one.rows)) == in_order(other.rows.to_pylist())  # type: ignore[arg-type, operator]
+    assert (one.observations, one.unobserved, one.percent) == (other.observations, other.unobserved, other.percent)
+    for rows, others in ((one.counts, other.counts), (one.causes, other.causes), (one.balanced, other.balanced)):
+        assert list(rows) == list(others)
+
+
+@pytest.mark.core
+def test_what_was_told_by_hand(spark: SparkSession) -> None:
+    tables, rows = hostile()
+    done = by_spark(spark, tables, rows)
+    assert_equal(done, by_arrow(tables, rows))
+    assert sum(row["observations"] for row in done.counts) == len(rows)
+
+
+@pytest.mark.classic
+def test_nothing_of_it_runs_in_python(spark: SparkSession) -> None:
+    done = by_spark(spark, estate(), ROWS)
+    assert isinstance(done.rows, DataFrame)
+    plan = done.rows._jdf.queryExecution().executedPlan().toString()
+    assert "Window" in plan
+    assert "Python" not in plan
+
+
+@pytest.mark.parametrize("fault", ["clock", "hidden"])
+def test_a_whole_day(spark: SparkSession, fault: str) -> None:
+    made = case(fault, 1)
+    rows = observe(made.day, events_of(random.Random(1), made.day, made.ahead))
+    done = by_spark(spark, made.tables, rows)
+    assert_equal(done, by_arrow(made.tables, rows))
+    assert [row["cause"] for row in done.causes]
+
+
+def test_the_table_is_replaced_by_spark(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are more observations than are reconciled without it."""
+    monkeypatch.setattr("routing.analysis.reconcile.opening.MOST_MESSAGES", 10)
+    tables = {**estate(), "observed_routing": ROWS}
+    for key, some in tables.items():
+        store(frame_of(spark, some, TABLES[key]), tmp_path / key)
+    outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "reconciliation")
+    config = {"tables": {key: key for key in tables}, "output": {key: f"out/{key}" for key in outputs}}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    for _ in range(2):
+        assert cli.main(["reconcile", "--config", str(tmp_path / "job.yaml")]) == 0
+    assert "37 observations in 29 episodes" in capsys.readouterr().out
+    written = spark.read.format("delta").load(str(tmp_path / "out" / "reconciliation"))
+    expected = by_arrow(estate(), ROWS).rows.to_pylist()  # type: ignore[operator]
+    assert in_order(rows_of(written)) == in_order(expected)
+
+
+def test_what_is_refused(spark: SparkSession) -> None:
+    broken = [{**ROWS[0], "source": None}]
+    with pytest.raises(InputError, match="table observed_routing has 1 rows without source"):
+        by_spark(spark, estate(), broken)
+    given = {key: arrow_of(some, TABLES[key]) for key, some in estate().items()}
+    with pytest.raises(ContractError, match="are not of one kind"):
+        routing.reconcile({**given, "observed_routing": frame_of(spark, ROWS, OBSERVED_ROUTING)})
