@@ -68,7 +68,7 @@ def in_order(rows: Any) -> list[tuple[str, ...]]:
 
 
 def assert_equal(one: Reconciliation, other: Reconciliation) -> None:
-    assert in_order(rows_of(one.rows)) == in_order(other.rows.to_pylist())  # type: ignore[arg-type, operator]
+    assert in_order(rows_of(one.rows)) == in_order(other.rows.to_pylist())  # type: ignore[operator]
     assert (one.observations, one.unobserved, one.percent) == (other.observations, other.unobserved, other.percent)
     for rows, others in ((one.counts, other.counts), (one.causes, other.causes), (one.balanced, other.balanced)):
         assert list(rows) == list(others)

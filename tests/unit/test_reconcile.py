@@ -104,7 +104,7 @@ def test_nothing_observed() -> None:
 def test_hops_of_what_was_dropped_count() -> None:
     off = {"instances": [{"instance_name": "hub", "is_message_forwarding_enabled": True}]}
     out = [{**estate()["routes"][0], "database_name": "msdb"}]
-    dropped = {"source": "FORWARD_DROPPED", "to_service_name": "//stock"}
+    dropped: Row = {"source": "FORWARD_DROPPED", "to_service_name": "//stock"}
     rows = [
         arrival(1, "DROPPED", remaining_hop_count=0, **dropped),
         arrival(2, "DROPPED", remaining_hop_count=1, **dropped),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from routing.analysis.report.facts import Contradiction, Observed, ObservedCause
 from routing.rules.reconciling import Class
@@ -23,11 +24,11 @@ def count_observed(reconciliation: Table) -> Observed:
     off = count_by(reconciliation, _CONTRADICTION, {"class": [str(Class.CONTRADICTED)]})
     return Observed(
         {(instance, kind): number for (instance, kind), number in sorted(classes.items())},
-        [ObservedCause(*key, number) for key, number in _most(causes) if key[1] is not None],
-        [Contradiction(*key, number) for key, number in _most(off)],
+        [ObservedCause(*key, episodes=number) for key, number in _most(causes) if key[1] is not None],
+        [Contradiction(*key, episodes=number) for key, number in _most(off)],
     )
 
 
-def _most(counts: Counter[tuple[object, ...]]) -> list[tuple[tuple[object, ...], int]]:
+def _most(counts: Counter[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
     """The most first, and of as many in the order of their texts."""
     return sorted(counts.items(), key=lambda item: (-item[1], tuple(map(str, item[0]))))

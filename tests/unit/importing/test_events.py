@@ -366,7 +366,7 @@ def test_a_document_that_breaks_off(job: Path, capsys: pytest.CaptureFixture[str
 
 def test_an_acknowledgement_tells_when_a_dialog_was(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "broker_remote_message_acknowledgement"
-    received = {"acknowledgement_type": ("3", "Message with ack received")}
+    received: dict[str, Any] = {"acknowledgement_type": ("3", "Message with ack received")}
     events = [
         xml(name, "2026-01-05T13:00:00Z", **received),
         xml(name, **received),

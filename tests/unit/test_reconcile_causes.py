@@ -1,0 +1,205 @@
+"""What is named as most likely off, by groups made by hand; and what must not be named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from routing.analysis.reconcile.causes.clocks import find_offset
+from routing.analysis.reconcile.causes.finding import find_causes
+from routing.analysis.reconcile.causes.likeness import is_near
+from routing.analysis.reconcile.episode import Episode
+from routing.analysis.reconcile.groups import Answers, Group
+from routing.rules.network import Network
+from routing.rules.reconciling import Class, Seen
+from routing.terms import Outcome, Reason
+from tests.unit.rules.made import B, C, instance, route
+
+STOCK, STORE, MOVED, SLIP = (f"tcp://{name}:4022" for name in ("stock", "store", "moved", "slip"))
+MINUTE = 60_000_000
+ROUTES = {
+    "Orders": [
+        route("Stock", "//stock", address=STOCK),
+        route("East", "//even", B, STOCK),
+        route("West", "//even", C, STORE),
+        route("Slip", "//Stocks", address=SLIP),
+    ]
+}
+HUB = instance(ROUTES, services=[("Orders", "//held"), ("Orders", "//Heldd")])
+NETWORK = Network({"hub": HUB})
+
+
+def group(
+    kind: Class,
+    since: int,
+    until: int,
+    *,
+    service: str = "//stock",
+    seen: Outcome | None = Outcome.SENT,
+    hop: str | None = None,
+    number: int | None = None,
+    broker: str | None = None,
+    route_name: str | None = "Stock",
+    **rest: Any,
+) -> Group:
+    """Episodes of Orders on hub, predicted to be sent by a route; times are minutes."""
+    answers = Answers(
+        "hub", "Orders", service, kind, "CLASSIFY_EVENT", seen, number, hop, broker,
+        Outcome.SENT, Reason.NETWORK_ADDRESS, route_name, STOCK,
+    )  # fmt: skip
+    return Group(answers._replace(**rest), 1, since * MINUTE, until * MINUTE)
+
+
+RIGHT, WRONG = Class.CONFIRMED, Class.CONTRADICTED
+
+
+def causes(*groups: Group) -> list[tuple[str, str] | None]:
+    """The kind and sentence of each contradicted group, in their order."""
+    found = find_causes(groups, {}, lambda episode, t: WRONG, NETWORK)
+    told = [found.get(one.answers) for one in groups if one.answers.kind not in (RIGHT, Class.COMPATIBLE)]
+    return [None if cause is None else (str(cause.kind), cause.text) for cause in told]
+
+
+def kinds(*groups: Group) -> list[str | None]:
+    return [None if cause is None else cause[0] for cause in causes(*groups)]
+
+
+def test_a_route_that_changed() -> None:
+    [cause] = causes(group(RIGHT, 0, 10, hop=STOCK), group(WRONG, 12, 20, hop=MOVED))
+    told = (
+        "route 'Stock' changed between 1970-01-01 00:10:00 UTC and 1970-01-01 00:12:00 UTC: messages of database"
+        " 'Orders' for service '//stock' on instance 'hub' were SENT to 'tcp://stock:4022', as the tables say, and"
+        " then SENT to 'tcp://moved:4022'; import its routes again"
+    )
+    assert cause == ("ROUTE_CHANGED", told)
+
+
+def test_a_route_that_was_dropped() -> None:
+    gone: dict[str, Any] = {"seen": Outcome.DELAYED, "number": 9793}
+    assert kinds(group(RIGHT, 0, 10, hop=STOCK), group(WRONG, 11, 20, **gone)) == ["ROUTE_CHANGED"]
+    # Never right: nothing tells that there was one.
+    assert kinds(group(WRONG, 11, 20, **gone)) == [None]
+
+
+def test_of_balanced_routes_the_one_that_changed_is_named() -> None:
+    even: dict[str, Any] = {"service": "//even"}
+    [cause] = causes(
+        group(RIGHT, 0, 30, hop=STOCK, broker=B, route_name="East", **even),
+        group(RIGHT, 0, 9, hop=STORE, broker=C, route_name="West", **even),
+        # By another hash it is East that is predicted.
+        group(WRONG, 12, 30, hop=MOVED, broker=C, route_name="East", **even),
+        group(RIGHT, 0, 9, hop=STORE, broker=C, route_name="East", **even),
+    )
+    assert cause is not None
+    assert cause[1].startswith("route 'West' changed between 1970-01-01 00:09:00 UTC and 1970-01-01 00:12:00 UTC")
+
+
+def test_a_route_that_is_not_in_the_tables() -> None:
+    far = "tcp://nowhere-in-the-tables:4022"
+    [cause] = causes(group(RIGHT, 0, 30, hop=STOCK), group(WRONG, 0, 30, hop=far))
+    told = (
+        f"a route to '{far}' is in force and not in the tables: messages of database 'Orders' for service"
+        f" '//stock' on instance 'hub' were SENT to '{far}', where the tables say SENT (NETWORK_ADDRESS); import"
+        " the routes of 'Orders' again"
+    )
+    assert cause == ("ROUTE_NOT_IN_TABLES", told)
+    # Sent where a route of the tables sends it, which does not match now.
+    assert kinds(group(WRONG, 0, 30, hop=STOCK)) == [None]
+    # A LOCAL route that leads nowhere is a route.
+    assert kinds(group(WRONG, 0, 30, seen=Outcome.DELAYED, number=9796)) == ["ROUTE_NOT_IN_TABLES"]
+    assert kinds(group(WRONG, 0, 30, seen=Outcome.DELAYED, number=9791)) == [None]
+    # What was right may have gone the same way, for all that is told of it.
+    assert kinds(group(RIGHT, 0, 10), group(WRONG, 11, 30, hop=far)) == ["ROUTE_NOT_IN_TABLES"]
+
+
+def test_a_slip_in_a_name() -> None:
+    [cause] = causes(group(WRONG, 0, 30, hop=SLIP, route_name=None))
+    assert cause is not None
+    assert cause[0] == "NEAR_NAME"
+    assert "route 'Slip' names the service '//Stocks'" in cause[1]
+    # Another way than that of the route, and a name that others use.
+    assert kinds(group(WRONG, 0, 30, hop=STORE, route_name=None)) == ["ROUTE_NOT_IN_TABLES"]
+    in_use = group(RIGHT, 0, 30, service="//Stocks", hop=SLIP)
+    assert kinds(in_use, group(WRONG, 0, 30, hop=SLIP, route_name=None)) == ["ROUTE_NOT_IN_TABLES"]
+    held: dict[str, Any] = {"service": "//held", "seen": Outcome.DELIVERED, "route_name": None}
+    assert kinds(group(WRONG, 0, 30, **held)) == ["NEAR_NAME"]
+
+
+def test_what_the_tables_do_not_know() -> None:
+    nothing: dict[str, Any] = {"outcome": None, "reason": None, "route_name": None, "address": None}
+    for name, codes, expected in (
+        ({"instance": "depot"}, ("UNKNOWN_INSTANCE",), "INSTANCE_NOT_IMPORTED"),
+        ({"instance": "HUB"}, ("UNKNOWN_INSTANCE",), "NEAR_NAME"),
+        ({"database": "Archive"}, ("UNKNOWN_DATABASE",), "DATABASE_NOT_IMPORTED"),
+        ({"database": "Order"}, ("UNKNOWN_DATABASE",), "NEAR_NAME"),
+        ({}, ("MISSING_TO_SERVICE_NAME",), None),
+    ):
+        rest: dict[str, Any] = {**nothing, **name, "rejections": codes}
+        assert kinds(group(Class.NOT_PREDICTED, 0, 1, **rest)) == [expected], codes
+
+
+def episode(minute: int, service: str = "//stock") -> Episode:
+    seen, at = Seen("CLASSIFY_EVENT", Outcome.SENT), minute * MINUTE
+    return Episode("hub", "Orders", "c", True, service, None, seen.source, at, at, 1, None, False, seen)
+
+
+def sampled(off: Iterable[Episode], right: Iterable[Episode] = ()) -> list[tuple[Episode, Class]]:
+    return [*((one, WRONG) for one in off), *((one, RIGHT) for one in right)]
+
+
+def right_until(limit: int, right: Class = RIGHT) -> Any:
+    """The class of an episode whose routes change at a minute."""
+    return lambda one, t: right if t < limit * MINUTE else WRONG
+
+
+def test_a_clock_that_is_ahead() -> None:
+    """Routes change at 100; what is seen up to five minutes after is of before."""
+    off = [episode(100), episode(102, "//even"), episode(104)]
+    assert find_offset(sampled(off, [episode(90)]), right_until(100)) == 5 * MINUTE
+    assert find_offset(sampled(off[:2]), right_until(100)) is None, "two are no clock"
+    alike = [episode(100), episode(102), episode(104)]
+    assert find_offset(sampled(alike), right_until(100)) is None, "one service alone may have changed"
+    breaking = [episode(103 + n) for n in range(20)]
+    assert find_offset(sampled(off, breaking), lambda one, t: WRONG) is None
+
+
+def test_a_clock_that_is_behind() -> None:
+    off = [episode(90), episode(95, "//even"), episode(99)]
+    assert find_offset(sampled(off), lambda one, t: RIGHT if t >= 100 * MINUTE else WRONG) == -10 * MINUTE
+
+
+def test_a_clock_explains_all_of_its_instance() -> None:
+    groups = [group(WRONG, 100, 104, hop=MOVED), group(WRONG, 100, 104, hop=MOVED, service="//even")]
+    samples = {"hub": sampled([episode(100), episode(102, "//even"), episode(104)])}
+    found = find_causes(groups, samples, right_until(100), NETWORK)
+    told = {cause.text for cause in found.values()}
+    assert len(found) == 2
+    sentence = (
+        "the clock of instance 'hub' is about 5 minutes ahead of the times in the tables: as of then its"
+        " observations fit; look at the clock, and at the zones of events and tables"
+    )
+    assert told == {sentence}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("Orders", "Orders", False),
+        ("Orders", "orders", True),
+        ("Orders", " Orders/", True),
+        ("Orders", "Order", True),
+        ("Orders", "Ordders", True),
+        ("Orders", "Ordesr", True),
+        ("Orders", "Oxders", True),
+        ("Orders", "Oxdexs", False),
+        ("Orders", "Stock", False),
+        ("Orders1", "Orders2", False),
+        ("Orders1", "Orders12", False),
+        ("Or1", "Ora", False),
+        ("", "a", False),
+    ],
+)
+def test_names_that_are_nearly_the_same(one: str, other: str, expected: bool) -> None:
+    assert (is_near(one, other), is_near(other, one)) == (expected, expected)
