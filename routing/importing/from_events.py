@@ -26,7 +26,8 @@ _AT_ONCE = 50_000
 # So many rejected rows are named; all are counted.
 _NAMED = 1_000
 _DIALOG = ("instance_name", "conversation_id", "is_initiator")
-_TABLES = ("databases", "instances", "observed_routing")
+# The lock is beside imports.
+_TABLES = ("databases", "instances", "observed_routing", "imports")
 _NO_INSTANCE = "nothing names its instance (--instance)"
 
 
@@ -74,7 +75,7 @@ class _Course:
     spelling: Spelling
     databases: dict[tuple[str, int], str]
     known: set[bytes]
-    read: Counter[str] = field(default_factory=Counter)
+    counted: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     sentences: list[str] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
@@ -109,7 +110,7 @@ class _Course:
     def _rows(self, raws: Iterable[Raw]) -> Iterator[Row]:
         for raw in raws:
             file = raw.place.rpartition(", ")[0]
-            self.read[file] += 1
+            self.counted[file] += 1
             try:
                 row = self._row(raw)
             except BrokenEventError as error:
@@ -177,7 +178,7 @@ class _Course:
     def told(self, dry_run: bool, dialogs: Changes) -> Imported:
         """What became of everything that was read."""
         done = Imported(dry_run, counted="rows", rejected=self.sentences)
-        for file, rows in self.read.items():
+        for file, rows in self.counted.items():
             done.rows_read[file] = (rows, self.rejected[file], 0)
         done.tell("observed_routing", {"added": self.added, "unchanged": self.unchanged})
         done.tell("dialogs", dialogs.counts)

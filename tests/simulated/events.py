@@ -20,6 +20,8 @@ NUMBERS = {
     "SCOPE_BROKER_DISABLED": 9791,
     "BROKER_DISABLED": 28012,
 }
+QUEUED = 0.05
+"""A share of tries after which somebody exports the queue."""
 LOST = 0.02
 """A share of events that no session recorded."""
 
@@ -133,3 +135,28 @@ def as_xml(event: Event) -> str:
     )
     stamp = at.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     return f'<event name="{event["name"]}" package="sqlserver" timestamp="{stamp}">{data}{action}</event>'
+
+
+def queued(rng: random.Random, day: Day, ahead: dict[str, timedelta]) -> list[Row]:
+    """Some rows of transmission queues, a second after a try: the status of what waits, blank of what was sent."""
+    rows = []
+    for hop, row in day.done:
+        if hop.row["database_name"] is None or row["outcome"] not in ("SENT", "DELAYED") or rng.random() > QUEUED:
+            continue
+        number = _number(hop, row) or None
+        instance = hop.row["instance_name"]
+        rows.append(
+            {
+                "instance_name": instance,
+                "database_name": hop.row["database_name"],
+                "conversation_id": hop.row["conversation_id"],
+                "is_initiator": True,
+                "message_id": hop.row["message_id"],
+                "observed_at": time_of(hop) + timedelta(milliseconds=1) + ahead.get(instance, timedelta()),
+                "source": "TRANSMISSION_QUEUE",
+                "error_number": number,
+                "status_text": None if number is None else f"number {number}",
+                "outcome": None if number is None else "DELAYED",
+            }
+        )
+    return rows

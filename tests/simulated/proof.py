@@ -16,7 +16,7 @@ from routing.importing.events.reading import read_event
 from routing.schemas import OBSERVED_ROUTING, TABLES
 from tests.frames import arrow_of
 from tests.simulated.day import Day
-from tests.simulated.events import Event, as_xml, events_of
+from tests.simulated.events import Event, as_xml, events_of, queued
 from tests.simulated.faults import FAULTS, Case, case
 
 Row = dict[str, object]
@@ -36,11 +36,17 @@ class Proved:
 def prove(asked: tuple[str, int]) -> Proved:
     """Reconcile a day with a fault."""
     fault, seed = asked
-    made = case(fault, seed)
+    return prove_case(case(fault, seed), fault, seed)
+
+
+def prove_case(made: Case, fault: str, seed: int) -> Proved:
+    """Whether what is wrong with a day is named."""
     rng = random.Random(f"events-{fault}-{seed}")
-    observed = observe(made.day, events_of(rng, made.day, made.ahead))
+    observed = [*observe(made.day, events_of(rng, made.day, made.ahead)), *queued(rng, made.day, made.ahead)]
     tables = {key: arrow_of(rows, TABLES[key].optional()) for key, rows in made.tables.items()}
     done = routing.reconcile({**tables, "observed_routing": arrow_of(observed, OBSERVED_ROUTING.optional())})
+    if sum(row["observations"] for row in done.counts) != len(observed):
+        raise ValueError(f"seed {seed} of {fault}: not all observations are in an episode")
     named = [row for row in done.causes if _is_right(made, row)]
     others = [f"{row['instance_name']}: {row['cause_text']}" for row in done.causes if not _is_right(made, row)]
     return Proved(fault, seed, bool(named), tuple(others))

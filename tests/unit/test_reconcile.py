@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from routing.analysis.reconcile.reconciling import Reconciliation
 from routing.errors import InputError
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
 from tests.frames import arrow_of
+from tests.golden_texts import assert_golden
 from tests.reconciled import BALANCED, OBSERVED, Row, arrival, estate, event
 from tests.stored import store_local
 
@@ -164,3 +166,16 @@ def test_what_is_not_configured(job: Path, capsys: pytest.CaptureFixture[str]) -
     file.write_text(yaml.safe_dump(without), encoding="utf-8")
     assert cli.main(["reconcile", "--config", str(file)]) == 2
     assert "has no tables.observed_routing, which reconcile reads" in capsys.readouterr().err
+
+
+EXCERPT = re.compile(
+    r"<!-- reconcile excerpt -->\n```text\n(.*?)\n```\n<!-- end of reconcile excerpt -->", re.DOTALL
+)
+
+
+def test_what_is_printed_and_the_page_shows_it(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["reconcile", "--config", str(job)]) == 0
+    shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+    assert_golden("reconcile_table.txt", shown)
+    page = (Path(__file__).parents[2] / "docs" / "reconciling.md").read_text(encoding="utf-8")
+    assert EXCERPT.findall(page) == [shown.rstrip("\n")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from tests.simulated.day import RETRIES, play
 from tests.simulated.estate import build
 from tests.simulated.events import as_exported, events_of
 from tests.simulated.faults import FAULTS, case, misspelt
-from tests.simulated.proof import prove
+from tests.simulated.proof import prove, prove_case
 
 SEEDS = (1, 2)
 
@@ -24,11 +25,14 @@ def test_the_fault_is_named_and_nothing_else(fault: str, seed: int) -> None:
     assert (proved.is_named, proved.others) == (fault != "none", ())
 
 
-def test_a_proof_can_fail() -> None:
-    """A day whose fault is another than the one that is looked for."""
-    made = case("hidden", 1)
-    assert made.kind == "ROUTE_NOT_IN_TABLES"
-    assert len(made.tables["routes"]) == len(made.day.tables["routes"]) - 1
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "none"])
+def test_a_proof_can_fail(fault: str) -> None:
+    """Where the object that is named is another one, or the instance is."""
+    made = case(fault, 1)
+    for other in (replace(made, words=("nothing of this name",)), replace(made, instance="elsewhere")):
+        proved = prove_case(other, fault, 1)
+        assert not proved.is_named
+        assert proved.others
 
 
 def test_messages_go_on_until_they_end() -> None:

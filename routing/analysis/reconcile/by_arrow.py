@@ -100,7 +100,7 @@ def _find_causes(episodes: pyarrow.Table, judged: Judged, predictor: Predictor) 
 
 
 def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) -> dict[Side, str | None]:
-    """The broker ids that messages name themselves, by their sides: those of which events tell.
+    """The broker ids that messages name themselves, by their sides, where observations do not tell.
 
     ``with_none``: also of messages that name none, which then are open but for their dialogs.
     """
@@ -108,7 +108,10 @@ def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) 
 
     if messages is None:
         return {}
-    told = rows_where(episodes["conversation_id"], pc.not_equal(episodes["source"], TRANSMISSION_QUEUE)).unique()
+    asked = pc.or_(
+        pc.not_equal(episodes["source"], TRANSMISSION_QUEUE), pc.is_null(episodes["to_broker_instance"])
+    )
+    told = rows_where(episodes["conversation_id"], asked).unique()
     shape, names = shape_of(messages, "messages"), (*_SIDE, "to_broker_instance")
     rows = select_arrow(messages, [shape[name] for name in names if name in shape])
     rows = rows_where(rows, pc.is_in(pc.ascii_lower(rows[shape["conversation_id"]]), told))

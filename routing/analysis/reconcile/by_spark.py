@@ -99,13 +99,18 @@ def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFram
         episodes = _joined(episodes, ends.withColumn("is_named", F.lit(True)))
         del nulls["own"], nulls["is_named"]
     if dialogs is not None:
-        mattering = dialogs.where(reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS)))
+        mattering = dialogs.where(_matters())
         times = {name: F.unix_micros(name) for name in DIALOG_COLUMNS[2:]}
         own = _ends(mattering.withColumns(times)).select(*_same(_END), *DIALOG_COLUMNS)
         episodes = _joined(episodes, own)
         for name in DIALOG_COLUMNS:
             del nulls[name]
     return in_shape(episodes, _READ, nulls)
+
+
+def _matters() -> Column:
+    """Whether a dialog can change a decision."""
+    return reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS))
 
 
 def _same(names: Sequence[str]) -> list[str]:

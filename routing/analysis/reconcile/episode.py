@@ -17,7 +17,8 @@ SIDE = ("instance_name", "database_name", "conversation_id", "is_initiator", "to
 """What observations of one episode have in common."""
 ANSWER = ("outcome", "error_number", "next_hop", "to_broker_instance")
 """What they say alike."""
-ORDER = ("observed_at", "source", "message_id", *ANSWER, "status_text", "remaining_hop_count")
+_OF_EVENTS = ("remaining_hop_count", "time_to_live_seconds", "live_time_seconds")
+ORDER = ("observed_at", "source", "message_id", *ANSWER, "status_text", *_OF_EVENTS)
 """The order in which the observations of a side are taken; equal ones say the same."""
 _FIRST = (
     "message_id",

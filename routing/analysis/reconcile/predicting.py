@@ -131,6 +131,8 @@ class Predictor:
         ends = self.dialogs.of(episode.instance, episode.database)
         dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
         is_queued = episode.source == TRANSMISSION_QUEUE
+        # Rows of queues that an older release imported do not tell it.
+        own = episode.broker_told if is_queued and episode.broker_told else self.named.get(side)
         hops = episode.seen.hops_remaining if episode.source == FORWARD_DROPPED else None
         message = Message(
             f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
@@ -140,7 +142,7 @@ class Predictor:
             episode.instance,
             episode.database,
             episode.service,
-            episode.broker_told if is_queued else self.named.get(side),
+            own,
             hops,
         )
         asked = self._of_key(message, dialog)

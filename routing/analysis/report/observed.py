@@ -24,11 +24,12 @@ def count_observed(reconciliation: Table) -> Observed:
     off = count_by(reconciliation, _CONTRADICTION, {"class": [str(Class.CONTRADICTED)]})
     return Observed(
         {(instance, kind): number for (instance, kind), number in sorted(classes.items())},
-        [ObservedCause(*key, episodes=number) for key, number in _most(causes) if key[1] is not None],
-        [Contradiction(*key, episodes=number) for key, number in _most(off)],
+        [ObservedCause(*row) for row in _most(causes) if row[1] is not None],
+        [Contradiction(*row) for row in _most(off)],
     )
 
 
-def _most(counts: Counter[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
-    """The most first, and of as many in the order of their texts."""
-    return sorted(counts.items(), key=lambda item: (-item[1], tuple(map(str, item[0]))))
+def _most(counts: Counter[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Each key with its number, the most first, and of as many in the order of their texts."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], tuple(map(str, item[0]))))
+    return [(*key, number) for key, number in ordered]

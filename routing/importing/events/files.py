@@ -28,7 +28,8 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_BEGIN, _END = re.compile(r"<event[\s>]"), "</event>"
+_BEGIN = re.compile(r"<event[\s>]")
+_END = "</event>"
 
 
 class Raw(NamedTuple):

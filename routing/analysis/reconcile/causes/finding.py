@@ -27,21 +27,21 @@ def find_causes(
     some of the contradicted episodes and of the others, with their classes; ``class_at`` is the class that an
     episode would have at another time (microseconds).
     """
+    # Whatever order they were found in.
+    groups = sorted(groups, key=lambda group: (group.first_at, tuple(map(str, group.answers))))
     found: dict[Answers, Cause] = {}
     for group in groups:
         cause = find_missing(group.answers, network) if group.answers.rejections else None
         if cause is not None:
             found[group.answers] = cause
     offsets = {instance: find_offset(sampled, class_at) for instance, sampled in samples.items()}
-    in_use: dict[str, set[str]] = {}
-    for group in groups:
-        if group.answers.service is not None:
-            in_use.setdefault(group.answers.instance, set()).add(group.answers.service)
+    # A name that messages ask for, wherever they do, is no slip.
+    in_use = {group.answers.service for group in groups if group.answers.service is not None}
     for lane in lanes_of(groups).values():
         offset = offsets.get(lane.place.instance)
         for group in lane.off:
             cause = (
-                _of_lane(group, lane, network, in_use[lane.place.instance])
+                _of_lane(group, lane, network, in_use)
                 if offset is None
                 else clock_cause(lane.place.instance, offset)
             )
