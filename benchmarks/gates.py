@@ -10,7 +10,7 @@ from benchmarks.taken import Taken
 
 SPARK, RESOLVE, COPY, POLARS, DUCKDB = "bare-spark", "resolve", "copy", "polars", "duckdb"
 READER, EXPLAIN, LINT, RUNS = "bare-reader", "explain", "lint", "runs"
-GROUP_BY, REPORT = "group-by", "report"
+GROUP_BY, REPORT, RECONCILE = "group-by", "report", "reconcile"
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ LARGE = (
     Gate(EXPLAIN, 6),
     Gate(LINT, 20),
     Gate(REPORT, 1.3, GROUP_BY, seconds=5),
+    # One observation for each message.
+    Gate(RECONCILE, 1, RESOLVE),
 )
 """Over 120,000 routes and 10 million messages."""
 

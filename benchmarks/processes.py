@@ -17,7 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bare import GROWING, REPLACED, SCANNED, TABLE, opened
-from benchmarks.gates import COPY, DUCKDB, EXPLAIN, GROUP_BY, LINT, POLARS, READER, REPORT, RESOLVE, RUNS, SPARK
+from benchmarks.gates import (
+    COPY,
+    DUCKDB,
+    EXPLAIN,
+    GROUP_BY,
+    LINT,
+    POLARS,
+    READER,
+    RECONCILE,
+    REPORT,
+    RESOLVE,
+    RUNS,
+    SPARK,
+)
+from benchmarks.observed import observe
 from benchmarks.rounds import first_result
 from benchmarks.shape import Shape
 from benchmarks.stored import Stored, placed, stored
@@ -113,6 +127,17 @@ def _reporting(config: Path, resolved: Path) -> tuple[Process, Process]:
     )
 
 
+def _reconciling(config: Path, resolved: Path, observed: Path) -> Process:
+    """Over as many observations as there are messages, made of the first result of `resolve`."""
+    line = [*_SBROUTE, RECONCILE, "--config", str(config)]
+
+    def command(out: Path) -> list[str]:
+        told = observe(resolved / TABLE, observed)
+        return [*line, f"--set=tables.observed_routing={told}", f"--set=output.reconciliation={out}"]
+
+    return Process(RECONCILE, command, after=RESOLVE, writes=False)
+
+
 def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
     """All contenders over the benchmark's tables, made where they are missing; and a folder for results.
 
@@ -134,6 +159,7 @@ def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
         *(engine(name, kept, os.cpu_count() or 1) for name in (POLARS, DUCKDB) if find_spec(name)),
         *_analysis(config, cache(lambda: _last_id(kept))),
         *_reporting(config, first),
+        _reconciling(config, first, kept.results / "observed_routing"),
     )
     return {process.name: process for process in processes}, results
 

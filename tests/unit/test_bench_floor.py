@@ -40,6 +40,7 @@ _LARGE_ROUNDS = {
     "explain": _taken(5.0, 7.0),
     "group-by": _taken(20.0),
     "report": _taken(31.2),
+    "reconcile": _taken(27.3),
 }
 
 
@@ -54,6 +55,7 @@ def test_a_line_has_medians_the_largest_peak_and_what_it_is_in_floors() -> None:
     assert multiples == {"resolve": 1.35, "copy": None, "polars": 0.5, "lint": None, "explain": None} | {
         "group-by": None,
         "report": 1.56,
+        "reconcile": pytest.approx(1.011, abs=0.001),
     }
 
 
@@ -74,6 +76,7 @@ def test_what_is_measured_is_judged() -> None:
         "lint: 20.1 s, at most 20 s: MISSED",
         # 1.3 times 20 s, and 5 s.
         "report: 1.56 times group-by, at most 1.55: MISSED",
+        "reconcile: 1.01 times resolve, at most 1: MISSED",
     ]
     slower = {**_LARGE_ROUNDS, "resolve": _taken(27.2)}
     assert not judge(lines(slower, LARGE), LARGE)[0].is_met
@@ -116,7 +119,7 @@ def _processes(*names: str) -> dict[str, Process]:
 
 
 _DEMO = _processes("bare-spark", "resolve", "bare-reader", "explain", "lint", "runs")
-_LARGE = _processes("resolve", "copy", "polars", "explain", "lint", "group-by", "report")
+_LARGE = _processes("resolve", "copy", "polars", "explain", "lint", "group-by", "report", "reconcile")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +143,7 @@ def test_whoever_is_wanted_comes_after_its_floor(only: list[str] | None, measure
         (["polars"], ["resolve", "copy", "polars"]),
         (["lint"], ["lint"]),
         (["report"], ["resolve", "group-by", "report"]),
+        (["reconcile"], ["resolve", "reconcile"]),
         (["duckdb", "lint"], ["lint"]),
     ],
 )
