@@ -1,0 +1,69 @@
+"""Import of events by Spark: the same rows as without it, and the same file twice changes nothing."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from routing.config import Config, load
+from routing.importing.from_events import import_events
+from routing.importing.reach import on_this_disk
+from routing.importing.result import Imported
+from routing.schemas import OBSERVED_ROUTING, TABLES
+from routing.storage.frames import rows_of
+from routing.storage.opening import Opener
+from tests.frames import arrow_of
+from tests.simulated.events import as_exported, events_of
+from tests.simulated.faults import case
+from tests.stored import config_text, store_local
+from tests.unit.importing.test_events import as_csv
+
+NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
+SETTINGS = ("routes", "databases", "services", "instances", "dialogs")
+
+
+def configured(folder: Path, tables: dict[str, list[dict[str, Any]]]) -> Config:
+    """A configuration whose observed_routing and imports are still to be made."""
+    for key in SETTINGS:
+        store_local(arrow_of(tables[key], TABLES[key].optional()), folder / key)
+    kept = {key: folder / key for key in ("observed_routing", "imports", "dialogs", "messages")}
+    (folder / "job.yaml").write_text(config_text(folder, folder / "out", **kept), encoding="utf-8")
+    return load(str(folder / "job.yaml"))
+
+
+def brought_in(opener: Opener, config: Config, file: Path) -> Imported:
+    return import_events(opener, config, [str(file)], on_this_disk, now=NOW)
+
+
+def told(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    return sorted(tuple(str(row[name]) for name in OBSERVED_ROUTING.names) for row in rows)
+
+
+def test_spark_and_no_spark_import_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltalake import DeltaTable
+
+    # Several batches, each of which is a commit.
+    monkeypatch.setattr("routing.importing.from_events._AT_ONCE", 500)
+    made = case("none", 1)
+    rows = as_exported(events_of(random.Random(1), made.day, {}))
+    for name in ("local", "spark"):
+        (tmp_path / name).mkdir()
+    file = as_csv(tmp_path, [row["event_data"] for row in rows])
+    local = brought_in(Opener.of_settings({}, None), configured(tmp_path / "local", made.tables), file)
+    by_spark = configured(tmp_path / "spark", made.tables)
+    done = brought_in(Opener.of_session(spark), by_spark, file)
+    assert done.as_json() == local.as_json()
+    assert done.written["observed_routing"]["added"] == len(rows) > 1_000
+    stored = DeltaTable(tmp_path / "local" / "observed_routing").to_pyarrow_dataset().to_table().to_pylist()
+    written = spark.read.format("delta").load(str(tmp_path / "spark" / "observed_routing"))
+    assert told(rows_of(written)) == told(stored)
+    again = brought_in(Opener.of_session(spark), by_spark, file)
+    assert again.written["observed_routing"]["unchanged"] == len(rows)
+    assert written.count() == len(rows)
