@@ -91,8 +91,9 @@ def names(gates: Sequence[Gate]) -> list[str]:
 
 
 def with_floors(wanted: Collection[str], gates: Sequence[Gate]) -> set[str]:
-    """The names asked for, and their floors, without which they cannot be judged."""
-    return {*wanted, *(gate.floor for gate in gates if gate.contender in wanted and gate.floor)}
+    """The names asked for, and their floors, without which they cannot be judged; and the floors of these."""
+    floors = {gate.floor for gate in gates if gate.contender in wanted and gate.floor} - {*wanted}
+    return with_floors({*wanted, *floors}, gates) if floors else {*wanted}
 
 
 def lines(taken: Mapping[str, Sequence[Taken]], gates: Sequence[Gate]) -> list[Line]:

@@ -143,7 +143,7 @@ def test_whoever_is_wanted_comes_after_its_floor(only: list[str] | None, measure
         (["polars"], ["resolve", "copy", "polars"]),
         (["lint"], ["lint"]),
         (["report"], ["resolve", "group-by", "report"]),
-        (["reconcile"], ["resolve", "reconcile"]),
+        (["reconcile"], ["resolve", "copy", "reconcile"]),
         (["duckdb", "lint"], ["lint"]),
     ],
 )

@@ -21,7 +21,7 @@ STOCK, STORE, MOVED, SLIP = (f"tcp://{name}:4022" for name in ("stock", "store",
 MINUTE = 60_000_000
 ROUTES = {
     "Orders": [
-        route("Stock", "//stock", address=STOCK),
+        route("Stock", "//stock", address=STOCK, valid_from=1),
         route("East", "//even", B, STOCK),
         route("West", "//even", C, STORE),
         route("Slip", "//Stocks", address=SLIP),

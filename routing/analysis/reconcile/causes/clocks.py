@@ -8,6 +8,7 @@ from routing.analysis.reconcile.causes.lanes import MATCHING
 from routing.analysis.reconcile.episode import Episode
 from routing.analysis.reconcile.groups import Cause, CauseKind
 from routing.errors import quote
+from routing.rules.estate import Instance
 from routing.rules.reconciling import Class
 
 ClassAt = Callable[[Episode, int], Class]
@@ -30,8 +31,8 @@ def find_offset(sampled: Sequence[tuple[Episode, Class]], class_at: ClassAt) -> 
         return None
     best, least = None, -1
     for offset in OFFSETS:
-        explained = [episode for episode in off if class_at(episode, episode.first_at - offset) in MATCHING]
-        if 100 * len(explained) < _EXPLAINS * len(off) or len(explained) - len(off) // 50 <= least:
+        explained = _explained(off, offset, class_at)
+        if explained is None or len(explained) - len(off) // 50 <= least:
             continue
         if len({(one.database, one.service) for one in explained}) < _PLACES:
             continue
@@ -39,6 +40,24 @@ def find_offset(sampled: Sequence[tuple[Episode, Class]], class_at: ClassAt) -> 
         if 100 * broken <= _BREAKS * len(right) and len(explained) - broken > least:
             best, least = offset, len(explained) - broken
     return best
+
+
+def _explained(off: Sequence[Episode], offset: int, class_at: ClassAt) -> list[Episode] | None:
+    """The contradicted episodes that an offset makes right; None as soon as it is known that these are too few."""
+    missed, most = 0, len(off) - -(-_EXPLAINS * len(off) // 100)
+    explained = []
+    for episode in off:
+        if class_at(episode, episode.first_at - offset) in MATCHING:
+            explained.append(episode)
+        elif (missed := missed + 1) > most:
+            return None
+    return explained
+
+
+def has_changes(instance: Instance | None) -> bool:
+    """Whether any route of an instance is in force for a time alone: else no time is better than another."""
+    routes = () if instance is None else (one for scope in instance.routes.values() for one in scope.values())
+    return any(one.live_from is not None or one.live_to is not None for some in routes for one in some)
 
 
 def clock_cause(instance: str, offset: int) -> Cause:

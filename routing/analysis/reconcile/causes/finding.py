@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from routing.analysis.reconcile.causes.clocks import clock_cause, find_offset
+from routing.analysis.reconcile.causes.clocks import clock_cause, find_offset, has_changes
 from routing.analysis.reconcile.causes.lanes import Lane, lanes_of
 from routing.analysis.reconcile.causes.missing import find_missing
 from routing.analysis.reconcile.causes.names import find_near_name
@@ -34,7 +34,11 @@ def find_causes(
         cause = find_missing(group.answers, network) if group.answers.rejections else None
         if cause is not None:
             found[group.answers] = cause
-    offsets = {instance: find_offset(sampled, class_at) for instance, sampled in samples.items()}
+    offsets = {
+        instance: find_offset(sampled, class_at)
+        for instance, sampled in samples.items()
+        if has_changes(network.instances.get(instance))
+    }
     # A name that messages ask for, wherever they do, is no slip.
     in_use = {group.answers.service for group in groups if group.answers.service is not None}
     for lane in lanes_of(groups).values():
