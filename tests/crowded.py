@@ -54,6 +54,7 @@ def _observed(number: int, minute: int, error: int | None, text: str | None, **c
     }
 
 
+_EVENT = {"source": "CLASSIFY_EVENT", "is_initiator": True, "is_from_network": False, "outcome": "DELAYED"}
 STATUSES = [
     _observed(1, 1, 9793, "old"),
     _observed(1, 3, 9754, "Connection attempt failed with error."),
@@ -64,6 +65,10 @@ STATUSES = [
     _observed(3, 1, None, None),
     _observed(3, 0, 9754, "before it was tried again"),
     _observed(9, 1, 9793, "No route."),
+    # Events of the conversation of m4: the newer one is another end's.
+    _observed(4, 1, 9793, None, message_id=None, **_EVENT),
+    _observed(4, 2, None, None, message_id=None, **_EVENT, next_hop="tcp://far:4022"),
+    _observed(4, 3, 9795, None, message_id=None, **{**_EVENT, "is_initiator": False}),
 ]
 """What SQL Server said of some messages of hub, older and newer."""
 

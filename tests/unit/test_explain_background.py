@@ -67,7 +67,12 @@ STATUSES: list[tuple[list[Row], Status | None]] = [
     ([{**EVENT, "source": "SOMETHING"}], None),
     # The newer counts; of both at one time the one with a number.
     ([QUEUE, {**EVENT, "observed_at": "1970-01-01T00:00:06Z"}], replace(SENT, observed_at=6_000_000)),
-    ([{**QUEUE, "error_number": 9793}, EVENT], Status(AT, 9793, None)),
+    ([{**QUEUE, "error_number": 9793}, {**EVENT, "error_number": 9796}], Status(AT, 9793, None)),
+    ([QUEUE, EVENT], SENT),
+    (
+        [{**EVENT, "next_hop": "tcp://a:1"}, {**EVENT, "next_hop": "tcp://b:1"}],
+        replace(SENT, next_hop="tcp://b:1"),
+    ),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from routing.analysis.explain.known import Row
 from routing.analysis.explain.lines import Line, line
@@ -155,8 +156,12 @@ def is_of(row: Row, message: Row) -> bool:
     return is_arrival == (database is None) and (is_arrival or row["database_name"] in (None, "", database))
 
 
-def place_of(row: Row) -> tuple[int, int, str, str, str]:
-    """The order of rows of one message: the last one counts."""
-    number = row["error_number"]
-    rest = (row["status_text"] or "", row["source"], row["outcome"] or "")
-    return (row["observed_at"], -1 if number is None else number, *rest)
+def place_of(row: Row) -> tuple[Any, ...]:
+    """The order of rows of one message: the last one counts; of one time a queue's with a number before events."""
+    number, is_queue = row["error_number"], row["source"] == TRANSMISSION_QUEUE
+    told = (is_queue and number is not None, not is_queue, -1 if number is None else number)
+    return (
+        row["observed_at"],
+        *told,
+        *(row[name] or "" for name in ("status_text", "source", "outcome", "next_hop")),
+    )
