@@ -27,8 +27,9 @@ _POINTER = re.compile(
     r"|\.(class|type|file|path|location|endpoint|enabled|length|interval)$"
 )
 _IN_URI = re.compile(r"(?<![\w+.-])([A-Za-z][\w+.-]*://[^/\s?#@:]*:[^/\s?#@]+@|https?://[^/\s?#@]+@)")
-# name=value in a query, a connection string or a program's options; name: value in YAML of --set.
-_PAIR = re.compile(r"(?:^|[\s?&;,{\"'])(?:-D)?([A-Za-z][\w.-]*(?: [A-Za-z]+)?)[\"']?\s*(?:=|:\s)\s*[^\s;&]")
+# name=value in a query, a connection string or a program's options; name: value in YAML of --set. A value may be
+# another pair: it is only looked at.
+_PAIR = re.compile(r"(?:^|[\s?&;,{\"'])(?:-D)?([A-Za-z][\w.-]*(?: [A-Za-z]+)?)[\"']?(?=\s*(?:=|:\s)\s*[^\s;&])")
 # Of a web token only the first eyJ of its part is looked at (what a lookahead has found, it does not look for
 # again): to begin at each would take time by the square of the length.
 _WELL_KNOWN = re.compile(

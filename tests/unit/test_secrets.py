@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from routing import cli
@@ -296,6 +296,7 @@ def test_the_command_prints_no_value(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @given(st.text(), st.text())
+@example("", "A:")
 def test_any_text_is_judged(key: str, value: str) -> None:
     names_secret(key)
     holds_secret(value)
