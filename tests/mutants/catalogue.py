@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from routing.rules.choosing import TIERS
 from routing.terms import MatchingStep, Reason
-from tests.mutants import of_choosing, of_following, of_matching, of_messages, of_protocol, of_resolving
+from tests.mutants import (
+    of_choosing,
+    of_following,
+    of_matching,
+    of_messages,
+    of_protocol,
+    of_reconciling,
+    of_resolving,
+)
 
 MUTANTS = (
     *of_matching.MUTANTS,
@@ -13,6 +21,7 @@ MUTANTS = (
     *of_following.MUTANTS,
     *of_messages.MUTANTS,
     *of_protocol.MUTANTS,
+    *of_reconciling.MUTANTS,
 )
 
 # Each is broken by one mutant at least, in the plain rules or, as D7's namespace, where it stands.

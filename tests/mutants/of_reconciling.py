@@ -1,0 +1,91 @@
+"""Ways to get wrong how what SQL Server did is put beside what the routes say."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_WHOLE = ("tests/unit/test_reconcile.py", "tests/unit/test_reconcile_causes.py")
+
+
+def _rule(name: str, rule: str, before: str, after: str) -> Mutant:
+    return Mutant(name, rule, "routing/rules/reconciling.py", before, after)
+
+
+def _room(room: str, name: str, rule: str, before: str, after: str) -> Mutant:
+    return Mutant(name, rule, f"routing/analysis/reconcile/{room}.py", before, after, tests=_WHOLE)
+
+
+MUTANTS = (
+    _rule(
+        "delayed-is-dropped",
+        "an event's other word beside a number that agrees is compatible",
+        "if kind is Class.CONFIRMED and seen.outcome not in (None, verdict.outcome):",
+        "if kind is Class.CONTRADICTED and seen.outcome not in (None, verdict.outcome):",
+    ),
+    _rule(
+        "other-pick-contradicts",
+        "what follows from another pick of the same ids is compatible",
+        "if any(kind in (Class.CONFIRMED, Class.COMPATIBLE) for kind in kinds):",
+        "if all(kind in (Class.CONFIRMED, Class.COMPATIBLE) for kind in kinds):",
+    ),
+    _rule(
+        "mirror-is-another-hop",
+        "a message that goes to the mirror goes where it is sent",
+        "if hop is not None and hop not in _compared([verdict.address, verdict.mirror_address]):",
+        "if hop is not None and hop not in _compared([verdict.address]):",
+    ),
+    _rule(
+        "blank-of-what-is-delayed",
+        "a blank status is compatible with what leaves alone",
+        "_LEAVES = (Outcome.SENT, Outcome.FORWARDED)",
+        "_LEAVES = (Outcome.SENT, Outcome.FORWARDED, Outcome.DELAYED)",
+    ),
+    _rule(
+        "lives-for-ever",
+        "what was dropped when its time to live was over is compatible",
+        "lived is not None and allowed is not None and lived >= allowed",
+        "lived is not None and allowed is not None and lived > allowed",
+    ),
+    _room(
+        "episode",
+        "episodes-a-minute-apart",
+        "observations less than 192 seconds apart are one episode",
+        "APART = 192_000_000",
+        "APART = 128_000_000",
+    ),
+    _room(
+        "predicting",
+        "picked-id-is-bound",
+        "the id of an event is a pick where the open message is balanced over it",
+        "return asked if told in picked else",
+        "return asked if told not in picked else",
+    ),
+    _room(
+        "predicting",
+        "judged-at-its-end",
+        "an episode is judged as of its start",
+        "asked = self._ask(episode, episode.first_at if at is None else at)",
+        "asked = self._ask(episode, episode.last_at if at is None else at)",
+    ),
+    _room(
+        "causes/clocks",
+        "one-route-is-a-clock",
+        "a clock is off in more places than one",
+        "_EPISODES, _PLACES = 3, 2",
+        "_EPISODES, _PLACES = 3, 1",
+    ),
+    _room(
+        "causes/routed",
+        "right-again-is-a-change",
+        "a route changed where what was right was not seen again",
+        "if _seen(one.answers) not in again and",
+        "if _seen(one.answers) in again or",
+    ),
+    _room(
+        "causes/names",
+        "names-in-use-are-slips",
+        "a name that messages ask for is no slip",
+        "if service is not None and service not in in_use and is_near(place.service, service):",
+        "if service is not None and is_near(place.service, service):",
+    ),
+)
