@@ -76,6 +76,11 @@ def test_a_route_that_changed() -> None:
     assert cause == ("ROUTE_CHANGED", told)
 
 
+def test_what_is_right_again_did_not_change() -> None:
+    again = group(Class.COMPATIBLE, 11, 30, hop=STOCK)
+    assert kinds(group(RIGHT, 0, 10, hop=STOCK), again, group(WRONG, 12, 20, hop=MOVED)) == ["ROUTE_NOT_IN_TABLES"]
+
+
 def test_a_route_that_was_dropped() -> None:
     gone: dict[str, Any] = {"seen": Outcome.DELAYED, "number": 9793}
     assert kinds(group(RIGHT, 0, 10, hop=STOCK), group(WRONG, 11, 20, **gone)) == ["ROUTE_CHANGED"]
