@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from routing.analysis.diff import printing as diff_printing
 from routing.analysis.diff.diffing import Diff
@@ -12,6 +12,8 @@ from routing.analysis.explain import printing as explain_printing
 from routing.analysis.explain.explaining import Explanation
 from routing.analysis.messages import printing as messages_printing
 from routing.analysis.messages.listing import Messages
+from routing.analysis.reconcile import printing as reconcile_printing
+from routing.analysis.reconcile.reconciling import Reconciliation
 from routing.analysis.trace import printing as trace_printing
 
 if TYPE_CHECKING:
@@ -19,24 +21,27 @@ if TYPE_CHECKING:
 
     from routing.analysis.trace.tracing import Traced
 
+Told = Union[Explanation, "Traced", Diff, Messages, Reconciliation]
 _WIDTH = 160
 
 
-def text_of(done: Explanation | Traced | Diff | Messages, *, width: int = _WIDTH) -> str:
-    """What `explain`, `trace`, `diff` or `list_messages` returned, as its command prints it.
+def text_of(done: Told, *, width: int = _WIDTH) -> str:
+    """What `explain`, `trace`, `diff`, `reconcile` or `list_messages` returned, as its command prints it.
 
     Tables are as wide as ``width`` characters at most; what does not fit a column goes on in the next line.
     """
     return "\n".join(line.rstrip() for part in _parts(done) for line in _lines(part, width))
 
 
-def _parts(done: Explanation | Traced | Diff | Messages) -> Iterable[RenderableType]:
+def _parts(done: Told) -> Iterable[RenderableType]:
     if isinstance(done, Explanation):
         return [explain_printing.as_text(done.steps)]
     if isinstance(done, Diff):
         return diff_printing.as_text(done)
     if isinstance(done, Messages):
         return messages_printing.as_text(done)
+    if isinstance(done, Reconciliation):
+        return reconcile_printing.as_text(done)
     return trace_printing.as_text(done)
 
 

@@ -177,5 +177,7 @@ def test_what_is_printed_and_the_page_shows_it(job: Path, capsys: pytest.Capture
     assert cli.main(["reconcile", "--config", str(job)]) == 0
     shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     assert_golden("reconcile_table.txt", shown)
+    again = routing.text_of(routing.reconcile(routing.load_config(str(job))), width=200)
+    assert again == shown.rstrip("\n")
     page = (Path(__file__).parents[2] / "docs" / "reconciling.md").read_text(encoding="utf-8")
     assert EXCERPT.findall(page) == [shown.rstrip("\n")]
