@@ -23,6 +23,14 @@ class Outcome(Word):
     DROPPED = "DROPPED"
 
 
+_OUTCOMES: dict[str | None, Outcome] = {outcome.value: outcome for outcome in Outcome}
+
+
+def known_outcome(word: str | None) -> Outcome | None:
+    """The outcome of a word as tables have it; None for any other."""
+    return _OUTCOMES.get(word)
+
+
 REJECTED = "REJECTED"
 """Stands in the place of an outcome where a message is set aside."""
 NOT_KNOWN = "NOT_KNOWN"

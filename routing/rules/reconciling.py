@@ -26,6 +26,10 @@ class Class(Word):
     NOT_PREDICTED = "NOT_PREDICTED"
 
 
+MATCHING = (Class.CONFIRMED, Class.COMPATIBLE)
+"""The classes of which an observation does not contradict the tables."""
+
+
 class Seen(NamedTuple):
     """What SQL Server told of a message.
 
@@ -147,7 +151,7 @@ def compare(seen: Seen, verdict: Verdict, others: Sequence[Verdict] = (), *, in_
     found = _compare(seen, verdict, in_msdb)
     if found.kind is Class.CONTRADICTED:
         kinds = (_compare(seen, other, in_msdb).kind for other in others)
-        if any(kind in (Class.CONFIRMED, Class.COMPATIBLE) for kind in kinds):
+        if any(kind in MATCHING for kind in kinds):
             return OTHER_PICK
     return found
 

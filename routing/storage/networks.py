@@ -25,6 +25,12 @@ def network_of(settings: Mapping[str, Columns], services: Collection[str]) -> Ne
     return Network(instances, {} if requests is None else requests_of(requests.naming("service_name", services)))
 
 
+def whole_network(settings: Mapping[str, Columns]) -> Network:
+    """All instances with all that is known of each, and the requests on record; ``settings`` as `network_of`."""
+    requests = settings.get("route_requests")
+    return Network(instances_of(settings), {} if requests is None else requests_of(requests))
+
+
 def furnish_for(
     instances: Mapping[str, Instance], settings: Mapping[str, Columns], services: Collection[str]
 ) -> dict[str, Instance]:

@@ -25,8 +25,8 @@ MUTANTS = (
     _rule(
         "other-pick-contradicts",
         "what follows from another pick of the same ids is compatible",
-        "if any(kind in (Class.CONFIRMED, Class.COMPATIBLE) for kind in kinds):",
-        "if all(kind in (Class.CONFIRMED, Class.COMPATIBLE) for kind in kinds):",
+        "if any(kind in MATCHING for kind in kinds):",
+        "if all(kind in MATCHING for kind in kinds):",
     ),
     _rule(
         "mirror-is-another-hop",

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 from routing.analysis.bulk.courses import Courses
 from routing.analysis.bulk.dialogs import Dialogs, Ends
-from routing.analysis.bulk.settling import Asking, Settlement
+from routing.analysis.bulk.settling import Asking, settlements_of
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS, Instance
 from routing.rules.network import Network
 from routing.rules.rejecting import is_sound, rejections
-from routing.rules.requesting import Requests, Scope
+from routing.rules.requesting import Requests
 from routing.rules.resolving import MESSAGE_COLUMNS, NO_DIALOG, Dialog, Message, Verdict, bound_broker
-from routing.storage.columns import Columns, Table, instances_of
-from routing.storage.networks import requests_of
+from routing.storage.columns import Columns, Table
+from routing.storage.networks import whole_network
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 _Row = tuple[Any, ...]
@@ -69,10 +69,9 @@ class Judge:
         ``dialogs`` is a table of Arrow's, or what another judge has read of it. ``as_of`` is the time at which all
         messages are decided, in microseconds; None for their own. Raises InputError where a dialog is at fault.
         """
-        instances, requests = instances_of(settings), settings.get("route_requests")
-        network = Network(instances, {} if requests is None else requests_of(requests))
+        network = whole_network(settings)
         read = dialogs if isinstance(dialogs, Dialogs) else Dialogs.of_table(dialogs)
-        return cls(network, as_of, dict(_places(instances, read)), Courses(as_of))
+        return cls(network, as_of, dict(_places(network.instances, read)), Courses(as_of))
 
     @property
     def instances(self) -> Mapping[str, Instance]:
@@ -86,10 +85,7 @@ class Judge:
 
     def settle(self, batches: Iterable[Columns]) -> None:
         """Find out which of all messages open a request for a route; nothing is read where none may ask."""
-        found = {name: Settlement(Requests()) for name in self.instances}
-        for (instance, database, service), on_record in self.network.on_record.items():
-            if instance in found:
-                found[instance].requests.scopes[database, service] = Scope(tuple(on_record))
+        found = settlements_of(self.network)
         for batch in batches if self.may_ask else ():
             for message, dialog, decision in self._asking(batch):
                 found[message.instance].add(Asking(message, dialog, decision))

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from routing.rules.deciding import Decision
-from routing.rules.requesting import Requests
+from routing.rules.network import Network
+from routing.rules.requesting import Requests, Scope
 from routing.rules.resolving import Dialog, Message, judge
 
 
@@ -67,3 +68,12 @@ class Settlement:
     def _all(self) -> Iterator[Asking]:
         yield from self._first.values()
         yield from self._others
+
+
+def settlements_of(network: Network) -> dict[str, Settlement]:
+    """A settlement for each instance, by the requests on record."""
+    found = {name: Settlement(Requests()) for name in network.instances}
+    for (instance, database, service), on_record in network.on_record.items():
+        if instance in found:
+            found[instance].requests.scopes[database, service] = Scope(tuple(on_record))
+    return found

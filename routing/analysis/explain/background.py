@@ -15,12 +15,11 @@ from routing.rules.resolving import Verdict
 from routing.storage.columns import Columns, instances_of
 from routing.storage.imported import newest_after, newest_of
 from routing.storage.times import with_moments
-from routing.terms import CLASSIFY_EVENT, EVENT_SOURCES, TRANSMISSION_QUEUE, Outcome, Reason
+from routing.terms import CLASSIFY_EVENT, EVENT_SOURCES, TRANSMISSION_QUEUE, Outcome, Reason, known_outcome
 
 _UNKNOWN_TEXT = Compared(Agreement.SAYS_NOTHING, "A text that this project does not know.")
 
 
-_OUTCOMES: dict[str | None, Outcome] = {str(outcome): outcome for outcome in Outcome}
 _AGREEMENTS = {
     Class.CONFIRMED: Agreement.AGREES,
     Class.COMPATIBLE: Agreement.COMPATIBLE,
@@ -128,7 +127,7 @@ def status_of(row: Row) -> Status:
     number, told = row["error_number"], text.empty_as_null(row["status_text"])
     if row["source"] == TRANSMISSION_QUEUE:
         return Status(row["observed_at"], number, told)
-    outcome = _OUTCOMES.get(row["outcome"])
+    outcome = known_outcome(row["outcome"])
     return Status(row["observed_at"], number, told, row["source"], outcome, text.empty_as_null(row["next_hop"]))
 
 

@@ -14,12 +14,10 @@ from routing.analysis.reconcile.groups import Answers, Cause
 from routing.analysis.reconcile.judged import Judged, Told
 from routing.analysis.reconcile.predicting import Predictor, Side
 from routing.rules import text
-from routing.rules.network import Network
-from routing.rules.reconciling import Class
 from routing.schemas import RECONCILIATION
-from routing.storage.columns import Columns, Table, columns_in, instances_of, rows_where, select_arrow, shape_of
+from routing.storage.columns import Columns, Table, columns_in, rows_where, select_arrow, shape_of
 from routing.storage.kinds import arrow_schema
-from routing.storage.networks import requests_of
+from routing.storage.networks import whole_network
 from routing.terms import TRANSMISSION_QUEUE
 
 if TYPE_CHECKING:
@@ -35,8 +33,7 @@ def find(tables: Mapping[str, Table], settings: Mapping[str, Columns], progress:
     progress("folding observations")
     episodes = fold(observed, messages)
     progress("judging episodes")
-    requests = settings.get("route_requests")
-    network = Network(instances_of(settings), {} if requests is None else requests_of(requests))
+    network = whole_network(settings)
     dialogs = tables.get("dialogs")
     named = _named(messages, episodes, with_none=dialogs is not None)
     predictor = Predictor(network, Dialogs.of_table(dialogs), named)
@@ -93,10 +90,7 @@ def _find_causes(episodes: pyarrow.Table, judged: Judged, predictor: Predictor) 
         for instance, places in judged.sampled(episodes["first_at"].to_pylist()).items()
     }
 
-    def class_at(episode: Episode, t: int) -> Class:
-        return predictor.predict(episode, t).compared.kind
-
-    return find_causes(judged.groups, samples, class_at, predictor.network)
+    return find_causes(judged.groups, samples, predictor.class_at, predictor.network)
 
 
 def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) -> dict[Side, str | None]:

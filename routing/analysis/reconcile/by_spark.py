@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from routing.analysis.bulk.dialogs import Dialogs
 from routing.analysis.reconcile.causes.finding import find_causes
 from routing.analysis.reconcile.episode import EPISODES, SIDE, Episode
-from routing.analysis.reconcile.folding_by_spark import empty_as_null, fold
+from routing.analysis.reconcile.folding_by_spark import fold
 from routing.analysis.reconcile.found import RENAMED, Found
 from routing.analysis.reconcile.groups import Answers, Cause
 from routing.analysis.reconcile.judged import SAMPLED, Judged, Told
@@ -30,12 +30,11 @@ from routing.rules.network import Network
 from routing.rules.reconciling import Class
 from routing.rules.resolving import DIALOG_COLUMNS, MATTERS, Dialog
 from routing.schemas import RECONCILIATION, ArrayOf, Field, Kind, Schema
-from routing.storage.columns import Columns, Table, instances_of
+from routing.storage.columns import Columns, Table
 from routing.storage.conform import conform, in_shape
 from routing.storage.frames import collect, frame_of_tuples
 from routing.storage.joining import small_side
-from routing.storage.networks import requests_of
-from routing.terms import FORWARD_DROPPED
+from routing.storage.networks import whole_network
 
 _END = ("instance_name", "database_name", "conversation_id", "is_initiator")
 # What is read of the conversation besides the observations.
@@ -77,8 +76,7 @@ def find(tables: Mapping[str, Table], settings: Mapping[str, Columns], progress:
     validate.check(validate.Inputs(settings, dialogs))
     known = _with_own(episodes, messages, dialogs)
     progress("judging episodes")
-    requests = settings.get("route_requests")
-    network = Network(instances_of(settings), {} if requests is None else requests_of(requests))
+    network = whole_network(settings)
     asked = _Asked(network, known.withColumn(_KEY, _key()))
     questions = asked.questions()
     answers = asked.judge(questions)
@@ -119,7 +117,10 @@ def _same(names: Sequence[str]) -> list[str]:
 
 def _ends(rows: DataFrame) -> DataFrame:
     """Rows with the end of a conversation that they are of, in columns of their own."""
-    ends = {"conversation_id": F.lower("conversation_id"), "database_name": empty_as_null("database_name")}
+    ends = {
+        "conversation_id": F.lower("conversation_id"),
+        "database_name": ids.empty_as_null(F.col("database_name")),
+    }
     return rows.withColumns({f"_{name}": ends.get(name, F.col(name)) for name in _END})
 
 
@@ -133,14 +134,12 @@ def _joined(episodes: DataFrame, ends: DataFrame) -> DataFrame:
 def _key() -> Column:
     """What of an episode makes a difference at any time, whatever its dialog is hashed to, as one text."""
     bound = F.when(F.col("acknowledged_at") <= F.col("first_at"), F.col("acknowledged_broker_instance"))
-    hops = F.when(F.col("source") == FORWARD_DROPPED, F.col("remaining_hop_count") <= 0)
     values = {
         **{name: F.col(name) for name in SIDE if name != "conversation_id"},
         "is_guid": ids.is_guid(F.col("conversation_id")),
         **{name: F.col(name) for name in ("source", "outcome", "error_number", "next_hop", "to_broker_instance")},
         "says": F.coalesce(F.col("status_text"), F.lit("")) != "",
-        "no_hops": hops,
-        "no_hops_told": F.col("remaining_hop_count") <= 0,
+        "no_hops": F.col("remaining_hop_count") <= 0,
         "lived": F.col("live_time_seconds") >= F.col("time_to_live_seconds"),
         "is_named": F.col("is_named"),
         "own": F.col("own"),
@@ -205,10 +204,7 @@ class _Asked:
         for row in rows:
             samples.setdefault(row["instance_name"], []).append((_episode(row), Class(row["class"])))
 
-        def class_at(episode: Episode, t: int) -> Class:
-            return predictor.predict(episode, t).compared.kind
-
-        return find_causes(answers.judged.groups, samples, class_at, self.network)
+        return find_causes(answers.judged.groups, samples, predictor.class_at, self.network)
 
     def _predictor(self, rows: Sequence[_Row]) -> Predictor:
         """One that knows the messages and dialogs of some episodes."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from routing.rules import text
 from routing.rules.reconciling import Seen
 from routing.schemas import Field, Kind, Schema
-from routing.terms import FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, Outcome
+from routing.terms import FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, known_outcome
 
 APART = 192_000_000
 """Observations so many microseconds apart are two episodes: SQL Server tries again every 64 s at the latest."""
@@ -20,14 +20,7 @@ ANSWER = ("outcome", "error_number", "next_hop", "to_broker_instance")
 _OF_EVENTS = ("remaining_hop_count", "time_to_live_seconds", "live_time_seconds")
 ORDER = ("observed_at", "source", "message_id", *ANSWER, "status_text", *_OF_EVENTS)
 """The order in which the observations of a side are taken; equal ones say the same."""
-_FIRST = (
-    "message_id",
-    "source",
-    "status_text",
-    "remaining_hop_count",
-    "time_to_live_seconds",
-    "live_time_seconds",
-)
+_FIRST = ("message_id", "source", "status_text", *_OF_EVENTS)
 """What is told of the first observation of an episode."""
 _KINDS = {
     "is_initiator": Kind.BOOLEAN,
@@ -47,8 +40,6 @@ EPISODES = Schema(
     )
 )
 """The columns of episodes; times are microseconds since 1970."""
-
-_OUTCOMES: dict[str | None, Outcome] = {str(outcome): outcome for outcome in Outcome}
 
 
 class Episode(NamedTuple):
@@ -100,7 +91,7 @@ class Episode(NamedTuple):
         """A row in the columns of `EPISODES`."""
         broker = text.broker_id(to_broker_instance)
         said = text.empty_as_null(status_text)
-        known, number = _OUTCOMES.get(outcome), error_number or None
+        known, number = known_outcome(outcome), error_number or None
         seen = Seen(
             source,
             known,

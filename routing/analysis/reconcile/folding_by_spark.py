@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.analysis.reconcile.episode import ANSWER, APART, EPISODES, OF_ARRIVALS, ORDER, SIDE
 from routing.errors import InputError
+from routing.messages import ids
 from routing.schemas import OBSERVED_ROUTING
 from routing.storage.conform import conform, in_shape
 
@@ -29,11 +30,6 @@ def fold(observed: DataFrame, messages: DataFrame | None) -> tuple[DataFrame, in
     return _episodes(_with_services(_read(rows), messages)), int(counts["rows"])
 
 
-def empty_as_null(name: str) -> Column:
-    """A column of texts whose empty ones are null."""
-    return F.when(F.col(name) != "", F.col(name))
-
-
 def _read(rows: DataFrame) -> DataFrame:
     """The observations, times as microseconds, with ``is_arrival``."""
     is_arrival = F.col("source").isin(list(OF_ARRIVALS)) | F.coalesce("is_from_network", F.lit(False))
@@ -42,10 +38,12 @@ def _read(rows: DataFrame) -> DataFrame:
             "is_arrival": is_arrival,
             "observed_at": F.unix_micros("observed_at"),
             "conversation_id": F.lower("conversation_id"),
-            _SERVICE: empty_as_null(_SERVICE),
+            _SERVICE: ids.empty_as_null(F.col(_SERVICE)),
         }
     )
-    return told.withColumn("database_name", F.when(~F.col("is_arrival"), empty_as_null("database_name")))
+    return told.withColumn(
+        "database_name", F.when(~F.col("is_arrival"), ids.empty_as_null(F.col("database_name")))
+    )
 
 
 def _with_services(rows: DataFrame, messages: DataFrame | None) -> DataFrame:

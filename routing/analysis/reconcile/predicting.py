@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from routing.analysis.bulk.courses import Courses, Keyed
 from routing.analysis.bulk.dialogs import Dialogs
-from routing.analysis.bulk.settling import Asking, Settlement
+from routing.analysis.bulk.settling import Asking, settlements_of
 from routing.analysis.reconcile.episode import Episode
 from routing.rules import reconciling
 from routing.rules.deciding import Decision
@@ -17,7 +17,7 @@ from routing.rules.estate import Instance
 from routing.rules.network import Network
 from routing.rules.reconciling import Class, Compared
 from routing.rules.rejecting import is_sound, rejections
-from routing.rules.requesting import Requests, Scope
+from routing.rules.requesting import Requests
 from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, bound_broker, settled
 from routing.rules.text import address_in_name
 from routing.terms import BROKER_CONFIGURATION_SERVICE, FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, Rejection
@@ -68,10 +68,7 @@ class Predictor:
 
     def settle(self, episodes: Iterable[Episode]) -> None:
         """Find out which episodes open a request for a route (section 5)."""
-        found = {name: Settlement(Requests()) for name in self.network.instances}
-        for (instance, database, service), on_record in self.network.on_record.items():
-            if instance in found:
-                found[instance].requests.scopes[database, service] = Scope(tuple(on_record))
+        found = settlements_of(self.network)
         asking = {name for name, instance in self.network.instances.items() if _may_ask(instance)}
         for episode in episodes if asking else ():
             if episode.instance not in asking:
@@ -95,6 +92,10 @@ class Predictor:
         in_msdb = message.database in (None, MSDB) or verdict.rerouted_from is not None
         compared = reconciling.compare(episode.seen, verdict, others, in_msdb=in_msdb)
         return Predicted(verdict, len(picks) if len(picks) > 1 else None, compared)
+
+    def class_at(self, episode: Episode, at: int) -> Class:
+        """The class that an episode would have, had it begun at another time (microseconds)."""
+        return self.predict(episode, at).compared.kind
 
     def _others(self, asked: _Asked) -> list[Verdict]:
         """The verdicts of all broker ids that may be picked."""

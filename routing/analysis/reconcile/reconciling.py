@@ -12,7 +12,7 @@ from routing.analysis.reconcile.found import Found
 from routing.analysis.reconcile.groups import Cause
 from routing.config import Config
 from routing.errors import ContractError
-from routing.rules.reconciling import Class
+from routing.rules.reconciling import MATCHING, Class
 from routing.schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS, SETTINGS, Schema
 from routing.storage.columns import Table, check_given, is_frame
 from routing.storage.faults import refuse_faults
@@ -23,9 +23,6 @@ from routing.storage.times import moment_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-MATCHING = (Class.CONFIRMED, Class.COMPATIBLE)
-"""The classes of which an observation does not contradict the tables."""
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from routing.analysis.reconcile.causes.lanes import MATCHING
 from routing.analysis.reconcile.episode import Episode
 from routing.analysis.reconcile.groups import Cause, CauseKind
 from routing.errors import quote
 from routing.rules.estate import Instance
-from routing.rules.reconciling import Class
+from routing.rules.reconciling import MATCHING, Class
 
 ClassAt = Callable[[Episode, int], Class]
 

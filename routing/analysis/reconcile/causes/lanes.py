@@ -10,11 +10,10 @@ from routing.analysis.reconcile.groups import Answers, Group
 from routing.errors import quote
 from routing.rules.deciding import scope_of
 from routing.rules.estate import ARRIVALS, Instance, Route
-from routing.rules.reconciling import Class
+from routing.rules.reconciling import MATCHING, Class
 from routing.storage.faults import time_text
 from routing.terms import Outcome
 
-MATCHING = (Class.CONFIRMED, Class.COMPATIBLE)
 LOCALLY = (9795, 9796, 28012, 28013)
 """Numbers of what a LOCAL route leads to, and is not delivered there."""
 WENT_ON = (Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
