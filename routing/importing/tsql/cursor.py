@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from routing.importing.tsql.refusal import RefusalError, UnparsedError, length, no_value
 from routing.importing.tsql.statements import quote
 from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
-from routing.importing.tsql.vocabulary import FOLLOWERS, RESERVED, find_unknown_variable
+from routing.importing.tsql.vocabulary import (
+    FOLLOWERS,
+    INVISIBLE,
+    RESERVED,
+    find_unknown_variable,
+    name_character,
+)
 
 NAME_LENGTH = 128
 """Of a sysname, in UTF-16 units as SQL Server counts."""
@@ -213,6 +219,9 @@ class Cursor:
             raise no_value(missing)
         if "\ufffd" in text:
             raise RefusalError(f"the {what} {quote(text)} holds a character that its encoding cannot read")
+        unseen = INVISIBLE.search(text)
+        if unseen is not None:
+            self.notes.append(f"the {what} holds the invisible character {name_character(unseen.group())}")
         return _PLACEHOLDER.sub(self._default, text)
 
     def _default(self, placeholder: re.Match[str]) -> str:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 from routing.importing.tsql.statements import quote
 from routing.importing.tsql.tokens import Kind, Lexeme
-from routing.importing.tsql.vocabulary import RESERVED, STARTERS, find_misspelt
+from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, find_misspelt
 
 NOT_BLOCKS = frozenset(["TRAN", "TRANSACTION", "WORK", "DIALOG", "CONVERSATION", "DISTRIBUTED"])
 """Words behind a BEGIN that opens no block."""
 
-_NOUNS = ("ROUTE", "SERVICE", "ENDPOINT", "DATABASE", "PROCEDURE", "FUNCTION", "TRIGGER")
 _OTHER_NOUNS = frozenset(["ROLE", "RULE", "SEQUENCE", "SERVER", "TABLE", "TYPE", "INDEX", "QUEUE"])
 _OWN = ("AUTHORIZATION", "WITH", "ON", "STATE", "AS")
 _OF_CALLS = frozenset(["OUTPUT", "OUT", "WITH", "AS", "AT"])
@@ -92,7 +91,7 @@ def find_misspelt_start(first: Lexeme, second: Lexeme, third: Lexeme, is_first: 
 def find_misspelt_definition(words: Sequence[Lexeme]) -> str | None:
     """What was meant where ``CRAETE ROUTE r WITH`` stands behind a statement without a semicolon."""
     for verb, noun, name, clause in zip(words, words[1:], words[2:], words[3:], strict=False):
-        if noun.upper not in _NOUNS[:3] or clause.upper not in _OWN:
+        if noun.upper not in NOUNS[:3] or clause.upper not in _OWN:
             continue
         meant = find_misspelt(verb.upper, ("CREATE", "ALTER")) if verb.upper else None
         if meant is not None and name.kind in (Kind.WORD, Kind.NAME) and name.upper not in RESERVED:
@@ -102,7 +101,7 @@ def find_misspelt_definition(words: Sequence[Lexeme]) -> str | None:
 
 def find_misspelt_noun(noun: str) -> str | None:
     """What was meant by a word behind CREATE, ALTER or DROP that names no kind of thing."""
-    return None if noun in _OTHER_NOUNS else find_misspelt(noun, _NOUNS)
+    return None if noun in _OTHER_NOUNS else find_misspelt(noun, NOUNS)
 
 
 def find_labels(lexemes: Sequence[Lexeme]) -> frozenset[str]:

@@ -84,7 +84,7 @@ class _Lines:
 
     def read(self, text: str, file: str, depth: int) -> None:
         """Feed one file; what it leaves open goes on in the file that includes it."""
-        lines = _LINE_END.split(text)
+        lines = _LINE_END.split(text.removeprefix("\ufeff"))
         for index, line in enumerate(lines):
             if self._over:
                 rest = "\n".join(lines[index:])

@@ -19,6 +19,7 @@ from sqlglot.dialects.tsql import TSQL
 from sqlglot.errors import TokenError
 
 from routing.importing.tsql.lexical import CODE, Mode, Segment, State, segments
+from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED
 
 
 class Kind(Enum):
@@ -50,12 +51,24 @@ class Lexeme:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A text's lexemes; one that ends too early was opened at row ``cut``, by a ``cut_in``."""
+    """A text's lexemes; one that ends too early was opened at row ``cut``, by a ``cut_in``.
+
+    ``invisible`` has the row and the first invisible character of each row that holds one outside strings, names
+    and comments. The lexemes are those without it: it divides words where it stands beside a keyword.
+    """
 
     text: str
     lexemes: tuple[Lexeme, ...]
     cut: int | None = None
     cut_in: str = ""
+    invisible: tuple[tuple[int, str], ...] = ()
+
+
+_LONGEST_PART = 40
+_LAST_WORD = re.compile(r"[\w@#$]+\Z")
+_FIRST_WORD = re.compile(rf"[\w@#$]{{1,{_LONGEST_PART}}}")
+_INVISIBLE_RUN = re.compile(f"{INVISIBLE.pattern}+")
+_KEYWORDS = RESERVED | {*NOUNS, "ADDRESS", "BROKER_INSTANCE", "LIFETIME", "MIRROR_ADDRESS", "SERVICE_NAME"}
 
 
 class _Lexer(TSQL.Tokenizer):
@@ -67,21 +80,24 @@ class _Lexer(TSQL.Tokenizer):
 def tokenize(text: str) -> Tokens:
     """The lexemes of a text, up to the string, name or comment that is not closed."""
     found, last = segments(text)
+    strays = _find_invisible(text, found)
     row_starts = [match.end() for match in re.finditer("\n", text)]
     cut = _find_cut(found, last)
     readable = text[:cut] if cut is not None else text
     cut_in = last.mode.value
     try:
-        tokens = _Lexer(dialect=TSQL()).tokenize(_plain(readable, found))
+        tokens = _Lexer(dialect=TSQL()).tokenize(_plain(readable, found, strays))
     except TokenError:
         tokens, cut, cut_in = [], 0, "text that the tokenizer cannot read"
     lexemes = [_lexeme(token, text, row_starts) for token in tokens]
     merged = _merge(lexemes, text)
+    by_row = {bisect_right(row_starts, start): text[start] for start, _end in reversed(strays)}
+    invisible = tuple(sorted(by_row.items()))
     if cut is None:
-        return Tokens(text, tuple(merged))
+        return Tokens(text, tuple(merged), invisible=invisible)
     row = bisect_right(row_starts, cut)
     merged.append(Lexeme(Kind.CUT, cut_in, "", cut, len(text), row))
-    return Tokens(text, tuple(merged), row, cut_in)
+    return Tokens(text, tuple(merged), row, cut_in, invisible)
 
 
 def _find_cut(found: list[Segment], last: State) -> int | None:
@@ -90,21 +106,37 @@ def _find_cut(found: list[Segment], last: State) -> int | None:
     return found[-1].start
 
 
-def _plain(text: str, found: list[Segment]) -> str:
+def _find_invisible(text: str, found: list[Segment]) -> list[tuple[int, int]]:
+    """Return the beginning and end of each run of invisible characters in code."""
+    if text.isascii():
+        return []
+    in_code = (part for part in found if part.mode is Mode.CODE)
+    return [match.span() for part in in_code for match in _INVISIBLE_RUN.finditer(text, part.start, part.end)]
+
+
+def _plain(text: str, found: list[Segment], strays: list[tuple[int, int]]) -> str:
     """The text, as long as before, without what the tokenizer takes for something else.
 
-    ``{#`` would open a comment; a byte-order mark, left where files were joined, would stick to a
-    word.
+    ``{#`` would open a comment; an invisible character would stick to a keyword.
     """
-    if "{" not in text and "\ufeff" not in text:
-        return text
-    parts = []
-    for part in found:
-        piece = text[part.start : part.end]
-        if part.mode is Mode.CODE:
-            piece = piece.replace("{", "?").replace("\ufeff", " ")
-        parts.append(piece)
-    return "".join(parts)
+    if "{" in text:
+        parts = (text[part.start : part.end] for part in found)
+        kinds = (part.mode is Mode.CODE for part in found)
+        text = "".join(
+            piece.replace("{", "?") if is_code else piece for piece, is_code in zip(parts, kinds, strict=True)
+        )
+    characters = list(text) if strays else []
+    for start, end in strays:
+        if end <= len(text) and _divides(text, start, end):
+            characters[start:end] = " " * (end - start)
+    return "".join(characters) or text
+
+
+def _divides(text: str, start: int, end: int) -> bool:
+    """Return whether invisible characters divide words: they do but within a word that holds no keyword."""
+    before = _LAST_WORD.search(text[max(0, start - _LONGEST_PART) : start])
+    after = _FIRST_WORD.match(text, end)
+    return not (before and after) or any(word.group().upper() in _KEYWORDS for word in (before, after))
 
 
 def _lexeme(token: Token, text: str, row_starts: list[int]) -> Lexeme:
@@ -119,7 +151,8 @@ def _lexeme(token: Token, text: str, row_starts: list[int]) -> Lexeme:
     if first in "0123456789":
         return Lexeme(Kind.NUMBER, raw, "", start, end, row)
     if len(raw) > 1 or first == "_" or first.isalnum() or ord(first) > 127:
-        return Lexeme(Kind.WORD, raw, _upper(raw), start, end, row)
+        word = INVISIBLE.sub("", raw)
+        return Lexeme(Kind.WORD, word, _upper(word), start, end, row)
     return Lexeme(Kind.SIGN, raw, "", start, end, row)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -36,6 +37,9 @@ RESERVED = STARTERS | {
 }
 """Words that are no name where they stand without quotes."""
 
+NOUNS = ("ROUTE", "SERVICE", "ENDPOINT", "DATABASE", "PROCEDURE", "FUNCTION", "TRIGGER")
+"""Kinds of things that CREATE, ALTER and DROP name."""
+
 _BROKER_TEXT = re.compile(
     r"\b(?:CREATE|ALTER|DROP)\s+(?:ROUTE|SERVICE|ENDPOINT)\b"
     r"|\b(?:ENABLE|DISABLE|NEW)_BROKER\b|\bERROR_BROKER_CONVERSATIONS\b"
@@ -44,6 +48,13 @@ _BROKER_TEXT = re.compile(
     re.IGNORECASE,
 )
 
+
+INVISIBLE = re.compile(
+    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Invisible characters: to SQL Server neither blanks nor letters, so it cannot parse a statement with one."""
 
 _NEARLY = 0.75
 """How like a misspelt word is to what was meant: one letter of four, or two of eight that changed places."""
@@ -66,6 +77,12 @@ def find_unknown_variable(text: str) -> str | None:
 def as_written(text: str) -> str:
     """The text with such variables as the script writes them."""
     return UNKNOWN_VARIABLE.sub(r"$(\1)", text)
+
+
+def name_character(character: str) -> str:
+    """Return a character's code point and name, such as ``U+200B (zero width space)``."""
+    name = "byte-order mark" if character == "\ufeff" else unicodedata.name(character, "").lower()
+    return f"U+{ord(character):04X}" + (f" ({name})" if name else "")
 
 
 def find_misspelt(word: str, known: Iterable[str]) -> str | None:

@@ -27,7 +27,7 @@ from routing.importing.tsql.session import DEEPEST, Session, unparsed
 from routing.importing.tsql.statements import RenameDatabase, Statement
 from routing.importing.tsql.tokens import Lexeme, Tokens, tokenize
 from routing.importing.tsql.variables import Variables, find_changed
-from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable
+from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable, name_character
 
 Locate = Callable[[int], tuple[str, int]]
 """The file and line of a row of the text."""
@@ -87,6 +87,9 @@ class Walker:
     def _refuse_imbalance(self) -> bool:
         """Whether all is closed that is opened."""
         tokens = self._tokens
+        for row, character in tokens.invisible:
+            why = f"the invisible character {name_character(character)} stands here, which SQL Server cannot parse"
+            self.refuse_batch(self._locate(row), why, SYNTAX)
         if tokens.cut is not None:
             why = f"the text ends inside a {tokens.cut_in} that begins here"
             self.refuse_batch(self._locate(tokens.cut), why, _NOT_CLOSED.get(tokens.cut_in))
@@ -94,7 +97,7 @@ class Walker:
         imbalance = find_imbalance(tokens.lexemes) if self._is_whole else None
         if imbalance is not None:
             self.refuse_batch(self._locate(imbalance.row), imbalance.why, SYNTAX)
-        return imbalance is None
+        return imbalance is None and not tokens.invisible
 
     def refuse_batch(self, place: tuple[str, int], why: str, number: int | None) -> None:
         """Note why the batch cannot be parsed."""

@@ -42,7 +42,9 @@ def _lexemes(text: str) -> list[tuple[str, str]]:
             ],
         ),
         ("'{#' y", [("string", "{#"), ("word", "y")]),
-        ("\ufeffUSE a", [("word", "USE"), ("word", "a")]),
+        ("\ufeffUSE\u200ba", [("word", "USE"), ("word", "a")]),
+        ("CRE\u00ad\u00adATE\u2060 Stock\u200bLine", [("word", "CREATE"), ("word", "StockLine")]),
+        ("'a\u200b' [\u200b] /* \u200b */", [("string", "a\u200b"), ("quoted name", "\u200b")]),
         ("\ue000v\ue001_route", [("word", "\ue000v\ue001_route")]),
     ],
 )
