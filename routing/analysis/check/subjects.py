@@ -10,20 +10,24 @@ from routing.importing.spelling import Spelling
 from routing.importing.tsql import Statement
 from routing.importing.tsql.statements import (
     AlterDatabase,
+    AlterDatabaseState,
     AlterEndpoint,
     CreateDatabase,
     CreateEndpoint,
     CreateService,
+    DetachDatabase,
     DropDatabase,
     DropEndpoint,
     DropService,
+    RenameDatabase,
 )
 from routing.rules.text import collated
 
 VIEW_OF: dict[type[Statement], str] = {
     **dict.fromkeys(ROUTES, "routes"),
     **dict.fromkeys((CreateService, DropService), "services"),
-    **dict.fromkeys((CreateDatabase, AlterDatabase, DropDatabase), "databases"),
+    **dict.fromkeys((CreateDatabase, AlterDatabase, AlterDatabaseState, RenameDatabase), "databases"),
+    **dict.fromkeys((DropDatabase, DetachDatabase), "databases"),
     **dict.fromkeys((CreateEndpoint, AlterEndpoint, DropEndpoint), "service_broker_endpoints"),
 }
 """Which view says all of what statements speak of; the last two are the instance's own."""
@@ -66,5 +70,6 @@ def spots_of_statements(statements: Iterable[Statement], instance: str, spelling
     found: dict[Thing, Spot] = {}
     for one in statements:
         view, (_, database) = subject_of(one, instance, spelling)
-        found[thing(view, instance, database, one.name)] = (one.file, one.line)
+        name = one.new_name if isinstance(one, RenameDatabase) else one.name
+        found[thing(view, instance, database, name)] = (one.file, one.line)
     return found

@@ -1,0 +1,63 @@
+"""Every class of statements has its place wherever statements are told apart by their class."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing import cli
+from routing.analysis.check.subjects import VIEW_OF
+from routing.importing.tsql import Database, InstanceState, Statement
+from routing.importing.tsql.changes import change
+from routing.importing.tsql.holdings import Holdings
+from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.statements import BrokerSetting
+from tests.exported import waiting, whole_shop
+
+CLASSES = Statement.__subclasses__()
+FIELDS: dict[str, dict[str, Any]] = {
+    "AlterDatabase": {"setting": BrokerSetting.ENABLE},
+    "AlterDatabaseState": {"state": "OFFLINE"},
+    "CreateEndpoint": {"for_service_broker": True},
+    "RenameDatabase": {"new_name": "y"},
+}
+
+
+def test_each_class_has_a_view() -> None:
+    assert set(VIEW_OF) == set(CLASSES)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_each_class_changes_a_state_or_is_refused(kind: type[Statement]) -> None:
+    statement = kind(file="f.sql", line=1, database="x", name="x", **FIELDS.get(kind.__name__, {}))
+    holdings = Holdings(InstanceState(databases=(Database("x", None),)))
+    with suppress(RefusalError):
+        change(holdings, statement)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALTER DATABASE Sales SET SINGLE_USER WITH ROLLBACK IMMEDIATE",
+        "ALTER DATABASE Sales SET MULTI_USER",
+        "ALTER DATABASE Sales SET OFFLINE",
+        "ALTER DATABASE Sales SET HADR OFF",
+        "ALTER DATABASE Sales MODIFY NAME = Store",
+        "EXEC sp_renamedb 'Sales', 'Store'",
+        "EXEC sp_detach_db 'Sales'",
+        "EXEC sp_dboption 'Sales', 'single user', 'true'",
+    ],
+)
+def test_what_generated_scripts_do_to_databases_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    script = tmp_path / "change.sql"
+    script.write_text(f"USE master\nGO\n{text}\nGO\n", encoding="utf-8")
+    exports = str(whole_shop(tmp_path / "exports", [waiting(1, "//stock")]))
+    assert cli.main(["lint", str(script)]) == 0
+    assert cli.main(["check", exports, str(script), "--instance", "HUB"]) == 0
+    assert cli.main(["check", exports, "--then", str(script), "--instance", "HUB"]) == 0
+    assert "internal" not in capsys.readouterr().err
