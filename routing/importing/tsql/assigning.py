@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from routing.importing.tsql.constants import Type, join, read_type
-from routing.importing.tsql.dynamic import find_hidden_statement
 from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.leaving import switch
 from routing.importing.tsql.passing import pass_over
-from routing.importing.tsql.tokens import Kind, Lexeme
-from routing.importing.tsql.vocabulary import speaks_of_routing
+from routing.importing.tsql.tokens import Kind
 from routing.importing.tsql.walker import Walker
 
 
@@ -50,15 +46,14 @@ def select(walker: Walker, fate: Fate) -> None:
     if not (cursor.peek(1).text.startswith("@") and cursor.peek(2).text in ("=", "+")):
         pass_over(walker, fate)
         return
-    place = walker.here()
+    place, start = walker.here(), cursor.position
     cursor.next()
     while cursor.peek().text.startswith("@") and cursor.peek(1).text in ("=", "+"):
         _assign(walker, cursor.next().text, fate, place)
         if not cursor.take_sign(","):
             break
-    start = cursor.position
     walker.skip()
-    walker.report_hidden(start, place)
+    walker.refuse_misspelt_definition(start, place)
 
 
 def _read_type(walker: Walker) -> Type:
@@ -78,7 +73,7 @@ def _assign(walker: Walker, name: str, fate: Fate, place: tuple[str, int]) -> No
         walker.step()
     words = cursor.between(start, cursor.position)
     if effective.never or effective.after_error:
-        _report_hidden(walker, words, place)
+        walker.texts.hold(name, words, place, None, replaces=False)
         return
     value = walker.evaluate(words, fate) if is_plain else None
     if is_added and value is not None:
@@ -87,13 +82,5 @@ def _assign(walker: Walker, name: str, fate: Fate, place: tuple[str, int]) -> No
     if value is not None and not walker.session.affords(len(value.text), place):
         value = None
     held = walker.variables.assign(name, value, fate)
-    if held is None:
-        _report_hidden(walker, words, place)
-    elif speaks_of_routing(held.text):
-        walker.variables.note(name, place)
-
-
-def _report_hidden(walker: Walker, words: Sequence[Lexeme], place: tuple[str, int]) -> None:
-    why = find_hidden_statement(words) if words else None
-    if why is not None:
-        walker.session.report(place, why)
+    text, replaces = None if held is None else held.text, is_plain and not is_added and effective.is_certain
+    walker.texts.hold(name, words, place, text, replaces=replaces)

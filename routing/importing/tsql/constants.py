@@ -26,15 +26,13 @@ _CHARACTERS = {"CHAR": 127, "NCHAR": 0xD7FF}
 class Constant:
     """A known value: a text, or the digits of a whole number.
 
-    ``is_long`` tells a text of type ``(max)``, ``is_national`` one of Unicode. ``sources`` are the assignments
-    that its text is from.
+    ``is_long`` tells a text of type ``(max)``, ``is_national`` one of Unicode.
     """
 
     text: str
     is_number: bool = False
     is_long: bool = False
     is_national: bool = True
-    sources: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class Type:
         text = value.text if self.length is None else _cut(value.text, self.length)
         if value.is_number and text != value.text:
             return None
-        return Constant(text, False, self.length is None, self.is_national, value.sources)
+        return Constant(text, False, self.length is None, self.is_national)
 
 
 def _cut(text: str, units: int) -> str:
@@ -178,7 +176,6 @@ def join(left: Constant, right: Constant | None) -> Constant | None:
         False,
         left.is_long or right.is_long,
         left.is_national or right.is_national,
-        left.sources | right.sources,
     )
     return joined if joined.is_long or length(joined.text) <= _LONGEST_JOINED else None
 
@@ -203,4 +200,4 @@ def _quoted(given: list[Constant]) -> Constant | None:
     if len(given) > 2 or mark not in ("[", "]", "'", '"') or length(name.text) > _SYSNAME:
         return None
     opening, closing = ("[", "]") if mark in "[]" else (mark, mark)
-    return Constant(opening + name.text.replace(closing, 2 * closing) + closing, sources=name.sources)
+    return Constant(opening + name.text.replace(closing, 2 * closing) + closing)

@@ -1,4 +1,4 @@
-"""EXEC, and which text it runs; and texts about routing that are not run where they stand."""
+"""EXEC, and which text it runs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from routing.importing.tsql.constants import Constant
 from routing.importing.tsql.cursor import Cursor
 from routing.importing.tsql.tokens import Kind, Lexeme
-from routing.importing.tsql.vocabulary import STARTERS, speaks_of_routing
+from routing.importing.tsql.vocabulary import STARTERS
 
 _IS_VARIABLE = "of a variable: its text is known to the server alone"
 _IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _STATEMENT_TYPE = 214
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
-NOT_RUN = "a statement in a text that is not run where it stands"
 RUNS_TEXT = "sp_executesql"
-_BUILDERS = frozenset(["CONCAT", "CONCAT_WS", "FORMATMESSAGE", "QUOTENAME", "REPLACE", "STUFF"])
 
 
 Evaluate = Callable[[Sequence[Lexeme]], Constant | None]
@@ -108,15 +106,3 @@ def _procedure_name(cursor: Cursor) -> list[str]:
             break
         parts.extend([""] * (dots - 1))
     return parts
-
-
-def find_hidden_statement(words: Sequence[Lexeme]) -> str | None:
-    """Why the routing statement in these words' strings does not count; None without one."""
-    text = " ".join(lexeme.text for lexeme in words if lexeme.kind is Kind.STRING)
-    if not speaks_of_routing(text):
-        return None
-    if words[0].upper == "PRINT":
-        return "a statement in a text that is printed, not run"
-    if any(lexeme.text == "+" or lexeme.upper in _BUILDERS for lexeme in words):
-        return "a statement built by string concatenation, which only the server can do"
-    return NOT_RUN

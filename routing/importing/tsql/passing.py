@@ -1,8 +1,9 @@
-"""Statements that say nothing about routing, unless in their strings."""
+"""Statements that say nothing about routing: their strings are data."""
 
 from __future__ import annotations
 
 from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.held_texts import find_shown_statement, find_statement_elsewhere
 from routing.importing.tsql.refusal import no_value
 from routing.importing.tsql.tokens import Kind
 from routing.importing.tsql.vocabulary import find_unknown_variable
@@ -12,7 +13,7 @@ _LONGEST_PERMISSION = 300
 
 
 def pass_over(walker: Walker, fate: Fate) -> None:
-    """A statement that says nothing about routing, unless in its strings."""
+    """A statement that says nothing about routing."""
     place, start = walker.here(), walker.cursor.position
     first = walker.cursor.peek()
     missing = find_unknown_variable(first.text)
@@ -21,7 +22,14 @@ def pass_over(walker: Walker, fate: Fate) -> None:
     walker.step()
     walker.skip()
     walker.forget_changed(start)
-    walker.report_hidden(start, place)
+    walker.refuse_misspelt_definition(start, place)
+    words = walker.cursor.between(start, walker.cursor.position)
+    walker.texts.show(words)
+    elsewhere, shown = find_statement_elsewhere(words), find_shown_statement(words)
+    if elsewhere is not None:
+        walker.session.report(place, elsewhere)
+    elif shown is not None:
+        walker.session.report(place, shown, counted=True)
 
 
 def permission(walker: Walker, fate: Fate) -> None:

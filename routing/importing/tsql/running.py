@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from routing.importing.tsql.definitions import Place
 from routing.importing.tsql.dynamic import Executed, read_execution
 from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_every_database, takes_data
 from routing.importing.tsql.passing import pass_over
 from routing.importing.tsql.procedures import read_procedure
 from routing.importing.tsql.refusal import RefusalError, UnparsedError
 from routing.importing.tsql.statements import quote
-from routing.importing.tsql.tokens import Lexeme
+from routing.importing.tsql.tokens import Kind, Lexeme
 from routing.importing.tsql.vocabulary import as_written, speaks_of_routing
 from routing.importing.tsql.walker import Walker
 
@@ -47,18 +50,49 @@ def execute(walker: Walker, fate: Fate) -> None:
     if run.procedure is not None and run.server is None:
         _call(walker, fate, run.procedure, place)
     walker.skip()
+    words = walker.cursor.between(start, walker.cursor.position)
     if run.procedure is not None:
-        walker.report_hidden(start, place)
+        _pass_texts(walker, fate, run.procedure, words, place)
+        walker.refuse_misspelt_definition(start, place)
     elif run.server is not None:
         _report_linked(walker, run, run.server, place)
     elif run.text is not None and run.has_variables and not walker.session.affords(len(run.text.text), place):
         return
     elif run.text is not None:
-        walker.variables.run(run.text)
+        walker.texts.run(words)
         walker.run_text(run.text.text, place, effective, run.database)
-    elif not effective.never:
-        walker.session.report(place, f"EXEC {run.why}", run.number)
+    else:
+        walker.texts.pass_on(words)
+        if not effective.never:
+            walker.session.report(place, f"EXEC {run.why}", run.number)
     walker.forget_changed(start)
+
+
+def _pass_texts(
+    walker: Walker, fate: Fate, procedure: str, words: Sequence[Lexeme], place: tuple[str, int]
+) -> None:
+    """What a procedure does with the texts that it is given: it may run them, unless it is known to take data."""
+    if runs_in_every_database(procedure):
+        walker.texts.run(words)
+        known = walker.variables.resolve(words, fate)
+        if _has_unknown_value(known) or any(speaks_of_routing(word.text) for word in known):
+            why = RefusalError("it runs in every database, and only the server knows which those are")
+            walker.refuse(place, f"EXEC {procedure}", why, fate)
+        return
+    if takes_data(procedure, words):
+        walker.texts.show(words)
+        return
+    walker.texts.pass_on(words)
+    why = find_hidden_statement(words)
+    if why is not None:
+        walker.session.report(place, why)
+
+
+def _has_unknown_value(words: Sequence[Lexeme]) -> bool:
+    """Return whether a call still has a variable as a value, once those that are known are replaced."""
+    following = [*(word.text for word in words[1:]), ""]
+    pairs = zip(words, following, strict=True)
+    return any(word.kind is Kind.WORD and word.text.startswith("@") and after != "=" for word, after in pairs)
 
 
 def _call(walker: Walker, fate: Fate, procedure: str, place: tuple[str, int]) -> None:

@@ -22,8 +22,6 @@ class Variables:
 
     def __init__(self) -> None:
         self._variables: dict[str, _Variable] = {}
-        self._sources: list[tuple[str, int]] = []
-        self._run: set[int] = set()
 
     def declare(self, name: str, kind: Type) -> None:
         """A variable that holds nothing yet."""
@@ -36,13 +34,6 @@ class Variables:
             return None
         variable.value, variable.assigned = variable.type.hold(value), fate
         return variable.value
-
-    def note(self, name: str, place: tuple[str, int]) -> None:
-        """Note where the text about routing is from that a variable was just given."""
-        variable = self._variables[name.casefold()]
-        if variable.value is not None and not variable.value.sources:
-            self._sources.append(place)
-            variable.value = replace(variable.value, sources=frozenset([len(self._sources) - 1]))
 
     def value(self, name: str, fate: Fate) -> Constant | None:
         """What a variable surely holds where this fate is; None where that is not known."""
@@ -71,14 +62,6 @@ class Variables:
         """So do all, as where a label stands, to which a GOTO comes from elsewhere."""
         for name in self._variables:
             self.forget(name)
-
-    def run(self, value: Constant) -> None:
-        """The text of a value is run."""
-        self._run |= value.sources
-
-    def never_run(self) -> list[tuple[str, int]]:
-        """Where texts about routing were assigned that are not run."""
-        return [place for index, place in enumerate(self._sources) if index not in self._run]
 
 
 def find_changed(words: Sequence[Lexeme]) -> set[str]:

@@ -12,8 +12,9 @@ from functools import partial
 from routing.importing.tsql.constants import Constant, Evaluation
 from routing.importing.tsql.course import Course, Exit
 from routing.importing.tsql.cursor import Cursor
-from routing.importing.tsql.dynamic import NOT_RUN, RUNS_TEXT, find_called, find_hidden_statement
+from routing.importing.tsql.dynamic import find_called
 from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.held_texts import HeldTexts
 from routing.importing.tsql.lexical import Mode
 from routing.importing.tsql.parsing import (
     find_imbalance,
@@ -21,7 +22,6 @@ from routing.importing.tsql.parsing import (
     find_misspelt_definition,
     find_misspelt_start,
 )
-from routing.importing.tsql.procedures import is_known_procedure
 from routing.importing.tsql.refusal import SYNTAX, RefusalError, UnparsedError
 from routing.importing.tsql.session import DEEPEST, Session, unparsed
 from routing.importing.tsql.statements import RenameDatabase, Statement
@@ -57,6 +57,7 @@ class Walker:
         self.courses = [Course()]
         self.labels = find_labels(tokens.lexemes)
         self.variables = Variables()
+        self.texts = HeldTexts()
         self._thrown: Exit | None = None
         self._unparsed: int | None = None
         self._is_balanced = True
@@ -78,8 +79,8 @@ class Walker:
             self.session.report(self.here(), why)
         finally:
             self.session.depth = depth
-        for place in self.variables.never_run():
-            self.session.report(place, NOT_RUN)
+        for place, why, is_remark in self.texts.find_problems():
+            self.session.report(place, why, counted=is_remark)
         if self._unparsed is not None:
             self.session.take_back(before, self._unparsed)
         return self._unparsed
@@ -179,10 +180,9 @@ class Walker:
 
     def _handler(self) -> Handler:
         """What reads the statement that begins here; a batch's first may be a call without EXEC."""
-        if self.cursor.position == 0:
-            called = find_called(self.cursor)
-            if called.lower() == RUNS_TEXT or is_known_procedure(called):
-                return self._handlers["EXEC"]
+        called = find_called(self.cursor) if self.cursor.position == 0 else ""
+        if called and find_unknown_variable(called) is None:
+            return self._handlers["EXEC"]
         return self._handlers.get(self.cursor.peek().upper, self._handlers[OTHERS])
 
     def add(self, statements: Sequence[Statement], fate: Fate) -> None:
@@ -238,12 +238,8 @@ class Walker:
         notes, self.cursor.notes = self.cursor.notes, []
         return notes
 
-    def report_hidden(self, start: int, place: tuple[str, int]) -> None:
-        """Report a routing statement in the strings since ``start``."""
-        words = self.cursor.between(start, self.cursor.position)
-        why = find_hidden_statement(words) if words else None
-        if why is not None:
-            self.session.report(place, why)
+    def refuse_misspelt_definition(self, start: int, place: tuple[str, int]) -> None:
+        """Refuse the batch for a misspelt definition since ``start``."""
         misspelt = find_misspelt_definition(self.cursor.between(start, self.cursor.position + 1))
         if misspelt is not None and self._is_whole:
             self.refuse_batch(place, misspelt, SYNTAX)

@@ -107,7 +107,9 @@ def test_variables_that_double_come_to_an_end(read: ReadText) -> None:
     [
         f"{MAX} = N'{ROUTE}'",
         f"{MAX} = N'{ROUTE}'; EXEC msdb.dbo.sp_add_jobstep @command = @sql",
-        f"{MAX} = N'CREATE ROUTE r'; SET @sql += N' WITH ADDRESS = ''LOCAL'''; PRINT @sql",
+        f"{MAX} = N'CREATE ROUTE r'; SET @sql += N' WITH ADDRESS = ''LOCAL'''",
+        f"{MAX} = N'{ROUTE}'; PRINT @sql; EXEC p @sql",
+        f"{MAX} = N'SELECT 1'; EXEC(@sql) SET @sql += N';{ROUTE}'",
     ],
 )
 def test_a_text_that_is_not_run_is_reported_once(read: ReadText, text: str) -> None:

@@ -56,23 +56,100 @@ def test_the_text_of_a_literal_is_read(read: ReadText, text: str, database: str)
         ("EXEC('CREATE ROUTE r WITH ADDRESS = ''LOCAL')", "the text ends inside a string"),
         ("EXEC('$(sql)')", "sqlcmd variable 'sql' has no value"),
         ("$(sql)", "sqlcmd variable 'sql' has no value"),
-        ("PRINT 'CREATE ROUTE r WITH ADDRESS = ''LOCAL'''", "printed, not run"),
-        ("PRINT N'ALTER DATABASE x SET ENABLE_BROKER'", "printed, not run"),
         ("SET @sql = N'CREATE ROUTE [' + @name + N'] WITH'", "built by string concatenation"),
         ("SET @sql += 'create' + ' route ' + @name", "built by string concatenation"),
-        ("SELECT 'DROP ROUTE ' + name FROM sys.routes", "built by string concatenation"),
-        ("SELECT CONCAT('DROP SERVICE ', name) FROM sys.services", "built by string"),
+        (f"DECLARE @a nvarchar(max) = N'{ROUTE}', @b nvarchar(max) = @x + @a PRINT @b EXEC p @b", "not run where"),
+        (f"DECLARE @a nvarchar(max) PRINT @a SET @a = N'{ROUTE}'; EXEC p @a", "not run where it stands"),
+        (f"EXEC dbo.run_later N'{ROUTE}'", "not run where it stands"),
+        (f"EXEC msdb.dbo.sp_send_dbmail @subject = 'x', @query = '{ROUTE}'", "not run where it stands"),
+        (f"SELECT * FROM OPENQUERY(other, '{ROUTE}')", "not run where it stands"),
+        (f"dbo.run_later N'{ROUTE}'", "not run where it stands"),
         (f"DECLARE @sql nvarchar(max) = N'{ROUTE}'", "not run where it stands"),
         (f"EXEC msdb.dbo.sp_add_jobstep @command = N'{ROUTE}'", "not run where it stands"),
-        (f"EXEC sp_MSforeachdb 'USE [?]; {ROUTE}'", "not run where it stands"),
     ],
 )
 def test_a_text_that_is_not_known_or_not_run_is_reported(read: ReadText, text: str, why: str) -> None:
     script = read(f"\n{text}\nDROP ROUTE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
-    assert script.problems
+    assert not any(problem.counted for problem in script.problems)
     assert {problem.line for problem in script.problems} == {2}
     assert any(why in problem.why for problem in script.problems)
+
+
+DECLARED = "DECLARE @m nvarchar(200), @n sysname"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RAISERROR('Could not create route to the hub', 16, 1)",
+        f"RAISERROR(N'{ROUTE}', 10, 1) WITH NOWAIT",
+        "THROW 50001, N'Drop route done', 1;",
+        "PRINT 'Drop route done'",
+        "PRINT N'create route ' + @n + N' failed'",
+        "INSERT dbo.log (m) VALUES ('drop route done')",
+        "INSERT INTO dbo.log SELECT N'Drop route done', GETDATE()",
+        f"INSERT #commands VALUES (1, N'{ROUTE}')",
+        f"UPDATE dbo.steps SET command = N'{ROUTE}' WHERE id = 1",
+        "DELETE dbo.log WHERE m LIKE 'DROP ROUTE%'",
+        "MERGE dbo.log AS t USING (SELECT 'drop route x' AS m) AS s ON t.m = s.m WHEN MATCHED THEN DELETE;",
+        "CREATE TABLE t (m nvarchar(50) DEFAULT 'create route')",
+        "SEND ON CONVERSATION @h MESSAGE TYPE [//m] (N'create route r')",
+        "EXEC sp_addextendedproperty N'MS_Description', N'Create route r first', 'SCHEMA', 'dbo', 'TABLE', 't'",
+        "EXEC sys.sp_addextendedproperty @name = N'MS_Description', @value = N'DROP ROUTE r undoes it'",
+        "EXEC sys.xp_logevent 55000, N'DROP ROUTE r'",
+        "EXEC msdb.dbo.sp_send_dbmail @subject = 'x', @body = 'Drop route done'",
+        "EXEC dbo.write_log N'Could not create route to the hub'",
+        f"{DECLARED} SET @m = N'drop route done' PRINT @m",
+        f"{DECLARED} SET @m = N'Drop route ' + @n RAISERROR(@m, 16, 1)",
+        f"{DECLARED} SELECT @m = N'Drop route ' + @n; THROW 50000, @m, 1",
+        f"{DECLARED} SET @m = N'Drop route' SET @m += @n INSERT dbo.log VALUES (@m)",
+        f"{DECLARED} SET @m = N'Could not create route' EXEC dbo.write_log @m",
+        "IF EXISTS (SELECT * FROM dbo.log WHERE m = 'drop route done') PRINT 'x'",
+        "/* CREATE ROUTE r WITH ADDRESS = 'LOCAL' */ -- DROP ROUTE r",
+        "EXEC sp_MSforeachdb 'PRINT ''?'''",
+    ],
+)
+def test_a_text_that_is_data_is_no_statement(read: ReadText, text: str) -> None:
+    script = read(f"DROP ROUTE first_one\nIF 1 = 1 BEGIN PRINT 'x'; {text}\nEND\n")
+    assert [found.name for found in script.statements] == ["first_one"]
+    assert script.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("PRINT 'CREATE ROUTE r WITH ADDRESS = ''LOCAL'''", "printed, not run"),
+        ("PRINT N'ALTER DATABASE x SET ENABLE_BROKER'", "printed, not run"),
+        (f"DECLARE @sql nvarchar(max) = N'{ROUTE}' PRINT @sql", "printed, not run"),
+        (f"SELECT '{ROUTE}'", "not run where it stands"),
+        ("SELECT 'DROP ROUTE ' + name FROM sys.routes", "built by string concatenation"),
+        ("SELECT CONCAT('DROP SERVICE ', name) FROM sys.services", "built by string concatenation"),
+    ],
+)
+def test_a_statement_that_is_shown_is_remarked_on(read: ReadText, text: str, why: str) -> None:
+    (problem,) = read(text).problems
+    assert why in problem.why
+    assert problem.counted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EXEC sp_MSforeachdb 'USE [?]; ALTER DATABASE [?] SET ENABLE_BROKER'",
+        f"EXEC master.sys.sp_MSforeachdb @command1 = N'USE [?] {ROUTE}', @replacechar = N'?'",
+        f"EXEC @rc = sp_MSforeach_db 'PRINT 1', '?', 'USE [?] {ROUTE}'",
+        f"sp_msforeachdb N'USE [?] {ROUTE}'",
+        f"DECLARE @c nvarchar(max) = N'{ROUTE}' EXEC dbo.sp_ineachdb @command = @c",
+        "EXEC dbo.sp_foreachdb @unknown",
+    ],
+)
+def test_a_text_that_runs_in_every_database(read: ReadText, text: str) -> None:
+    script = read(f"{text}\nDROP ROUTE last_one")
+    assert [found.name for found in script.statements] == ["last_one"]
+    (problem,) = script.problems
+    assert problem.why.endswith(": it runs in every database, and only the server knows which those are")
+    assert not problem.counted
 
 
 @pytest.mark.parametrize(
