@@ -76,8 +76,8 @@ def _pass_texts(
         walker.texts.run(words)
         known = walker.variables.resolve(words, fate)
         if _has_unknown_value(known) or any(speaks_of_routing(word.text) for word in known):
-            why = RefusalError("it runs in every database, and only the server knows which those are")
-            walker.refuse(place, f"EXEC {procedure}", why, fate)
+            everywhere = RefusalError("it runs in every database, and only the server knows which those are")
+            walker.refuse(place, f"EXEC {procedure}", everywhere, fate)
         return
     if takes_data(procedure, words):
         walker.texts.show(words)
