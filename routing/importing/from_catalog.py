@@ -17,6 +17,7 @@ from routing.importing.history import Changes, instance_rows, present_changes, r
 from routing.importing.keyed import ON, key_of
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling, say_near_names
+from routing.importing.stored_messages import with_stored_ids
 from routing.storage.opening import Opener
 from routing.terms import MSDB
 
@@ -172,10 +173,16 @@ def _bring_dialogs(store: storing.Stored, covered: Covered, done: Imported) -> N
 
 
 def _bring_messages(store: storing.Stored, covered: Covered, done: Imported) -> None:
-    for key in ("messages", "observed_routing"):
-        rows = covered.rows.get(key, [])
-        there = store.keys(key, rows)
-        new = [row for row in rows if key_of(key, row) not in there]
+    messages, observed = covered.rows.get("messages", []), covered.rows.get("observed_routing", [])
+    ids = store.find_message_ids(messages)
+    # Each observation is of the message in the same place.
+    observed = with_stored_ids(observed, ids)
+    there = store.keys("observed_routing", observed)
+    new = {
+        "messages": [row for row, known in zip(messages, ids, strict=True) if known is None],
+        "observed_routing": [row for row in observed if key_of("observed_routing", row) not in there],
+    }
+    for key, rows in new.items():
         if not done.is_dry_run:
-            storing.add(store, key, new)
-        done.tell(key, Counter(added=len(new), unchanged=len(rows) - len(new)))
+            storing.add(store, key, rows)
+        done.tell(key, Counter(added=len(rows), unchanged=len(messages) - len(rows)))

@@ -16,10 +16,11 @@ from routing.importing.events.files import Raw, read_events
 from routing.importing.events.parsing import BrokenEventError, parse_event
 from routing.importing.events.reading import read_event
 from routing.importing.history import Changes
-from routing.importing.keyed import EVENT_KEY
+from routing.importing.keyed import EVENT_KEY, name_message
 from routing.importing.reach import Reach
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling, say_near_names
+from routing.importing.stored_messages import with_stored_ids
 from routing.storage.opening import Opener
 
 _AT_ONCE = 50_000
@@ -52,7 +53,9 @@ def import_events(
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
         store = storing.open_stored(opener, config, keys)
-        course = _Course.of(store, instance)
+        # Read alone: which messages are stored, and under which ids.
+        messages = storing.open_stored(opener, config, ["messages"] if "messages" in config.tables else [])
+        course = _Course.of(store, messages, instance)
         progress("bringing in the events")
         for rows in course.batches(read_events(sources, reach)):
             if not dry_run:
@@ -71,6 +74,7 @@ class _Course:
     """One import: what it knows of the tables, and what became of the rows so far."""
 
     store: storing.Stored
+    messages: storing.Stored
     instance: str | None
     spelling: Spelling
     databases: dict[tuple[str, int], str]
@@ -87,8 +91,8 @@ class _Course:
     lost: int = 0
 
     @classmethod
-    def of(cls, store: storing.Stored, instance: str | None) -> _Course:
-        """One into these tables."""
+    def of(cls, store: storing.Stored, messages: storing.Stored, instance: str | None) -> _Course:
+        """Begin an import into these tables."""
         databases = store.rows("databases")
         spelling = Spelling.of_tables(store.rows("instances"), databases)
         ids = {
@@ -96,7 +100,7 @@ class _Course:
             for row in databases
             if row["database_id"] is not None
         }
-        return cls(store, instance, spelling, ids, set(store.hashes()))
+        return cls(store, messages, instance, spelling, ids, set(store.hashes()))
 
     def batches(self, raws: Iterable[Raw]) -> Iterator[list[Row]]:
         """The rows that are new, many at a time."""
@@ -105,7 +109,7 @@ class _Course:
             new = self.store.new_events(batch)
             self.unchanged += len(batch) - len(new)
             if new:
-                yield new
+                yield with_stored_ids(new, self.messages.find_message_ids(new))
 
     def _rows(self, raws: Iterable[Raw]) -> Iterator[Row]:
         for raw in raws:
@@ -144,6 +148,8 @@ class _Course:
         if read.database_id is not None:
             row["database_name"] = self.databases.get((instance, read.database_id))
             self.unknown_ids[instance, read.database_id] += row["database_name"] is None
+        if row["is_initiator"] is not None and row["message_sequence_number"] is not None:
+            row["message_id"] = name_message(row)
         if not read.is_acknowledgement:
             return row
         side = tuple(row[name] for name in _DIALOG)

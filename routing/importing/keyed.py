@@ -12,14 +12,27 @@ from routing.storage.columns import Only
 
 ON = {
     **KEYS,
-    "messages": ("instance_name", "message_id"),
-    "observed_routing": ("instance_name", "message_id", "observed_at", "source"),
+    "messages": (
+        *("instance_name", "database_name", "conversation_id", "is_initiator"),
+        "message_sequence_number",
+    ),
+    "observed_routing": ("instance_name", "database_name", "message_id", "observed_at", "source"),
     "imports": ("instance_name", "database_name", "view_or_file"),
 }
 EVENT_KEY = ("instance_name", "event_hash")
 """The key of what events tell in ``observed_routing``, where rows of queues have theirs."""
-FOLDED = {"dialogs": ("conversation_id",)}
+FOLDED = {"dialogs": ("conversation_id",), "messages": ("conversation_id",)}
 """Columns of a key that are compared without case."""
+
+
+def name_message(row: Row) -> str:
+    """Return the id of an imported message: conversation, role, number, and the database that sent it, if any.
+
+    Two databases of an instance may each have an endpoint of one conversation in one role (tables.md).
+    """
+    role = "I" if row["is_initiator"] else "T"
+    parts = (row["conversation_id"], role, row["message_sequence_number"], row["database_name"])
+    return ":".join(str(part) for part in parts if part is not None)
 
 
 def key_of(table: str, row: Row) -> tuple[Any, ...]:

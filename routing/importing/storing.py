@@ -14,7 +14,8 @@ from routing.errors import InputError, OutputError, StorageError
 from routing.importing.covered import Row
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
-from routing.importing.keyed import EVENT_KEY, ON
+from routing.importing.keyed import EVENT_KEY, ON, key_of
+from routing.importing.stored_messages import find_message_ids
 from routing.importing.stored_rows import find_keys, find_missing
 from routing.importing.writing import LocalWriter, SparkWriter, Writer
 from routing.schemas import TABLES, Schema
@@ -52,8 +53,17 @@ class Stored:
         return read_rows(self.opened[key].rows, TABLES[key], only=only)
 
     def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
-        """Which of the keys of these rows stand in a table."""
+        """Return those keys of these rows that stand in a table."""
+        if key == "messages":
+            known = zip(rows, self.find_message_ids(rows), strict=True)
+            return {key_of(key, row) for row, message_id in known if message_id is not None}
         return find_keys(self.opened[key].rows, key, rows) if key in self.opened else set()
+
+    def find_message_ids(self, rows: Sequence[Row]) -> list[str | None]:
+        """Return the ids under which the messages of some rows are stored; None for one that is not."""
+        if "messages" not in self.opened:
+            return [None] * len(rows)
+        return find_message_ids(self.opened["messages"].rows, rows)
 
     def hashes(self) -> Iterator[bytes]:
         """The digests of the events that stand in ``observed_routing``, where it is a local table."""

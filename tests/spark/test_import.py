@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.storage.inputs import earliest_by
-from tests.frames import frame_of, rows_of
+from tests.frames import arrow_of, frame_of, rows_of
 from tests.hostile import NAMES
 from tests.imports import (
     DATABASES,
@@ -150,7 +150,7 @@ def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..
     for name in ("deltalake", "first", "second"):
         where = locations_of(config_in(tmp_path / name))
         senders = {row["message_id"]: row["from_service_name"] for row in rows_at(where["messages"])}
-        assert senders == {"theirs": None, f"{dialog(1)}:I:0": "//shop", f"{dialog(1)}:I:1": "//shop"}
+        assert senders == {"theirs": None, f"{dialog(1)}:I:0:Shop": "//shop", f"{dialog(1)}:I:1:Shop": "//shop"}
     made = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "first", "second")]
     assert made[0] == made[1] == made[2]
 
@@ -198,12 +198,15 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     mine = whole({**KNOWN_DIALOGS[0], "acknowledged_at": LAST_TIME}, DIALOGS)
     table_with(spark, where["dialogs"], [*ends, mine], DIALOGS)
     message = {
+        # As an older release has named it.
         "message_id": f"{dialog(1)}:I:0",
         "conversation_id": dialog(1),
         "is_initiator": True,
+        "message_sequence_number": 0,
         "enqueue_time": FIRST_TIME,
         "observed_at": LAST_TIME,
         "instance_name": "HUB",
+        "database_name": "Shop",
         "to_service_name": "as it was",
     }
     table_with(spark, where["messages"], [message], MESSAGES)
@@ -270,7 +273,7 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
     assert [commit["operation"] for commit in history] == ["MERGE", "WRITE", "WRITE", "CREATE TABLE"]
     found = rows_of(spark.read.format("delta").load(str(config.output["resolved_routes"])))
     assert sorted((row["message_id"], row["outcome"], row["run_id"]) for row in found) == [
-        (f"{dialog(1)}:I:{number}", "SENT", "run 1" if number < 2 else "run 2") for number in range(6)
+        (f"{dialog(1)}:I:{number}:Shop", "SENT", "run 1" if number < 2 else "run 2") for number in range(6)
     ]
     # Nothing new, nothing decided.
     assert resolve("run 3") == (0, 0, 0, ())
@@ -321,3 +324,42 @@ def test_two_imports_at_once_by_spark(
         import_views(by_spark(), config, latest, progress=bring_newer)
     assert late.value.exit_code == 3
     assert {row["database_id"] for row in rows_at(config.tables["databases"])} == {6, 7}
+
+
+def test_spark_and_arrow_find_the_same_messages(spark: SparkSession) -> None:
+    """By instance, database, conversation in any case, role and number; of several the first id counts."""
+    from routing.importing.stored_messages import find_message_ids
+    from routing.schemas import MESSAGES
+
+    def message(message_id: str | None = None, **columns: Any) -> dict[str, Any]:
+        known_by = {"instance_name": "HUB", "database_name": "Shop", "conversation_id": dialog(1)}
+        rest = {"is_initiator": True, "message_sequence_number": 0, "enqueue_time": MONDAY, "to_service_name": "s"}
+        return {**known_by, **rest, "message_id": message_id, **columns}
+
+    stored = [
+        message("b", conversation_id=dialog(1).upper()),
+        message("a"),
+        message("two", message_sequence_number=2),
+        message("arrived", database_name=None, message_sequence_number=3),
+        message("without a number", message_sequence_number=None, database_name="Other"),
+    ]
+    asked = {
+        "the first of two": (message(), "a"),
+        "again": (message(), "a"),
+        "the conversation in upper case": (message(conversation_id=dialog(1).upper()), "a"),
+        "another number": (message(message_sequence_number=2), "two"),
+        "an unknown number": (message(message_sequence_number=4), None),
+        "another role": (message(is_initiator=False), None),
+        "another instance": (message(instance_name="hub"), None),
+        "another database": (message(database_name="shop"), None),
+        "another conversation": (message(conversation_id=dialog(2)), None),
+        "from the network": (message(database_name=None, message_sequence_number=3), "arrived"),
+        "from the network, as empty text": (message(database_name="", message_sequence_number=3), "arrived"),
+        "without a number": (message(message_sequence_number=None, database_name="Other"), None),
+        "without a role": (message(is_initiator=None), None),
+    }
+    rows, expected = zip(*asked.values(), strict=True)
+    for table in (frame_of(spark, stored, MESSAGES), arrow_of(stored, MESSAGES)):
+        assert dict(zip(asked, find_message_ids(table, rows), strict=True)) == dict(
+            zip(asked, expected, strict=True)
+        )

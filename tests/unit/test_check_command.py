@@ -53,7 +53,7 @@ def test_all_of_it_lists_what_is_on_its_way(capsys: pytest.CaptureFixture[str]) 
     assert "on the way, about which SQL Server reports no trouble" in run(capsys, *EXAMPLES)
     told = run(capsys, *EXAMPLES, "--all")
     assert "on the way, about which" not in told
-    assert "message 'c0000007-5555-4000-8000-000000000001:T:0'" in told
+    assert "message 'c0000007-5555-4000-8000-000000000001:T:0:StockA'" in told
 
 
 def test_a_page_is_written_besides(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -135,14 +135,22 @@ def test_one_object_whose_keys_are_documented(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    "asked", [f"{BILLING}:I:0", BILLING, BILLING.upper(), "{e0000001-5555-4000-8000-000000000002}"]
+    "asked",
+    [
+        f"{BILLING}:I:0:Orders",
+        f"{BILLING}:I:0:ORDERS",
+        f"{BILLING}:I:0",
+        BILLING,
+        BILLING.upper(),
+        "{e0000001-5555-4000-8000-000000000002}",
+    ],
 )
 def test_one_message_by_what_one_holds(asked: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = run(capsys, *EXAMPLES, "--message", asked)
-    assert told.startswith(f"message '{BILLING}:I:0' sent from 'Orders'")
+    assert told.startswith(f"message '{BILLING}:I:0:Orders' sent from 'Orders'")
     assert "DELAYED, SERVICE_NOT_FOUND, route 'AutoCreatedLocal' (SQL Server's number: 9796)" in told
     [explained] = json.loads(run(capsys, *EXAMPLES, "--message", asked, "--format", "json"))["explained"]
-    assert explained["verdict"]["message_id"] == f"{BILLING}:I:0"
+    assert explained["verdict"]["message_id"] == f"{BILLING}:I:0:Orders"
 
 
 def test_one_message_that_has_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,8 +169,8 @@ def test_both_ends_of_a_conversation(tmp_path: Path, capsys: pytest.CaptureFixtu
         tmp_path, waiting(1, "//a"), waiting(2, "//b"), waiting(2, "//b", 1), dialogs=[endpoint(1), target]
     )
     told = run(capsys, folder, "--message", conversation(1))
-    assert f"message '{conversation(1)}:I:0'" in told
-    assert f"message '{conversation(1)}:T:0'" in told
+    assert f"message '{conversation(1)}:I:0:Orders'" in told
+    assert f"message '{conversation(1)}:T:0:Orders'" in told
     assert f"{conversation(1)}:T:1" not in told
     assert f"{conversation(1)}:I:0" not in run(capsys, folder, "--message", handle(2))
 

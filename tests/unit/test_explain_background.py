@@ -52,6 +52,9 @@ STATUSES: list[tuple[list[Row], Status | None]] = [
     ([QUEUE, {**QUEUE, "status_text": "a"}], Status(AT, None, "a")),
     ([{**QUEUE, "error_number": 1, "status_text": "a"}, {**QUEUE, "status_text": "b"}], Status(AT, 1, "a")),
     ([{**QUEUE, "message_id": "n"}], None),
+    # Of older imports a message of another database may have the same id.
+    ([{**QUEUE, "database_name": "e"}], None),
+    ([{**QUEUE, "database_name": "d"}], Status(AT, None, None)),
     # Events of the conversation: of this role, service and number, and this way in.
     ([EVENT], SENT),
     ([{**EVENT, "to_service_name": "S", "message_sequence_number": 3, "database_name": "d"}], SENT),

@@ -19,6 +19,7 @@ from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, narrow_to
 from routing.importing.covered import Row
+from routing.importing.keyed import name_message
 from routing.rules.text import fold, printed_guid
 from routing.schemas import INPUTS
 from routing.storage.columns import Columns
@@ -28,9 +29,12 @@ _End = tuple[str, str, object, object]
 
 
 def find_messages(done: Check, asked: str) -> list[Fate]:
-    """The message of an id, or the oldest of each end of a conversation (id or handle). Raises InputError."""
+    """Return the messages of an id, or the oldest of each end of a conversation (id or handle).
+
+    An id without the database at its end is that of a message of each database. Raises InputError.
+    """
     wanted = fold(asked.strip())
-    ids = [fate for fate in done.fates if fold(fate.row.get("message_id") or "") == wanted]
+    ids = [fate for fate in done.fates if wanted in _ids_of(fate.row)]
     ends: dict[_End, list[Fate]] = defaultdict(list)
     for fate in ids or _of_conversation(done.fates, asked):
         row = fate.row
@@ -40,6 +44,13 @@ def find_messages(done: Check, asked: str) -> list[Fate]:
     if not ends:
         raise unknown_message(asked)
     return [min(theirs, key=lambda fate: fate.row["message_sequence_number"]) for theirs in ends.values()]
+
+
+def _ids_of(row: Row) -> set[str]:
+    """Return the id of a message, and the same without its database, both as they are compared."""
+    if not row.get("message_id"):
+        return set()
+    return {fold(row["message_id"].strip()), fold(name_message({**row, "database_name": None}))}
 
 
 def _of_conversation(fates: Sequence[Fate], asked: str) -> Iterator[Fate]:

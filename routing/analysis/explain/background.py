@@ -137,7 +137,9 @@ def is_of(row: Row, message: Row) -> bool:
     An event without a number of its own may be of any message of the same role, service and way in.
     """
     if row["source"] == TRANSMISSION_QUEUE:
-        return bool(row["message_id"] == message["message_id"])
+        # Of older imports two databases may have used one id.
+        is_its_queue = row["database_name"] in (None, "", message["database_name"])
+        return is_its_queue and bool(row["message_id"] == message["message_id"])
     if row["source"] not in EVENT_SOURCES or row["is_initiator"] != message["is_initiator"]:
         return False
     if text.fold(row["conversation_id"] or "") != text.fold(message["conversation_id"] or ""):

@@ -58,12 +58,7 @@ def _conversation(row: Row) -> tuple[str, str]:
 
 
 def _newest(rows: Sequence[Row], message: Row) -> Row | None:
-    database = message["database_name"]
-    mine = [
-        row
-        for row in rows
-        if is_of(row, message) and (row["source"] != TRANSMISSION_QUEUE or row["database_name"] == database)
-    ]
+    mine = [row for row in rows if is_of(row, message)]
     if not mine:
         return None
     mine.sort(key=place_of)

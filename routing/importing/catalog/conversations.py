@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from routing.importing.catalog.reading import Row
 from routing.importing.catalog.transmission_status import error_number, outcome
 from routing.importing.covered import Covered
+from routing.importing.keyed import name_message
 from routing.terms import TRANSMISSION_QUEUE
 
 _SHOWN = 3
@@ -69,17 +70,18 @@ def _why_without_endpoint(covered: Covered, row: Row) -> str:
 
 
 def _message(row: Row, endpoint: Row) -> Row:
-    number = row["message_sequence_number"]
-    role = "I" if endpoint["is_initiator"] else "T"
-    return {
-        "message_id": f"{endpoint['conversation_id']}:{role}:{number}",
-        "conversation_id": endpoint["conversation_id"],
-        "is_initiator": endpoint["is_initiator"],
-        "message_sequence_number": number,
-        "enqueue_time": row["enqueue_time"],
-        "observed_at": row["exported_at"],
+    known_by = {
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],
+        "conversation_id": endpoint["conversation_id"],
+        "is_initiator": endpoint["is_initiator"],
+        "message_sequence_number": row["message_sequence_number"],
+    }
+    return {
+        **known_by,
+        "message_id": name_message(known_by),
+        "enqueue_time": row["enqueue_time"],
+        "observed_at": row["exported_at"],
         "to_service_name": row["to_service_name"],
         "to_broker_instance": row["to_broker_instance"],
         "hops_remaining": None,

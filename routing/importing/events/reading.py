@@ -76,7 +76,6 @@ def _common(event: Event, instance: str, source: str) -> Row:
         _number(event, "message_sequence", most=_BIGINT),
     )
     number = _number(event, "message_sequence_number", "sequence", most=_BIGINT) if number is None else number
-    said = None if role is None or number is None else f"{known}:{'I' if role else 'T'}:{number}"
     return {
         "instance_name": instance,
         "database_name": _text(event, "database_name"),
@@ -84,7 +83,8 @@ def _common(event: Event, instance: str, source: str) -> Row:
         "conversation_handle": None if handle is None else text.printed_guid(handle),
         "is_initiator": role,
         "message_sequence_number": number,
-        "message_id": said,
+        # Named once the database of its id is known.
+        "message_id": None,
         "observed_at": _time(event),
         "source": source,
         "status_text": _text(event, *_REASONS),

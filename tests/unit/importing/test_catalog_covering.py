@@ -50,9 +50,9 @@ def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
     covered = covered_of(tmp_path, conversation_endpoints=ENDPOINTS, transmission_queue=QUEUE)
     keys = ("message_id", "conversation_id", "is_initiator", "to_broker_instance", "observed_at", "database_name")
     assert [tuple(row[key] for key in keys) for row in covered.rows["messages"]] == [
-        (f"{DIALOG.format(1)}:I:0", DIALOG.format(1), True, None, AT, "shop"),
-        (f"{DIALOG.format(1)}:I:1", DIALOG.format(1), True, None, AT, "shop"),
-        (f"{DIALOG.format(1)}:T:7", DIALOG.format(1), False, "x-y", AT, "shop"),
+        (f"{DIALOG.format(1)}:I:0:shop", DIALOG.format(1), True, None, AT, "shop"),
+        (f"{DIALOG.format(1)}:I:1:shop", DIALOG.format(1), True, None, AT, "shop"),
+        (f"{DIALOG.format(1)}:T:7:shop", DIALOG.format(1), False, "x-y", AT, "shop"),
     ]
     assert [row["from_service_name"] for row in covered.rows["messages"]] == ["//Shop", None, "//stock "]
     assert [row["conversation_handle"] for row in covered.rows["observed_routing"]] == [
@@ -63,15 +63,15 @@ def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
     observed = ("message_id", "observed_at", "source", "status_text", "error_number", "outcome")
     assert [tuple(row[key] for key in observed) for row in covered.rows["observed_routing"]] == [
         (
-            f"{DIALOG.format(1)}:I:0",
+            f"{DIALOG.format(1)}:I:0:shop",
             AT,
             "TRANSMISSION_QUEUE",
             "The target service name could not be found.",
             9793,
             "DELAYED",
         ),
-        (f"{DIALOG.format(1)}:I:1", AT, "TRANSMISSION_QUEUE", None, None, None),
-        (f"{DIALOG.format(1)}:T:7", AT, "TRANSMISSION_QUEUE", "Nobody knows this text", None, None),
+        (f"{DIALOG.format(1)}:I:1:shop", AT, "TRANSMISSION_QUEUE", None, None, None),
+        (f"{DIALOG.format(1)}:T:7:shop", AT, "TRANSMISSION_QUEUE", "Nobody knows this text", None, None),
     ]
     assert not covered.rejected
     reject_without_endpoint(covered)

@@ -15,7 +15,7 @@ import yaml
 from routing import cli
 from routing.importing.events.parsing import BrokenEventError, parse_event
 from routing.importing.events.reading import read_event
-from routing.schemas import DATABASES, DIALOGS
+from routing.schemas import DATABASES, DIALOGS, MESSAGES
 from tests.frames import arrow_of
 from tests.stored import store_local
 
@@ -95,7 +95,6 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
             "outcome": "FORWARDED",
             "is_from_network": True,
             "message_sequence_number": 7,
-            "message_id": f"{FOLDED}:I:7",
             "fragment_number": 0,
             "time_to_live_seconds": 60,
             "live_time_seconds": 5,
@@ -122,7 +121,6 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
             "is_from_network": True,
             "is_initiator": False,
             "message_sequence_number": 1,
-            "message_id": f"{FOLDED}:T:1",
             "status_text": "The hop count is used up",
             "error_number": 28071,
             "error_state": 2,
@@ -157,6 +155,39 @@ def test_what_an_event_says(text: str, expected: dict[str, Any]) -> None:
     known = {"instance_name": "hub", "conversation_id": FOLDED, "is_initiator": True, "observed_at": NOON}
     others = {} if "route_type" not in expected else {"source": "CLASSIFY_EVENT"}
     assert row == {**NOTHING, **known, **others, **expected}
+
+
+@pytest.mark.parametrize(
+    ("event", "stored_as", "message_id"),
+    [
+        pytest.param({"database_name": "Sales"}, None, f"{FOLDED}:I:7:Sales", id="sent-by-a-database"),
+        pytest.param({"database_name": "Sales"}, "mine", "mine", id="its-stored-message-has-another-id"),
+        pytest.param({"database_name": "Other"}, "mine", f"{FOLDED}:I:7:Other", id="another-database's-is-stored"),
+        pytest.param({}, "mine", f"{FOLDED}:I:7", id="of-no-database"),
+        pytest.param({"is_initiator": "false"}, "mine", f"{FOLDED}:T:7", id="of-the-target"),
+        pytest.param({"message_sequence_number": "x"}, "mine", None, id="without-a-number"),
+        pytest.param({"is_initiator": "x"}, "mine", None, id="without-a-role"),
+    ],
+)
+def test_an_event_carries_the_id_of_its_message(
+    job: Path, capsys: pytest.CaptureFixture[str], event: dict[str, str], stored_as: str | None, message_id: str
+) -> None:
+    if stored_as is not None:
+        message = {
+            "message_id": stored_as,
+            "conversation_id": CONVERSATION,
+            "is_initiator": True,
+            "message_sequence_number": 7,
+            "enqueue_time": NOON,
+            "instance_name": "hub",
+            "database_name": "Sales",
+            "to_service_name": "//stock",
+        }
+        store_local(arrow_of([message], MESSAGES), job.parent / "messages")
+    text = xml(CLASSIFY, route_type="2", message_source="local", **{"message_sequence_number": "7", **event})
+    imported(job, capsys, str(as_csv(job.parent, [text])), "--instance", "hub")
+    [row] = stored(job)
+    assert row["message_id"] == message_id
 
 
 def test_events_that_say_nothing_of_routes() -> None:

@@ -133,7 +133,10 @@ def test_the_first_import(steps: dict[str, Step]) -> None:
     assert tables["instances"] == [
         {"instance_name": "HUB", "is_message_forwarding_enabled": True, "addresses": ["tcp://HUBBOX:4022"]}
     ]
-    assert sorted(row["message_id"] for row in tables["messages"]) == [f"{dialog(1)}:I:0", f"{dialog(1)}:I:1"]
+    assert sorted(row["message_id"] for row in tables["messages"]) == [
+        f"{dialog(1)}:I:0:Shop",
+        f"{dialog(1)}:I:1:Shop",
+    ]
     assert {row["enqueue_time"] for row in tables["messages"]} == {
         datetime(2026, 1, 5, 11, 0, 0, 500000, tzinfo=UTC),
         datetime(2026, 1, 5, 11, 0, 1, tzinfo=UTC),

@@ -155,7 +155,7 @@ def test_tables_of_an_older_release_gain_their_columns(tmp_path: Path) -> None:
     assert "conversation_handle" not in rows_at(place(tmp_path, "observed_routing"))[0]
     import_views(no_spark(), config, exports(tmp_path / "first", MONDAY, **FIRST_VIEWS))
     messages, observed = (rows_at(place(tmp_path, key)) for key in ("messages", "observed_routing"))
-    first, second = (f"{dialog(1)}:I:{number}" for number in range(2))
+    first, second = (f"{dialog(1)}:I:{number}:Shop" for number in range(2))
     assert {row["message_id"]: row["from_service_name"] for row in messages} == {
         "theirs": None,
         first: "//shop",
