@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from routing.importing.tsql.cursor import Cursor
 from routing.importing.tsql.definitions import Place
 from routing.importing.tsql.refusal import RefusalError, UnparsedError
 from routing.importing.tsql.statements import AlterEndpoint, CreateEndpoint, Statement, quote
+from routing.importing.tsql.tokens import Kind
 from routing.importing.tsql.vocabulary import STARTERS, find_misspelt
 
 _BROKER = "SERVICE_BROKER"
 _PAYLOADS = (_BROKER, "DATABASE_MIRRORING", "DATA_MIRRORING", "TSQL", "SOAP")
+_JOINED = ("AUTHORIZATION", "STATE", "AFFINITY")
+"""Clauses that a comma may join to the one before."""
+
+_AFFINITIES = ("NONE", "ADMIN")
+_AFFINITY_MASK = re.compile(r"[0-9]{1,20}|0x[0-9A-Fa-f]{1,16}")
+_LEAST_PORT, _LARGEST_PORT = 1024, 32767
 _STATES = ("STARTED", "STOPPED", "DISABLED")
 _SWITCH = {"ENABLED": True, "DISABLED": False}
 _TCP_OPTIONS = ("LISTENER_PORT", "LISTENER_IP")
@@ -77,15 +85,20 @@ def alter_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
 
 def _read_options(cursor: Cursor) -> _Options:
     options = _Options()
+    start = cursor.position
     while not (cursor.at_end or cursor.at_sign(";") or cursor.peek().upper in STARTERS):
+        if cursor.position > start and cursor.peek(1).upper in _JOINED:
+            cursor.take_sign(",")
         if cursor.take_words("AUTHORIZATION"):
             cursor.name("owner name")
         elif cursor.take_words("STATE"):
+            options.give("STATE")
             cursor.expect_sign("=")
             options.state = _one_of(cursor, _STATES)
         elif cursor.take_words("AFFINITY"):
+            options.give("AFFINITY")
             cursor.expect_sign("=")
-            cursor.next()
+            _pass_affinity(cursor)
         elif cursor.take_words("AS"):
             is_tcp = cursor.next().upper == "TCP"
             _read_group(cursor, options, _TCP_OPTIONS if is_tcp else ())
@@ -94,7 +107,27 @@ def _read_options(cursor: Cursor) -> _Options:
             _read_group(cursor, options, _BROKER_OPTIONS if options.payload == _BROKER else ())
         else:
             raise cursor.unexpected("STATE, AS or FOR")
+    _note_port(cursor, options)
     return options
+
+
+def _pass_affinity(cursor: Cursor) -> None:
+    """Move past the processors of an endpoint: NONE, ADMIN, or a mask of 64 bits."""
+    value = cursor.peek()
+    if value.upper not in _AFFINITIES and not (
+        value.kind is Kind.NUMBER and _AFFINITY_MASK.fullmatch(value.text) and int(value.text, 0) < 2**64
+    ):
+        raise cursor.unexpected("NONE, ADMIN or a whole number of 64 bits")
+    cursor.next()
+
+
+def _note_port(cursor: Cursor, options: _Options) -> None:
+    """Note a port that SQL Server takes, though its manual's text leaves it out."""
+    port = options.listener_port
+    if port is None or _LEAST_PORT <= port <= _LARGEST_PORT or options.payload not in (None, _BROKER):
+        return
+    bounds = f"outside {_LEAST_PORT} to {_LARGEST_PORT}"
+    cursor.notes.append(f"LISTENER_PORT {port} is {bounds}, which the manual asks for and its own example exceeds")
 
 
 def _read_payload(cursor: Cursor) -> str:
@@ -135,7 +168,7 @@ def _read_group(cursor: Cursor, options: _Options, known: tuple[str, ...]) -> No
 def _read_port(cursor: Cursor) -> int:
     port = cursor.integer("LISTENER_PORT")
     if not 1 <= port <= 65535:
-        raise RefusalError(f"LISTENER_PORT {port} is not a port", by_server=True)
+        raise RefusalError(f"LISTENER_PORT {port} is not a port, which is 1 to 65535", by_server=True)
     return port
 
 

@@ -116,12 +116,12 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
         ("DROP DATABASE other", 3701, "no such database"),
         ("ALTER DATABASE other SET ENABLE_BROKER", 5011, "no such database is known"),
         (
-            "CREATE ENDPOINT e AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER ()",
+            "CREATE ENDPOINT e AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()",
             None,
             "a SERVICE_BROKER endpoint already, 'broker'",
         ),
         (
-            "CREATE ENDPOINT Broker AS TCP (LISTENER_PORT = 1) FOR TSQL ()",
+            "CREATE ENDPOINT Broker AS TCP (LISTENER_PORT = 4023) FOR TSQL ()",
             None,
             "the endpoint exists already",
         ),
@@ -256,10 +256,10 @@ def test_the_endpoint(run: Run) -> None:
         """DROP ENDPOINT broker
            CREATE ENDPOINT mirror AS TCP (LISTENER_PORT = 5022) FOR DATABASE_MIRRORING ()
            CREATE ENDPOINT web AS HTTP (PATH = '/') FOR SOAP ()
-           CREATE ENDPOINT e AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER ()
+           CREATE ENDPOINT e AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()
            ALTER ENDPOINT mirror AS TCP (LISTENER_PORT = 5023) DROP ENDPOINT web"""
     )
-    assert result.state.endpoint == Endpoint("e", 1)
+    assert result.state.endpoint == Endpoint("e", 4023)
     assert result.state.other_endpoints == {"mirror"}
     assert [(problem.line, problem.counted) for problem in result.problems] == [(4, True)]
 
@@ -268,15 +268,15 @@ def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
     unnamed = InstanceState(endpoint=Endpoint(None, 4022))
     result = run(
         """ALTER ENDPOINT a STATE = STARTED
-           ALTER ENDPOINT a AS TCP (LISTENER_PORT = 1)
+           ALTER ENDPOINT a AS TCP (LISTENER_PORT = 4023)
            DROP ENDPOINT a
            ALTER ENDPOINT a FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)""",
         unnamed,
     )
     assert [(problem.line, problem.counted) for problem in result.problems] == [(1, True), (2, False), (3, False)]
     assert result.state.endpoint == Endpoint("a", 4022, is_message_forwarding_enabled=True)
-    result = run("CREATE ENDPOINT b AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER ()", unnamed)
-    assert result.state.endpoint == Endpoint("b", 1)
+    result = run("CREATE ENDPOINT b AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()", unnamed)
+    assert result.state.endpoint == Endpoint("b", 4023)
 
 
 @pytest.mark.parametrize(
@@ -311,8 +311,8 @@ def test_a_condition_that_does_not_hold(run: Run, text: str, passed_over: int) -
     ("endpoint", "asked", "is_made", "doubts"),
     [
         (None, "", True, 0),
-        (Endpoint("broker", 1), "", False, 0),
-        (Endpoint("broker", 1), " WHERE name = 'BROKER'", False, 0),
+        (Endpoint("broker", 4023), "", False, 0),
+        (Endpoint("broker", 4023), " WHERE name = 'BROKER'", False, 0),
         # One that forwards is there, whatever its name, which no table holds.
         (Endpoint(is_message_forwarding_enabled=True), "", False, 0),
         (Endpoint(is_message_forwarding_enabled=True), " WHERE name = 'broker'", True, 1),
@@ -322,10 +322,10 @@ def test_a_condition_that_does_not_hold(run: Run, text: str, passed_over: int) -
 def test_whether_there_is_an_endpoint(
     run: Run, endpoint: Endpoint | None, asked: str, is_made: bool, doubts: int
 ) -> None:
-    made = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 2) FOR SERVICE_BROKER ()"
+    made = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4024) FOR SERVICE_BROKER ()"
     text = f"IF NOT EXISTS (SELECT * FROM sys.service_broker_endpoints{asked}) {made}"
     result = run(text, InstanceState(endpoint=endpoint))
-    assert result.state.endpoint == (Endpoint("e", 2) if is_made else endpoint)
+    assert result.state.endpoint == (Endpoint("e", 4024) if is_made else endpoint)
     assert [problem.counted for problem in result.problems] == [True] * doubts
 
 

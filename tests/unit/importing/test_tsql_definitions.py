@@ -113,6 +113,12 @@ def test_the_endpoint(read: ReadText) -> None:
             ),
             "twice",
         ),
+        ("e STATE = STARTED, AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER ()", "not ','"),
+        ("e , STATE = STARTED AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER ()", "not ','"),
+        ("e AFFINITY = ALL AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER ()", "NONE, ADMIN or a whole number"),
+        (f"e AFFINITY = {2**64} AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER ()", "a whole number of 64 bits"),
+        ("e AFFINITY = 1.5 AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER ()", "a whole number of 64 bits"),
+        ("e AFFINITY = NONE, AFFINITY = 1 AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER ()", "twice"),
         ("e AS TCP LISTENER_PORT = 1 FOR SERVICE_BROKER ()", "a parenthesis and its end"),
         ("e AS TCP (LISTENER_PROT = 1) FOR SERVICE_BROKER ()", "it has no option 'LISTENER_PROT'"),
         ("e AS TCP (LISTENER_PORT = 1) FOR SERVICE_BORKER ()", "not 'SERVICE_BORKER'"),
@@ -126,6 +132,65 @@ def test_what_is_no_endpoint_is_reported(read: ReadText, rest: str, why: str) ->
     (problem,) = script.problems
     assert problem.line == 1
     assert why in problem.why
+
+
+@pytest.mark.parametrize(
+    ("clauses", "state", "port"),
+    [
+        ("STATE = DISABLED, AFFINITY = ADMIN", "DISABLED", None),
+        ("AFFINITY = NONE, STATE = STARTED", "STARTED", None),
+        ("AUTHORIZATION sa, AFFINITY = 0x00FF STATE = STARTED", "STARTED", None),
+        ("AFFINITY = 3", None, None),
+        (f"STATE = STOPPED, AFFINITY = {2**64 - 1} AS TCP (LISTENER_PORT = 4022)", "STOPPED", 4022),
+        ("AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER (), AFFINITY = NONE, STATE = STARTED", "STARTED", 4022),
+    ],
+)
+def test_the_affinity_of_an_endpoint(read: ReadText, clauses: str, state: str | None, port: int | None) -> None:
+    script = read(f"ALTER ENDPOINT broker {clauses}\nDROP ROUTE last_one")
+    altered, _ = script.statements
+    assert isinstance(altered, AlterEndpoint)
+    assert (altered.state, altered.listener_port) == (state, port)
+    assert script.problems == ()
+
+
+def test_the_affinity_of_a_new_endpoint(read: ReadText) -> None:
+    script = read("CREATE ENDPOINT e AFFINITY = NONE, STATE = STARTED AS TCP (LISTENER_PORT = 4022) FOR TSQL ()")
+    assert [getattr(found, "state", None) for found in script.statements] == ["STARTED"]
+    assert script.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("port", "is_noted"),
+    [
+        (1, True),
+        (443, True),
+        (1023, True),
+        (1024, False),
+        (32767, False),
+        (32768, True),
+        (55555, True),
+        (65535, True),
+    ],
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = {}) FOR SERVICE_BROKER ()",
+        "CREATE ENDPOINT e STATE = STARTED FOR SERVICE_BROKER () AS TCP (LISTENER_PORT = {})",
+        "ALTER ENDPOINT e AS TCP (LISTENER_PORT = {})",
+    ],
+)
+def test_a_port_that_the_manual_leaves_out_counts(read: ReadText, text: str, port: int, is_noted: bool) -> None:
+    script = read(text.format(port))
+    assert [getattr(found, "listener_port", None) for found in script.statements] == [port]
+    assert [problem.counted for problem in script.problems] == [True] * is_noted
+    assert all(f"LISTENER_PORT {port} is outside 1024 to 32767" in problem.why for problem in script.problems)
+
+
+def test_of_other_endpoints_no_port_is_noted(read: ReadText) -> None:
+    assert (
+        read("CREATE ENDPOINT m AS TCP (LISTENER_PORT = 55555) FOR DATABASE_MIRRORING (ROLE = ALL)").problems == ()
+    )
 
 
 def test_broker_options_of_databases(read: ReadText) -> None:
@@ -280,8 +345,8 @@ def test_the_state_of_an_endpoint(read: ReadText) -> None:
 , MESSAGE_FORWARD_SIZE = 10
 , AUTHENTICATION = WINDOWS NEGOTIATE
 , ENCRYPTION = REQUIRED ALGORITHM AES)
-CREATE ENDPOINT p AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS ENCRYPTION = DISABLED)
-ALTER ENDPOINT broker STATE = disabled AS TCP (LISTENER_IP = (::1), LISTENER_PORT = 1)"""
+CREATE ENDPOINT p AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS ENCRYPTION = DISABLED)
+ALTER ENDPOINT broker STATE = disabled AS TCP (LISTENER_IP = (::1), LISTENER_PORT = 4024)"""
     )
     assert [(found.line, getattr(found, "state", None)) for found in script.statements] == [
         (1, "STARTED"),

@@ -157,7 +157,7 @@ def test_a_condition_that_the_state_cannot_answer_is_named(read: ReadText) -> No
         IF EXISTS (SELECT * FROM sys.endpoints WHERE name = 'e')
             ALTER ENDPOINT e FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)
         ELSE
-            CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 1) FOR SERVICE_BROKER ()"""
+            CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()"""
     )
     applied = apply_script(InstanceState(endpoint=Endpoint()), script)
     assert applied.state.endpoint == Endpoint("e", None, True)
