@@ -18,12 +18,17 @@ _SHOWN_FAULTS = 20
 _SHOWN_CHARACTERS = 200
 
 
+def show_text(text: str) -> str:
+    """Return a text in quotes: what cannot be printed as its escape, a backslash as it is."""
+    return repr(text).replace("\\\\", "\\")
+
+
 def quote(value: object) -> str:
     """A value as error texts show it: printable, in quotes, at most 200 characters."""
     text = str(value)
     if len(text) > _SHOWN_CHARACTERS:
         text = text[:_SHOWN_CHARACTERS] + "…"
-    return repr(text)
+    return show_text(text)
 
 
 class RoutingError(Exception):

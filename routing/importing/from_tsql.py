@@ -13,7 +13,7 @@ from routing.importing.covered import Unit
 from routing.importing.history import Changes
 from routing.importing.result import Imported
 from routing.importing.scripted import OF_A_DATABASE, apply_all, changes_of, state_of
-from routing.importing.spelling import Spelling, say_near_names
+from routing.importing.spelling import Spelling, say_near_names, say_servers
 from routing.importing.tsql import Script
 from routing.storage.opening import Opener
 
@@ -59,7 +59,10 @@ def _bring_scripts(
     own = {key: store.rows(key, {"instance_name": [name]}) for key in ("routes", "services", "imports")}
     own["databases"] = [row for row in databases if row["instance_name"] == name]
     own["instances"] = [row for row in instances if row["instance_name"] == name]
-    done = Imported(dry_run, counted="statements", notes=say_near_names([name], [*instances, *databases]))
+    known = [*instances, *databases]
+    servers = list(dict.fromkeys(server for script in scripts for server in script.servers))
+    notes = [*say_near_names([name], known), *say_servers(servers, name, known)]
+    done = Imported(dry_run, counted="statements", notes=notes)
     units = {Path(script.file).name: _units(script, name, spelling) for script in scripts}
     fresh = [s for s in scripts if not order.is_known(own["imports"], Path(s.file).name, units[Path(s.file).name])]
     for script in scripts:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from routing.errors import InputError
+from routing.errors import InputError, quote
 from routing.importing.faults import no_statement, unreadable_file
 from routing.importing.reach import Reach, on_this_disk
 from routing.importing.tsql import Script, read_file, read_script
@@ -28,7 +28,7 @@ def read_scripts(
     names = [Path(file).name for file in files]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
-        raise InputError(f"two scripts are called {doubled[0]!r}", "import them one after the other")
+        raise InputError(f"two scripts are called {quote(doubled[0])}", "import them one after the other")
     scripts = []
     for file in files:
         try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from routing.errors import quote
 from routing.importing.covered import Row
+from routing.importing.tsql.servers import is_local, is_same_server
 
 _LIKE = 0.8
 # As many names are compared as an answer in no time allows; a mistyped name stands among few.
@@ -51,12 +52,48 @@ def say_near_names(names: Iterable[str], rows: Iterable[Row]) -> list[str]:
     """A note on each instance that ``rows`` of the tables do not know, but one whose name is nearly the same."""
     known = {row["instance_name"].casefold()[:_LENGTH]: row["instance_name"] for row in rows}
     new = [name for name in names if name.casefold()[:_LENGTH] not in known]
-    nearest = {
-        name: difflib.get_close_matches(name.casefold()[:_LENGTH], sorted(known)[:_KNOWN], n=1, cutoff=_LIKE)
-        for name in new[:_COMPARED]
-    }
+    nearest = {name: find_near_name(name, list(known.values())) for name in new[:_COMPARED]}
     return [
-        f"the instance {quote(name)} is new to the tables, which know {quote(known[near[0]])}: is it another?"
+        f"the instance {quote(name)} is new to the tables, which know {quote(near)}: is it another?"
         for name, near in nearest.items()
-        if near
+        if near is not None
     ]
+
+
+def say_servers(servers: Sequence[str], own: str | None, rows: Iterable[Row]) -> list[str]:
+    """Return a note on each server of ``:connect`` that is not known, but is near to an instance that is.
+
+    ``own`` is the instance that the script is for; ``rows`` of the tables know others.
+    """
+    names = [*([] if own is None else [own]), *dict.fromkeys(row["instance_name"] for row in rows)]
+    folded = {name.casefold() for name in names}
+    notes = []
+    for server in [server for server in servers if server.casefold() not in folded][:_COMPARED]:
+        named = f"the server {quote(server)} of :connect"
+        near = find_near_name(server, names)
+        if is_local(server) and own is not None:
+            meant = f"is taken for {quote(own)}" if is_same_server(server, own) else f"may be {quote(own)}"
+            notes.append(f"{named} {meant}: it is on the machine that runs the script")
+        elif near is not None:
+            notes.append(f"{named} is not known: is {quote(near)} meant?")
+    return notes
+
+
+def find_near_name(name: str, known: Sequence[str]) -> str | None:
+    """Return the known instance of nearly this name: short or full, without its instance part, or mistyped."""
+    spelt = {one.casefold()[:_LENGTH]: one for one in known[:_KNOWN]}
+    folded = name.casefold()[:_LENGTH]
+    host, part = _host_and_part(folded)
+    for one in sorted(spelt):
+        its_host, its_part = _host_and_part(one)
+        if host == its_host and (part == its_part or "" in (part, its_part)):
+            return spelt[one]
+    nearest = difflib.get_close_matches(folded, sorted(spelt), n=1, cutoff=_LIKE)
+    return spelt[nearest[0]] if nearest else None
+
+
+def _host_and_part(instance: str) -> tuple[str, str]:
+    """Return the host without its domain, and what stands after the backslash; an IP address whole."""
+    host, _, part = instance.partition("\\")
+    is_address = host.replace(".", "").isdecimal()
+    return host if is_address else host.partition(".")[0], part

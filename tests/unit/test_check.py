@@ -220,6 +220,8 @@ WHOSE = [
     ("SHOP/a.sql", ":CONNECT HUB -U sa", "Elsewhere", "HUB"),
     ("SHOP/a.sql", ":connect tcp:hub,1433", None, "hub"),
     ("SHOP/a.sql", ":CONNECT srv\\one", None, "SRV\\ONE"),
+    ("SHOP/a.sql", ":CONNECT (local) -l 5", None, "SHOP"),
+    ("SRV_ONE/a.sql", ':CONNECT ".\\one"', None, "SRV\\ONE"),
 ]
 
 
@@ -228,6 +230,12 @@ def test_whose_a_script_is(place: str, first: str, instance: str | None, whose: 
     export(whole_shop(tmp_path, []), "SRV\\ONE", databases=[database("D", "12121212")])
     script(tmp_path / place, f"{first}\n{SCRIPT}")
     assert [one.instance for one in checked(tmp_path, instance=instance).evidence.scripts] == [whose]
+
+
+def test_a_server_that_is_nearly_known_is_noted(tmp_path: Path) -> None:
+    script(whole_shop(tmp_path, []) / "SHOP" / "a.sql", f":CONNECT SHOPP\n{SCRIPT}")
+    notes = [note for note in checked(tmp_path).evidence.notes if ":connect" in note]
+    assert notes == ["the server 'SHOPP' of :connect is not known: is 'SHOP' meant?"]
 
 
 def test_a_script_that_nobody_claims_is_refused(tmp_path: Path) -> None:

@@ -12,14 +12,13 @@ from routing.importing.catalog import StandIns, Times
 from routing.importing.catalog.files import files_in, find_result_sets
 from routing.importing.catalog.reading import Export, export_of
 from routing.importing.reach import on_this_disk
-from routing.importing.spelling import Spelling
+from routing.importing.spelling import Spelling, say_servers
 from routing.importing.tsql import Script, read_file, servers_in
+from routing.importing.tsql.servers import is_local, is_same_server
 
 _SCRIPT = ".sql"
 # What stands in a folder's name for the backslash of a named instance.
 _IN_FOLDER_NAMES = ("$", "_", "-")
-# How sqlcmd names a protocol before a server.
-_PROTOCOLS = ("tcp:", "np:", "lpc:", "admin:")
 
 
 PLAIN_TIMES = Times()
@@ -79,27 +78,33 @@ def read_scripts(
 
     A batch belongs to the instance that its ``:connect`` names, else to that of ``known`` that a folder of the
     file is named like, else to ``--instance``. Times as in `read_file`. ``notes`` learns of files in folders that
-    are no scripts. Raises InputError where none tells whose a script is, and for a named file that is none.
+    are no scripts, and of servers whose names are nearly known. Raises InputError where none tells whose a script
+    is, and for a named file that is none.
     """
     spelling = Spelling(known)
     for file in scripts.named:
-        yield from _read_by_instance(file, known, spelling, given, scripted_at)
+        yield from _read_by_instance(file, known, spelling, given, scripted_at, notes)
     for file in scripts.lying:
         try:
-            yield from _read_by_instance(file, known, spelling, given, scripted_at)
+            yield from _read_by_instance(file, known, spelling, given, scripted_at, notes)
         except NoScriptError as none:
             notes.append(f"{file}: not read, {none.why}")
 
 
 def _read_by_instance(
-    file: Path, known: Sequence[str], spelling: Spelling, given: Given, scripted_at: datetime | None
+    file: Path,
+    known: Sequence[str],
+    spelling: Spelling,
+    given: Given,
+    scripted_at: datetime | None,
+    notes: list[str],
 ) -> Iterator[tuple[str, Script]]:
     own = find_in_folders(file, known) or given.instance or (str(file) if given.by_file else None)
     servers: dict[str | None, set[str | None]] = {}
     read: dict[str | None, Script] = {}
     try:
         for server in servers_in(file, given.variables):
-            name = own if server is None else instance_of_server(server)
+            name = own if server is None or _is_own(server, own) else server
             servers.setdefault(None if name is None else spelling.instance(name), set()).add(server)
         for instance, theirs in servers.items():
             read[instance] = read_file(
@@ -115,6 +120,8 @@ def _read_by_instance(
         raise NoScriptError.of_file(str(file), str(error)) from error
     if not any(script.found for script in read.values()):
         raise NoScriptError.of_file(str(file), "no T-SQL statement is found in it")
+    named = next(iter(read.values())).servers
+    notes += say_servers(named, own, [{"instance_name": name} for name in known])
     for instance, script in read.items():
         if instance is not None:
             yield instance, script
@@ -122,10 +129,9 @@ def _read_by_instance(
             raise no_instance(str(file))
 
 
-def instance_of_server(server: str) -> str:
-    """The instance that ``:connect`` names, without a protocol before it and a port after."""
-    name = next((server[len(one) :] for one in _PROTOCOLS if server.lower().startswith(one)), server)
-    return name.partition(",")[0].strip()
+def _is_own(server: str, own: str | None) -> bool:
+    """Return whether a server of ``:connect`` is the instance that the script is for."""
+    return is_local(server) if own is None else is_same_server(server, own)
 
 
 def find_in_folders(file: Path, known: Sequence[str]) -> str | None:

@@ -12,7 +12,7 @@ from routing.importing.history import Changes
 from routing.importing.keyed import key_of
 from routing.importing.result import Imported
 from routing.importing.scripted import apply_all, changes_of, state_of
-from routing.importing.spelling import Spelling, say_near_names
+from routing.importing.spelling import Spelling, say_near_names, say_servers
 from routing.importing.tsql import Script
 from routing.schemas import INPUTS, Kind
 from routing.storage.columns import Columns
@@ -32,6 +32,8 @@ def apply_scripts(side: OneSide, scripts: Sequence[Script], instance: str, label
     name = spelling.instance(instance)
     known = [*names[0], *names[1]]
     done = Imported(True, counted="statements", notes=say_near_names([name], known))
+    servers = list(dict.fromkeys(server for script in scripts for server in script.servers))
+    done.notes += say_servers(servers, name, known)
     if all(row["instance_name"] != name for row in known):
         done.notes.append(f"the tables know no instance {quote(name)}: the scripts are tried on a new one")
     own = {key: _rows_of(side.settings[key], key, name) for key in _CHANGED}

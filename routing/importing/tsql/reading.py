@@ -10,6 +10,7 @@ from routing.importing.reach import Place
 from routing.importing.tsql import assigning, content, control, leaving, passing, running, walker
 from routing.importing.tsql.decoding import Decoded, decode
 from routing.importing.tsql.fate import ALWAYS, Fate
+from routing.importing.tsql.servers import is_same_server
 from routing.importing.tsql.session import Session
 from routing.importing.tsql.sqlcmd import Batch, Include, batches
 from routing.importing.tsql.statements import Problem, Script, in_order, quote
@@ -70,14 +71,16 @@ def read_script(
         raise ValueError("scripted_at needs a time zone")
     since = scripted_at.astimezone(timezone.utc)
     session = Session(since, database, template_defaults)
-    server: str | None = None
+    connection = 0
+    named: list[str] = []
     ended: str | None = None
     for found in batches(text, file, variables or {}, include):
         if isinstance(found, Problem):
             session.problems.append(found)
             continue
-        if found.server != server:
-            server, session.database = found.server, None
+        if found.connection != connection:
+            connection, session.database = found.connection, None
+            named += [] if found.server is None else [as_written(found.server)]
         is_theirs = servers is not None and found.server not in servers
         # What others run says nothing here, but an error may end the script.
         reader = Session(since, None, template_defaults) if is_theirs else session
@@ -92,6 +95,7 @@ def read_script(
         problems=in_order(session.problems, file),
         database=session.database,
         found=session.found,
+        servers=tuple(dict.fromkeys(named)),
     )
 
 
@@ -159,9 +163,13 @@ def _decode(path: Place) -> Decoded:
 
 def _whose(batch: Batch, instance: str | None) -> Fate:
     """Whether a batch runs on this instance."""
-    if batch.server is None or batch.server.casefold() == (instance or "").casefold():
+    if _is_own(batch, instance):
         return ALWAYS
-    return ALWAYS.not_run(f"it runs on the server {quote(as_written(batch.server))} of :connect")
+    return ALWAYS.not_run(f"it runs on the server {quote(as_written(batch.server or ''))} of :connect")
+
+
+def _is_own(batch: Batch, instance: str | None) -> bool:
+    return batch.server is None or (instance is not None and is_same_server(batch.server, instance))
 
 
 def _read_batch(session: Session, batch: Batch, fate: Fate) -> int | None:

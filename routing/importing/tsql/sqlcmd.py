@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from routing.importing.tsql.lexical import CODE, Mode, Segment, segments
+from routing.importing.tsql.servers import read_server
 from routing.importing.tsql.statements import Problem, quote
 from routing.importing.tsql.vocabulary import (
     UNKNOWN_CLOSE,
@@ -51,14 +52,15 @@ _WITHOUT_EFFECT = {
 class Batch:
     """What goes to the server at once: its text, and the file and line of each of its lines.
 
-    ``server`` is the one that ``:connect`` named, None for the script's own. With ``exits`` an error in it ends
-    the script, as ``:on error exit`` says.
+    ``server`` is the one that the last ``:connect`` named, as `read_server` returns it, None for the script's own;
+    ``connection`` counts these. With ``exits`` an error in it ends the script, as ``:on error exit`` says.
     """
 
     text: str
     places: tuple[tuple[str, int], ...]
     server: str | None = None
     exits: bool = False
+    connection: int = 0
 
 
 def batches(text: str, file: str, variables: Mapping[str, str], include: Include | None) -> list[Batch | Problem]:
@@ -78,6 +80,7 @@ class _Lines:
         self._places: list[tuple[str, int]] = []
         self._state = CODE
         self._server: str | None = None
+        self._connection = 0
         self._over = self._exits = False
         self._includes = 0
         self._filled_in = 0
@@ -99,7 +102,7 @@ class _Lines:
         """End the batch."""
         if any(line.strip() for line in self._pending):
             text = "\n".join(self._pending)
-            self.found.append(Batch(text, tuple(self._places), self._server, self._exits))
+            self.found.append(Batch(text, tuple(self._places), self._server, self._exits, self._connection))
         self._drop()
 
     def _drop(self) -> None:
@@ -175,7 +178,7 @@ class _Lines:
         elif name == "r":
             self._read_file(rest, file, number, depth)
         elif name == "connect":
-            self._server = self._fill(rest, file, number).split(" ")[0].strip()
+            self._connect(rest, file, number)
         elif name == "on":
             self._exits = rest.lower().split()[:2] == ["error", "exit"]
         elif name == "reset":
@@ -192,6 +195,14 @@ class _Lines:
             self._report(file, number, "the script ends here, before its last batch has run")
         self._drop()
         self._over = True
+
+    def _connect(self, rest: str, file: str, number: int) -> None:
+        server = read_server(self._fill(rest, file, number))
+        if server == "":
+            self._report(file, number, "this :connect cannot be read: the name of a server expected")
+            return
+        self._server = server
+        self._connection += 1
 
     def _setvar(self, rest: str, file: str, number: int) -> None:
         setting = _SETTING.fullmatch(rest)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 
+from routing.errors import show_text
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -224,7 +226,7 @@ class Script:
     """One script as it was read: its statements in their order and its problems in that of `in_order`.
 
     ``encoding`` is None where the caller gave text; ``database`` is the context at the end; ``found`` is how many
-    statements of T-SQL were recognised, about whatever they are.
+    statements of T-SQL were recognised, about whatever they are; ``servers`` are those that ``:connect`` names.
     """
 
     file: str
@@ -234,6 +236,7 @@ class Script:
     encoding: str | None = None
     database: str | None = None
     found: int = 0
+    servers: tuple[str, ...] = ()
 
 
 def in_order(problems: Iterable[Problem], file: str) -> tuple[Problem, ...]:
@@ -245,4 +248,4 @@ def in_order(problems: Iterable[Problem], file: str) -> tuple[Problem, ...]:
 
 def quote(value: str) -> str:
     """A value as texts show it: printable, in quotes, at most 80 characters."""
-    return repr(value if len(value) <= 80 else value[:80] + "…")
+    return show_text(value if len(value) <= 80 else value[:80] + "…")

@@ -65,7 +65,6 @@ class Tokens:
 
 
 _LONGEST_PART = 40
-_LAST_WORD = re.compile(r"[\w@#$]+\Z")
 _FIRST_WORD = re.compile(rf"[\w@#$]{{1,{_LONGEST_PART}}}")
 _INVISIBLE_RUN = re.compile(f"{INVISIBLE.pattern}+")
 _KEYWORDS = RESERVED | {*NOUNS, "ADDRESS", "BROKER_INSTANCE", "LIFETIME", "MIRROR_ADDRESS", "SERVICE_NAME"}
@@ -134,9 +133,11 @@ def _plain(text: str, found: list[Segment], strays: list[tuple[int, int]]) -> st
 
 def _divides(text: str, start: int, end: int) -> bool:
     """Return whether invisible characters divide words: they do but within a word that holds no keyword."""
-    before = _LAST_WORD.search(text[max(0, start - _LONGEST_PART) : start])
+    before = _FIRST_WORD.match(text[max(0, start - _LONGEST_PART) : start][::-1])
     after = _FIRST_WORD.match(text, end)
-    return not (before and after) or any(word.group().upper() in _KEYWORDS for word in (before, after))
+    if before is None or after is None:
+        return True
+    return before.group()[::-1].upper() in _KEYWORDS or after.group().upper() in _KEYWORDS
 
 
 def _lexeme(token: Token, text: str, row_starts: list[int]) -> Lexeme:

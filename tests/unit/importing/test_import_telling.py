@@ -9,7 +9,7 @@ from rich.console import Console
 
 from routing.importing.covered import line_order
 from routing.importing.result import Imported, show_result
-from routing.importing.spelling import say_near_names
+from routing.importing.spelling import say_near_names, say_servers
 from tests.imports import FIRST_VIEWS, MONDAY, TUESDAY, config_in, exports, import_script, import_views, no_spark
 
 
@@ -58,6 +58,11 @@ def rows(*names: str) -> list[dict[str, str]]:
         ("sqlprod01", ("SQLPROD01",), None),
         ("Archive", ("SQLPROD01",), None),
         ("HUB", (), None),
+        ("hub.corp.example", ("HUB", "OTHER"), "HUB"),
+        ("HUB", ("hub.corp.example",), "hub.corp.example"),
+        ("HUB", ("HUB\\DEV",), "HUB\\DEV"),
+        ("HUB\\PROD", ("HUB\\DEV",), None),
+        ("10.0.0.1", ("10.9.9.250",), None),
     ],
 )
 def test_a_new_name_that_is_nearly_a_known_one(name: str, known: tuple[str, ...], near: str | None) -> None:
@@ -122,3 +127,59 @@ def test_counts_say_what_they_count() -> None:
     assert "Rows to be written (this was a dry run)" in shown(scripts)
     assert views.as_json()["read"] == {"routes": {"rows": 5, "rejected": 2, "left_out": 1}}
     assert scripts.as_json()["read"] == {"a.sql": {"statements": 4, "rejected": 1, "left_out": 0}}
+
+
+@pytest.mark.parametrize(
+    ("server", "own", "note"),
+    [
+        ("HUB", "HUB", None),
+        ("hub", "HUB", None),
+        ("spoke", "HUB", None),
+        ("HUBB", "HUB", "the server 'HUBB' of :connect is not known: is 'HUB' meant?"),
+        ("hub.corp.example", "HUB", "the server 'hub.corp.example' of :connect is not known: is 'HUB' meant?"),
+        ("SPOKE\\DEV", "HUB", r"the server 'SPOKE\DEV' of :connect is not known: is 'SPOKE' meant?"),
+        ("HUB", "HUB\\DEV", r"the server 'HUB' of :connect is not known: is 'HUB\DEV' meant?"),
+        (
+            "(local)",
+            "HUB",
+            "the server '(local)' of :connect is taken for 'HUB': it is on the machine that runs the script",
+        ),
+        (
+            ".\\DEV",
+            "HUB\\DEV",
+            r"the server '.\DEV' of :connect is taken for 'HUB\DEV': it is on the machine that runs the script",
+        ),
+        (
+            "localhost\\DEV",
+            "HUB",
+            r"the server 'localhost\DEV' of :connect may be 'HUB': it is on the machine that runs the script",
+        ),
+        ("elsewhere", "HUB", None),
+        ("$(server)", "HUB", None),
+    ],
+)
+def test_a_server_that_is_nearly_known_is_noted(server: str, own: str, note: str | None) -> None:
+    assert say_servers([server], own, rows("SPOKE", "ARCHIVE")) == ([] if note is None else [note])
+
+
+def test_an_import_notes_servers_and_shows_backslashes_once(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    import_views(no_spark(), config, exports(tmp_path / "exports", MONDAY, **FIRST_VIEWS))
+    text = """:r parts\\routes.sql
+:connect HUBB
+USE Shop
+DROP ROUTE a
+GO
+:connect localhost\\DEV
+DROP ROUTE b
+"""
+    done = import_script(no_spark(), config, tmp_path / "s.sql", text, TUESDAY)
+    assert [note for note in done.notes if ":connect" in note] == [
+        "the server 'HUBB' of :connect is not known: is 'HUB' meant?",
+        r"the server 'localhost\DEV' of :connect may be 'HUB': it is on the machine that runs the script",
+    ]
+    assert [sentence.partition(": ")[2] for sentence in done.rejected] == [
+        r"the file 'parts\routes.sql' of :r is not read: No such file or directory",
+        "DROP ROUTE 'a': it runs on the server 'HUBB' of :connect",
+        r"DROP ROUTE 'b': it runs on the server 'localhost\DEV' of :connect",
+    ]

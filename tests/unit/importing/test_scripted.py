@@ -120,7 +120,7 @@ def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
     """What reading finds and what applying finds, together."""
     rows, done = own(), Imported(is_dry_run=True)
     script = read(
-        "DROP ROUTE none\nEXEC(@x)\nALTER DATABASE shop SET OFFLINE\nDROP ROUTE neither\nPRINT 'DROP ROUTE a'\n"
+        "DROP ROUTE none\nEXEC(@x)\nALTER DATABASE shop SET OFFLINE\nDROP ROUTE neither\nEXEC(@y)\n"
         "IF @x = 1 RETURN\nDROP ROUTE a",
         database="shop",
     )

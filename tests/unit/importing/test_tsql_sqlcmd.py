@@ -153,6 +153,71 @@ def test_connect_leads_to_another_instance_and_back(read: ReadText) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "instance"),
+    [
+        ('"X"', "X"),
+        ("'X'", "X"),
+        ("x", "X"),
+        ("tcp:X", "X"),
+        ("tcp:X,1433", "X"),
+        ('"tcp:X,1433" -U "a b" -P p', "X"),
+        ('TCP: "X"', "X"),
+        ("X,1433 -U u -P p", "X"),
+        ("X -l 5", "X"),
+        ("X\t-l 5", "X"),
+        ("lpc:X", "X"),
+        ("admin:X", "X"),
+        ("np:X", "X"),
+        (r"np:\\X\pipe\sql\query", "X"),
+        (r"np:\\X\pipe\MSSQL$DEV\sql\query -l 5", r"X\DEV"),
+        (r"X\MSSQLSERVER", "X"),
+        (r'"x\dev"', r"X\DEV"),
+        ("(local)", "X"),
+        (".", "X"),
+        ("localhost", "X"),
+        (r".\DEV", r"X\DEV"),
+        (r"(LOCAL)\dev", r"X\DEV"),
+        ("$(server)", "X"),
+    ],
+)
+def test_the_server_of_connect_is_the_instance(read: ReadText, written: str, instance: str) -> None:
+    script = read(f":CONNECT {written}\nUSE x\nDROP ROUTE a", instance=instance, variables={"server": "X"})
+    assert [(found.name, found.database) for found in script.statements] == [("a", "x")]
+    assert script.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "instance", "shown"),
+    [
+        (r"localhost\DEV", "X", r"'localhost\DEV'"),
+        ("(local)", r"X\DEV", "'(local)'"),
+        ("X.corp.example", "X", "'X.corp.example'"),
+        (r'"tcp:Y\DEV,1433" -P secret', "X", r"'Y\DEV'"),
+    ],
+)
+def test_another_server_of_connect_is_named(read: ReadText, written: str, instance: str, shown: str) -> None:
+    script = read(f":CONNECT {written}\nUSE x\nDROP ROUTE a", instance=instance)
+    assert script.statements == ()
+    assert [problem.why for problem in script.problems] == [
+        f"DROP ROUTE 'a': it runs on the server {shown} of :connect"
+    ]
+
+
+def test_connect_opens_a_new_connection(read: ReadText) -> None:
+    script = read(":connect X\nUSE y\nDROP ROUTE a\nGO\nDROP ROUTE b\nGO\n:connect X\nDROP ROUTE c", instance="X")
+    assert [(found.name, found.database) for found in script.statements] == [("a", "y"), ("b", "y"), ("c", None)]
+
+
+def test_a_connect_without_a_server_is_reported(read: ReadText) -> None:
+    script = read(":connect\nDROP ROUTE a\nGO\n:connect tcp: -l 5")
+    assert [found.name for found in script.statements] == ["a"]
+    assert [(problem.line, problem.why) for problem in script.problems] == [
+        (1, "this :connect cannot be read: the name of a server expected"),
+        (4, "this :connect cannot be read: the name of a server expected"),
+    ]
+
+
 def test_without_a_way_to_files_an_include_is_reported(read: ReadText) -> None:
     script = read(":r other.sql\n:r $(dir)/x.sql\nDROP ROUTE a")
     assert [found.name for found in script.statements] == ["a"]
