@@ -42,6 +42,7 @@ OF_FEW_ROWS = (
     ),
     *("test_check_equals_resolve", "test_messages", "test_new_rows", "test_notebook", "test_past_runs"),
     "test_statements",
+    "test_stored_release",
     "test_without_versions",
 )
 

@@ -1,0 +1,111 @@
+"""Runs go on from tables that release 0.2.0 wrote (`tests.store_release`), by path and by names of a catalog."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import routing
+from tests.store_release import OUTPUTS
+from tests.store_release import STORED_BY_0_2_0 as STORED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from routing import Config
+
+pytestmark = pytest.mark.long
+NOW = datetime(2026, 1, 7, 20, tzinfo=timezone.utc)
+# What the full run and the incremental one left; the third run was killed.
+SECOND = {
+    ("c0000001", 1): "LOCAL_SERVICE",
+    ("c0000002", 1): "MIRROR_ADDRESS",
+    ("c0000003", 1): "ROUTE_REQUESTED",
+    ("c0000003", 2): "NO_ROUTE",
+    ("c0000004", 1): "NO_ROUTE",
+    ("c0000004", 2): "NO_ROUTE",
+    ("c0000005", 1): "NETWORK_ADDRESS",
+    ("c0000006", 1): "NO_ROUTE",
+}
+THIRD = {
+    ("c0000003", 3): "NO_ROUTE",
+    ("c0000004", 3): "NO_ROUTE",
+    ("c0000006", 2): "NO_ROUTE",
+    ("c0000008", 1): "NETWORK_ADDRESS",
+    ("c0000009", 1): "ROUTE_REQUESTED",
+}
+WAITING = {("c0000003", 3), ("c0000004", 3), ("c0000006", 2), ("c0000009", 1)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(STORED, tmp_path / "moved"))
+
+
+@pytest.fixture
+def catalog(spark: SparkSession, folder: Path) -> Iterator[str]:
+    """The tables and the view of a catalog, as they were named."""
+    name = STORED.name
+    spark.sql(f"CREATE SCHEMA {name}")
+    for table in (folder / "in" / "messages", *(folder / "catalog" / key for key in OUTPUTS)):
+        spark.sql(f"CREATE TABLE {name}.{table.name} USING DELTA LOCATION '{table}'")
+    spark.sql((folder / "catalog" / "current_routes.sql").read_text(encoding="utf-8"))
+    yield name
+    spark.sql(f"DROP SCHEMA {name} CASCADE")
+
+
+def _reasons(frame: DataFrame) -> dict[tuple[str, int], str]:
+    rows = frame.select("message_id", "attempt", "reason").collect()
+    return {(row["message_id"][:8], row["attempt"]): row["reason"] for row in rows}
+
+
+def _last(reasons: dict[tuple[str, int], str]) -> dict[tuple[str, int], str]:
+    last = dict(sorted(reasons))
+    return {key: reason for key, reason in reasons.items() if last[key[0]] == key[1]}
+
+
+def _waiting(frame: DataFrame) -> set[tuple[str, int]]:
+    return {(row["message_id"][:8], row["attempt"]) for row in frame.select("message_id", "attempt").collect()}
+
+
+def _read(spark: SparkSession, config: Config, key: str) -> DataFrame:
+    return spark.read.format("delta").load(config.output[key].text)
+
+
+def test_the_killed_run_is_taken_back_and_done_again(spark: SparkSession, folder: Path) -> None:
+    config = routing.load_config(str(folder / "job.yaml"))
+    assert _reasons(routing.current_routes(spark, config)) == _last(SECOND)
+    assert _reasons(routing.read_run(spark, config, "first").resolved_routes).keys() == {
+        (f"c000000{number}", 1) for number in (1, 2, 3, 4)
+    }
+    assert _reasons(_read(spark, config, "resolved_routes")) == SECOND | THIRD
+    # The id of the killed run, as a scheduler tries again.
+    done = routing.run(spark, config, run_id="third", now=NOW)
+    assert sorted(note.split()[0] for note in done.notes if "was brought back to version" in note) == [
+        "output.new_route_requests",
+        "output.pending_messages",
+        "output.resolved_routes",
+    ]
+    assert _reasons(_read(spark, config, "resolved_routes")) == SECOND | THIRD
+    assert _waiting(_read(spark, config, "pending_messages")) == WAITING
+    assert _read(spark, config, "new_route_requests").count() == 2
+    [rejected] = _read(spark, config, "rejected_messages").collect()
+    assert (rejected["message_id"][:8], rejected["reasons"]) == ("c0000007", ["UNKNOWN_DATABASE"])
+    routing.run(spark, routing.load_config(str(folder / "job.yaml"), ["resolve.mode=full"]), run_id="fourth")
+    assert {attempt for _, attempt in _reasons(_read(spark, config, "resolved_routes"))} == {1}
+
+
+def test_the_view_of_a_catalog_is_replaced(spark: SparkSession, catalog: str, folder: Path) -> None:
+    """It shows the first run: the second one counts, and was killed before it replaced the view."""
+    config = routing.load_config(str(folder / "catalog.yaml"))
+    assert {row["run_id"] for row in spark.table(f"{catalog}.current_routes").collect()} == {"first"}
+    done = routing.run(spark, config, run_id="third", now=NOW)
+    assert done.notes == ()
+    shown = _reasons(spark.table(f"{catalog}.current_routes"))
+    assert shown == _last(SECOND | THIRD)
+    assert _waiting(spark.table(f"{catalog}.pending_messages")) == WAITING
