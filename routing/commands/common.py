@@ -157,7 +157,7 @@ def add_variables(command: argparse.ArgumentParser | argparse._ArgumentGroup) ->
         action="append",
         default=[],
         dest="variables",
-        help="the value of a sqlcmd variable (repeatable)",
+        help="the value of a sqlcmd variable or a migration tool's placeholder (repeatable)",
     )
 
 

@@ -135,9 +135,10 @@ def texted(name: str) -> str:
     return "N'" + name.replace("'", "''") + "'"
 
 
-# Variables of sqlcmd and templates of SSMS are taken out of a script before T-SQL sees it, and a carriage return
-# is read as the end of a line; a name has 128 characters at most, none of them unreadable.
-_IN_A_SCRIPT = TEXTS.filter(lambda name: 0 < len(name) <= 128 and not re.search(r"\$\(|<[^>]*,|[\r\ufffd]", name))
+# Variables of sqlcmd, placeholders of migration tools and templates of SSMS are taken out of a script before T-SQL
+# sees it, and a carriage return is read as the end of a line; a name has 128 characters at most, none unreadable.
+_TAKEN_OUT = re.compile(r"\$\(|[$#{]\{|\$\w[^$]*\$|<[^>]*,|[\r\ufffd]")
+_IN_A_SCRIPT = TEXTS.filter(lambda name: 0 < len(name) <= 128 and not _TAKEN_OUT.search(name))
 
 
 @given(_IN_A_SCRIPT, _IN_A_SCRIPT)

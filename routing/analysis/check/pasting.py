@@ -11,15 +11,16 @@ from itertools import count
 
 from routing.analysis.explain.wording import quote_name
 from routing.importing.tsql.refusal import length
+from routing.importing.tsql.vocabulary import VARIABLE
 from routing.rules.text import collated
 
 SYSNAME, LONGEST_TEXT = 128, 256
 """The most UTF-16 units of an object's name and of a broker instance; of a service name and an address."""
 _SHOWN = 80
-# What tools read before the server does: sqlcmd's variables, and places of a template that are to be filled in. A
-# replacement character stands where an encoding could not be read: the real name is another. And `*/` would end a
-# comment that somebody puts around the statement.
-_READ_BY_TOOLS = re.compile(r"\*/|\$\(|\ufffd|<[^<>,]+,[^<>,]*,[^<>]*>")
+# What tools read before the server does: sqlcmd's variables, placeholders of migration tools, and places of a
+# template that are to be filled in. A replacement character stands where an encoding could not be read: the real
+# name is another. And `*/` would end a comment that somebody puts around the statement.
+_READ_BY_TOOLS = re.compile(rf"\*/|\$\(|\ufffd|<[^<>,]+,[^<>,]*,[^<>]*>|{VARIABLE.pattern}")
 
 
 def named(name: str | None) -> str:

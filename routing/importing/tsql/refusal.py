@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from routing.importing.tsql.statements import quote
-from routing.importing.tsql.vocabulary import as_written
+from routing.importing.tsql.vocabulary import UnknownVariable
 
 SYNTAX = 102
 
@@ -37,11 +37,16 @@ def length(text: str) -> int:
     return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
-def no_value(variable: str) -> RefusalError:
-    """Why a text with a sqlcmd variable cannot be read."""
-    return RefusalError(
-        f"sqlcmd variable {quote(as_written(variable))} has no value: give it with -v {variable}=VALUE"
-    )
+def phrase_unknown(variable: UnknownVariable) -> str:
+    """Return the beginning of a sentence on a place that has no value."""
+    if variable.is_of_sqlcmd:
+        return f"sqlcmd variable {quote(variable.name)} has no value"
+    return f"the placeholder {quote(variable.written)} of a migration tool has no value"
+
+
+def no_value(variable: UnknownVariable) -> RefusalError:
+    """Why a text with a place that has no value cannot be read."""
+    return RefusalError(f"{phrase_unknown(variable)}: give it with -v {variable.name}=VALUE")
 
 
 def known_to_the_server(variable: str) -> RefusalError:

@@ -1,8 +1,9 @@
-"""A script's lines → its batches: ``GO``, the sqlcmd commands and ``$(name)`` variables.
+"""A script's lines → its batches: ``GO``, the sqlcmd commands, ``$(name)`` variables and placeholders.
 
 Commands stand alone on a line that begins outside strings and comments. Variables are replaced in
 code, strings and names, not in comments; ``:setvar`` wins over the caller's values, as it does in
-sqlcmd. A variable without a value is marked, so that the statement that needs it can be refused.
+sqlcmd. Placeholders of migration tools are replaced likewise, by the caller's values alone. What has no
+value is marked, so that the statement that needs it can be refused.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from routing.importing.tsql.lexical import CODE, Mode, Segment, segments
+from routing.importing.tsql.refusal import phrase_unknown
 from routing.importing.tsql.servers import read_server
 from routing.importing.tsql.statements import Problem, quote
 from routing.importing.tsql.vocabulary import (
-    UNKNOWN_CLOSE,
-    UNKNOWN_OPEN,
+    VARIABLE,
     as_written,
     find_unknown_variable,
+    mark_unknown,
     speaks_of_routing,
 )
 
@@ -30,7 +32,7 @@ _DEEPEST_INCLUDE, _MOST_INCLUDES = 16, 1000
 # twice doubles with each line.
 _MOST_FILLED_IN = 1_000_000
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_VARIABLE = re.compile(r"\$\(([^\s()'\"$]+)\)")
+_NAME_BEFORE = re.compile(r"\w")
 _COMMAND = re.compile(r"\s*:([A-Za-z]+)\b(.*)", re.DOTALL)
 _SYSTEM = re.compile(r"\s*:?!!")
 _LEAVE = re.compile(r"\s*:?(?:EXIT|QUIT)(.*)", re.IGNORECASE | re.DOTALL)
@@ -74,7 +76,8 @@ def batches(text: str, file: str, variables: Mapping[str, str], include: Include
 class _Lines:
     def __init__(self, variables: Mapping[str, str], include: Include | None) -> None:
         self.found: list[Batch | Problem] = []
-        self._variables = {name.casefold(): value for name, value in variables.items()}
+        self._given = {name.casefold(): value for name, value in variables.items()}
+        self._variables = dict(self._given)
         self._include = include
         self._pending: list[str] = []
         self._places: list[tuple[str, int]] = []
@@ -134,7 +137,7 @@ class _Lines:
         self.flush()
 
     def _replace(self, line: str, found: list[Segment], file: str, number: int) -> str:
-        if "$(" not in line:
+        if "$" not in line and "{" not in line:
             return line
         parts = []
         for part in found:
@@ -147,14 +150,19 @@ class _Lines:
         """The text with its variables' values: these are counted, and reading ends where they are too much."""
 
         def value(match: re.Match[str]) -> str:
-            name = match.group(1)
-            marked = f"{UNKNOWN_OPEN}{name}{UNKNOWN_CLOSE}"
-            value = self._variables.get(name.casefold())
+            kind = str(match.lastgroup)
+            # A migration tool fills its placeholders before sqlcmd runs: no :setvar does.
+            values = self._variables if kind == "sqlcmd" else self._given
+            value = values.get(match[kind].casefold())
             self._filled_in += len(value or "")
-            return marked if value is None or self._filled_in > _MOST_FILLED_IN else value
+            if value is not None and self._filled_in <= _MOST_FILLED_IN:
+                return value
+            # A name may hold dollar signs: only one that begins so is sure to be a placeholder.
+            is_part = kind == "dollars" and _NAME_BEFORE.match(text, match.start() - 1)
+            return match[0] if is_part else mark_unknown(match)
 
         was_over = self._filled_in > _MOST_FILLED_IN
-        filled = _VARIABLE.sub(value, text)
+        filled = VARIABLE.sub(value, text)
         if self._filled_in > _MOST_FILLED_IN and not was_over:
             why = f"its variables stand for more than {_MOST_FILLED_IN} characters: the script is read up to here"
             self._report(file, number, why)
@@ -221,7 +229,7 @@ class _Lines:
         path = self._fill(rest, file, number).strip().strip('"')
         missing = find_unknown_variable(path)
         if missing is not None:
-            why = f"sqlcmd variable {quote(missing)} has no value"
+            why = phrase_unknown(missing)
         elif self._include is None:
             why = "only the script itself is read here"
         elif depth >= _DEEPEST_INCLUDE or self._includes >= _MOST_INCLUDES:

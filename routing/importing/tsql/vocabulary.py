@@ -6,13 +6,45 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
-UNKNOWN_OPEN, UNKNOWN_CLOSE = "\ue000", "\ue001"
-"""Private characters around the name of a sqlcmd variable that has no value; to the tokenizer they
-are letters, so ``$(prefix)_route`` stays one name."""
+VARIABLE = re.compile(
+    r"\$\((?P<sqlcmd>[^\s()'\"$]+)\)"
+    r"|\$\{(?P<dollar>[^\s{}'\"$]+)\}"
+    r"|\{\{\s*(?P<braces>[^\s{}'\"]+)\s*\}\}"
+    r"|#\{(?P<hash>[^\s{}'\"#]+)\}#?"
+    r"|(?<![$@#])\$(?P<dollars>[A-Za-z_][\w.]*)\$"
+)
+"""A place to fill in: a variable of sqlcmd, or a placeholder of a migration tool, as ``${name}`` of Flyway,
+``{{name}}`` of RoundhousE, ``#{name}`` of Octopus and ``$name$`` of DbUp."""
 
-UNKNOWN_VARIABLE = re.compile(f"{UNKNOWN_OPEN}([^{UNKNOWN_OPEN}{UNKNOWN_CLOSE}]*){UNKNOWN_CLOSE}")
+_WRITTEN = {
+    "sqlcmd": ("\ue000", "$({})"),
+    "dollar": ("\ue002", "${{{}}}"),
+    "braces": ("\ue003", "{{{{{}}}}}"),
+    "hash": ("\ue004", "#{{{}}}"),
+    "dollars": ("\ue005", "${}$"),
+}
+"""How each kind is marked where it has no value, and how scripts write it. Marks are private characters before and
+behind the name; to the tokenizer they are letters, so ``$(prefix)_route`` stays one name."""
+
+_CLOSE = "\ue001"
+_KINDS = {mark: kind for kind, (mark, _) in _WRITTEN.items()}
+_MARKS = "".join(_KINDS)
+_UNKNOWN = re.compile(f"([{_MARKS}])([^{_MARKS}{_CLOSE}]*){_CLOSE}")
+_SIGNS = {sign: chr(0xE100 + sign) for sign in range(128) if not re.match(r"\w", chr(sign))}
+_SIGNS_BACK = {ord(private): chr(sign) for sign, private in _SIGNS.items()}
+
+
+@dataclass(frozen=True)
+class UnknownVariable:
+    """A place that has no value: its name, and how the script writes it."""
+
+    name: str
+    written: str
+    is_of_sqlcmd: bool
+
 
 STARTERS = frozenset(
     re.findall(
@@ -43,7 +75,7 @@ NOUNS = ("ROUTE", "SERVICE", "ENDPOINT", "DATABASE", "PROCEDURE", "FUNCTION", "T
 _BROKER_TEXT = re.compile(
     r"\b(?:CREATE|ALTER|DROP)\s+(?:ROUTE|SERVICE|ENDPOINT)\b"
     r"|\b(?:ENABLE|DISABLE|NEW)_BROKER\b|\bERROR_BROKER_CONVERSATIONS\b"
-    r"|\b(?:CREATE|DROP|RESTORE)\s+DATABASE\s+(?!SCOPED\b|AUDIT\b|ENCRYPTION\b)[\w\[\"$@]|\bMODIFY\s+NAME\s*="
+    r"|\b(?:CREATE|DROP|RESTORE)\s+DATABASE\s+(?!SCOPED\b|AUDIT\b|ENCRYPTION\b)[\w\[\"$@#{\ue000-\ue005]|\bMODIFY\s+NAME\s*="
     r"|\bsp_(?:renamedb|detach_db|attach_db|attach_single_file_db|dbremove)\b",
     re.IGNORECASE,
 )
@@ -68,15 +100,26 @@ def speaks_of_routing(text: str) -> bool:
     return _BROKER_TEXT.search(text) is not None
 
 
-def find_unknown_variable(text: str) -> str | None:
-    """The first sqlcmd variable without a value that a text holds."""
-    match = UNKNOWN_VARIABLE.search(text)
-    return match.group(1) if match else None
+def mark_unknown(variable: re.Match[str]) -> str:
+    """Return what stands for a match of `VARIABLE` that has no value."""
+    kind = str(variable.lastgroup)
+    return _WRITTEN[kind][0] + variable[kind].translate(_SIGNS) + _CLOSE
+
+
+def find_unknown_variable(text: str) -> UnknownVariable | None:
+    """Return the first place without a value that a text holds."""
+    match = _UNKNOWN.search(text)
+    return None if match is None else _unknown(match)
 
 
 def as_written(text: str) -> str:
-    """The text with such variables as the script writes them."""
-    return UNKNOWN_VARIABLE.sub(r"$(\1)", text)
+    """Return the text with such places as the script writes them."""
+    return _UNKNOWN.sub(lambda match: _unknown(match).written, text)
+
+
+def _unknown(match: re.Match[str]) -> UnknownVariable:
+    kind, name = _KINDS[match.group(1)], match.group(2).translate(_SIGNS_BACK)
+    return UnknownVariable(name, _WRITTEN[kind][1].format(name), kind == "sqlcmd")
 
 
 def name_character(character: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -22,7 +23,9 @@ NOTHING: dict[str, list[Row]] = {"routes": [], "services": [], "databases": [], 
 
 # What T-SQL has to quote, and what sqlcmd and templates would take for their own.
 LETTERS = "abÄ '\"[]]-/*;%$(){}.\\<>,GO\t"
-NAMES = st.text(LETTERS, min_size=1, max_size=12).filter(lambda name: "$(" not in name and "<" not in name)
+NAMES = st.text(LETTERS, min_size=1, max_size=12).filter(
+    lambda name: not re.search(r"<|\$\(|[$#{]\{|\$\w[^$]*\$", name)
+)
 SERVICES = NAMES
 SECONDS = st.one_of(st.none(), st.integers(1, 2**31 - 1))
 ADDRESSES = st.sampled_from(["LOCAL", "local", "TCP://a.example:4022", "tcp://[::1]:4022", " TCP://b:1/ "])

@@ -104,6 +104,83 @@ def test_a_value_is_read_as_the_server_reads_it(read: ReadText) -> None:
     )
 
 
+PLACEHOLDERS = {
+    "${%s}": "${%s}",
+    "{{%s}}": "{{%s}}",
+    "{{ %s }}": "{{%s}}",
+    "#{%s}": "#{%s}",
+    "#{%s}#": "#{%s}",
+    "$%s$": "$%s$",
+}
+"""Those of Flyway, RoundhousE, Octopus, a task of Azure DevOps, and DbUp; and how they are shown."""
+
+
+@pytest.mark.parametrize("form", PLACEHOLDERS)
+@pytest.mark.parametrize("name", ["host", "Broker.Host"])
+def test_a_placeholder_stands_in_code_strings_and_names(read: ReadText, form: str, name: str) -> None:
+    place = form % name
+    script = read(
+        f"CREATE ROUTE [to_{place}] AUTHORIZATION {place} WITH ADDRESS = 'TCP://{place}:4022' -- {place}\n"
+        f"USE {place}\nDROP ROUTE {place}_a\nGO\n:connect {place}\nUSE x\nDROP ROUTE b",
+        variables={name.upper(): "h"},
+        instance="h",
+    )
+    assert [(found.name, found.database) for found in script.statements] == [
+        ("to_h", "db"),
+        ("h_a", "h"),
+        ("b", "x"),
+    ]
+    created = script.statements[0]
+    assert isinstance(created, CreateRoute)
+    assert (created.owner, created.options.address) == ("h", "TCP://h:4022")
+    assert script.problems == ()
+
+
+@pytest.mark.parametrize(("form", "shown"), PLACEHOLDERS.items())
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE ROUTE @ WITH ADDRESS = 'LOCAL'",
+        "CREATE ROUTE @_r WITH ADDRESS = 'LOCAL'",
+        "CREATE ROUTE [@] WITH ADDRESS = 'LOCAL'",
+        "CREATE ROUTE r WITH ADDRESS = 'TCP://@:4022'",
+        "CREATE ROUTE r WITH ADDRESS = @",
+        "CREATE ROUTE r WITH LIFETIME = @, ADDRESS = 'LOCAL'",
+        "CREATE ROUTE r WITH @",
+        "CREATE ROUTE r @",
+        "CREATE ENDPOINT e STATE = @ AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER ()",
+        "CREATE ENDPOINT e AS TCP (LISTENER_PORT = @) FOR SERVICE_BROKER ()",
+        "CREATE ENDPOINT e AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER (MESSAGE_FORWARDING = @)",
+        "ALTER DATABASE @ SET ENABLE_BROKER",
+        "CREATE DATABASE @",
+        "@",
+        "EXEC('CREATE ROUTE @ WITH ADDRESS = ''LOCAL''')",
+    ],
+)
+def test_a_placeholder_without_a_value_is_named(read: ReadText, form: str, shown: str, statement: str) -> None:
+    script = read(f"DROP ROUTE a\nDROP SERVICE b;\n{statement.replace('@', form % 'x.y')}\nGO\nDROP ROUTE c")
+    assert [found.name for found in script.statements] == ["a", "b", "c"]
+    (problem,) = script.problems
+    assert (problem.line, problem.number, problem.by_server) == (3, None, False)
+    why = f"the placeholder '{shown % 'x.y'}' of a migration tool has no value: give it with -v x.y=VALUE"
+    assert why in problem.why
+
+
+def test_only_a_value_of_the_caller_fills_a_placeholder(read: ReadText) -> None:
+    script = read(":setvar a ${b}\nDROP ROUTE $(a)\nDROP ROUTE ${a}", variables={"b": "x"})
+    assert [found.name for found in script.statements] == ["x"]
+    assert [problem.line for problem in script.problems] == [3]
+
+
+def test_what_looks_like_a_placeholder_elsewhere_says_nothing(read: ReadText) -> None:
+    script = read(
+        "SELECT $IDENTITY, $action, 'a$b$c', '{{0}} ${x} #{y}' FROM #t -- ${z}\n"
+        "IF OBJECT_ID('tempdb..#{x}') IS NULL PRINT '$5 and $6'\nDROP ROUTE [a$b$c]\nDROP ROUTE a$b$"
+    )
+    assert [found.name for found in script.statements] == ["a$b$c", "a$b$"]
+    assert script.problems == ()
+
+
 def test_commands_without_effect_and_unknown_ones(read: ReadText) -> None:
     script = read(
         ":on error exit\n:OUT x.txt\n!!dir\n:!! dir\n:listvar\nDROP ROUTE a\n"
