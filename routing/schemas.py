@@ -183,6 +183,9 @@ IMPORTS = _table(
     ("view_or_file!", _STRING),
     ("exported_at!", _TIME),
     ("imported_at!", _TIME),
+    # Null in rows of older releases.
+    ("kind", _STRING),
+    ("content_digest", _STRING),
 )
 
 ALTERNATIVE_ROUTES = ArrayOf(_table(("route_name", _STRING), ("address", _STRING), ("mirror_address", _STRING)))

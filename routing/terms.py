@@ -13,6 +13,13 @@ class Word(str, Enum):
         return str(self._value_)
 
 
+class ImportKind(Word):
+    """What a row of ``imports`` is of; null in rows of older releases, where the names of views are views'."""
+
+    VIEW = "VIEW"
+    SCRIPT = "SCRIPT"
+
+
 class Outcome(Word):
     """What becomes of a message (column ``outcome`` of ``resolved_routes``)."""
 

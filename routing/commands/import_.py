@@ -178,10 +178,8 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
             scripted_at=at,
             variables=values,
             reach=reach_by(opening),
+            note=console.note,
         )
-    for script in scripts if at is None else ():
-        when = script.scripted_at.isoformat(timespec="seconds")
-        console.note(f"{script.file}: its time is taken to be {when}, the file's own (--scripted-at)")
     from routing.importing.from_tsql import import_scripts
 
     _say_how_far(options, console)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
+from functools import cache
 
 from routing.config import Config
 from routing.importing import order, storing
 from routing.importing.catalog import Export, cover
 from routing.importing.catalog.conversations import reject_without_endpoint
 from routing.importing.conversing import dialog_changes
-from routing.importing.covered import Covered, Row, line_order
+from routing.importing.covered import Covered, Row, Unit, line_order
 from routing.importing.history import Changes, instance_rows, present_changes, route_changes
 from routing.importing.keyed import ON, key_of
 from routing.importing.result import Imported
@@ -62,8 +63,10 @@ def _bring_export(
     covered = cover(export, spelling, addresses)
     reject_without_endpoint(covered)
     imports = store.rows("imports", {"instance_name": covered.instances})
-    order.refuse_older(imports, covered.units)
+    digest = cache(_digests(export, addresses))
+    order.refuse_older(imports, order.rows_of_views(covered.units, now, digest))
     _cover_dropped(covered, databases)
+    own = order.rows_of_views(covered.units, now, digest)
     first = order.find_without_routes(imports, covered.instances)
     changes = _changes(store, covered, databases, instances, first)
     covered.notes += say_near_names(covered.instances, [*instances, *databases])
@@ -82,9 +85,18 @@ def _bring_export(
     if "messages" in store.locations:
         _bring_messages(store, covered, done)
     if not dry_run:
-        storing.put(store, "imports", Changes(put=order.newer_rows(imports, covered.units, now)))
+        storing.put(store, "imports", order.imports_changes(imports, own))
     done.rejected.sort(key=line_order)
     return done
+
+
+def _digests(export: Export, addresses: Sequence[str]) -> Callable[[str, Unit], str]:
+    """Return what gives the digest of a view and a unit of an export that was covered."""
+    rows: defaultdict[tuple[str, Unit], list[Row]] = defaultdict(list)
+    for view, of_view in export.rows.items():
+        for row in of_view:
+            rows[view, (row["instance_name"], row.get("database_name"))].append(row)
+    return lambda view, unit: order.digest_rows(rows[view, unit], addresses)
 
 
 def _cover_dropped(covered: Covered, stored: Sequence[Row]) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 
 from routing.config import Config
 from routing.importing import order, storing
-from routing.importing.covered import Unit
-from routing.importing.history import Changes
+from routing.importing.covered import Row, Unit
 from routing.importing.result import Imported
-from routing.importing.scripted import OF_A_DATABASE, apply_all, changes_of, state_of
+from routing.importing.scripted import OF_A_DATABASE, TimedScript, apply_in_turn
 from routing.importing.spelling import Spelling, say_near_names, say_servers
 from routing.importing.tsql import Script
 from routing.storage.opening import Opener
@@ -33,9 +32,9 @@ def import_scripts(
 ) -> Imported:
     """Apply scripts to what the tables hold of an instance (docs/importing.md).
 
-    What they change is opened and closed at the scripts' time. With ``snapshot`` they say all of the routes
-    of each database whose routes they speak of. ``now`` is the time of the import. Raises ContractError
-    before anything is written, StorageError after.
+    What each changes is opened and closed at its own time; they come in the order of their times. With
+    ``snapshot`` they say all of the routes of each database whose routes they speak of. ``now`` is the time of
+    the import. Raises ContractError before anything is written, StorageError after.
     """
     config = config.placed(opener.placed)
     with nullcontext() if dry_run else storing.only_import(config, now):
@@ -63,17 +62,10 @@ def _bring_scripts(
     servers = list(dict.fromkeys(server for script in scripts for server in script.servers))
     notes = [*say_near_names([name], known), *say_servers(servers, name, known)]
     done = Imported(dry_run, counted="statements", notes=notes)
-    units = {Path(script.file).name: _units(script, name, spelling) for script in scripts}
-    fresh = [s for s in scripts if not order.is_known(own["imports"], Path(s.file).name, units[Path(s.file).name])]
-    for script in scripts:
-        if script not in fresh:
-            done.notes.append(f"{script.file}: it was imported before; nothing of it is done again")
-    fresh_units = {Path(script.file).name: units[Path(script.file).name] for script in fresh}
-    order.refuse_older(own["imports"], fresh_units)
-    times = _times(fresh_units.values())
-    before = state_of(own, max(times.values(), default=now))
-    after = apply_all(done, before, fresh, spelling, name, snapshot)
-    changes = changes_of(own, before, after, name, times, order.find_without_routes(own["imports"], [name]))
+    fresh, rows = _leave_out_known(done, scripts, own["imports"], name, spelling, now, snapshot)
+    order.refuse_older(own["imports"], rows)
+    is_first = bool(order.find_without_routes(own["imports"], [name]))
+    changes = apply_in_turn(done, own, fresh, spelling, name, snapshot=snapshot, is_first=is_first, now=now)
     if not dry_run and fresh:
         progress("writing the tables")
         storing.make_ready(store)
@@ -82,24 +74,39 @@ def _bring_scripts(
             storing.put(store, key, change)
         done.tell(key, change.counts)
     if not dry_run:
-        storing.put(store, "imports", Changes(put=order.newer_rows(own["imports"], fresh_units, now)))
+        storing.put(store, "imports", order.imports_changes(own["imports"], rows))
     return done
 
 
-def _units(script: Script, instance: str, spelling: Spelling) -> dict[Unit, datetime]:
-    """The databases whose routes and services a script speaks of, and None for the instance's own."""
-    found: dict[Unit, datetime] = {}
+def _leave_out_known(
+    done: Imported,
+    scripts: Sequence[Script],
+    imports: Sequence[Row],
+    instance: str,
+    spelling: Spelling,
+    now: datetime,
+    snapshot: bool,
+) -> tuple[list[TimedScript], list[Row]]:
+    """Return the scripts that were not imported before, and their rows of ``imports``; the others are noted."""
+    fresh: list[TimedScript] = []
+    rows: list[Row] = []
+    for script in scripts:
+        units = _units(script, instance, spelling)
+        digest = order.digest_script(script.content_digest, snapshot=snapshot)
+        own = order.rows_of_script(Path(script.file).name, units, script.scripted_at, now, digest)
+        if order.is_known([*imports, *rows], own):
+            done.notes.append(f"{script.file}: it was imported before; nothing of it is done again")
+        else:
+            fresh.append(TimedScript(script, units))
+            rows += own
+    return fresh, rows
+
+
+def _units(script: Script, instance: str, spelling: Spelling) -> set[Unit]:
+    """Return the databases whose routes and services a script speaks of, and None for the instance's own."""
+    found: set[Unit] = set()
     for statement in script.statements:
         is_of_database = isinstance(statement, OF_A_DATABASE) and statement.database is not None
         database = spelling.database(instance, str(statement.database)) if is_of_database else None
-        found[instance, database] = script.scripted_at
-    return found or {(instance, None): script.scripted_at}
-
-
-def _times(many: Iterable[Mapping[Unit, datetime]]) -> dict[Unit, datetime]:
-    """The latest time of each unit."""
-    times: dict[Unit, datetime] = {}
-    for units in many:
-        for unit, at in units.items():
-            times[unit] = max(times.get(unit, at), at)
-    return times
+        found.add((instance, database))
+    return found or {(instance, None)}

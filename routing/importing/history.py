@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from routing.importing.covered import Row, Unit
+from routing.importing.keyed import key_of
 
 CONTENT = ("remote_service_name", "broker_instance", "lifetime", "address", "mirror_address")
 _ROUTE = ("instance_name", "database_name", "name")
@@ -30,6 +31,47 @@ class Changes:
 
     def __bool__(self) -> bool:
         return bool(self.put or self.remove)
+
+
+def apply_changes(key: str, rows: Iterable[Row], changes: Changes) -> list[Row]:
+    """Return the rows of a table with changes made to them."""
+    gone = {key_of(key, row) for row in (*changes.put, *changes.remove)}
+    return [*(row for row in rows if key_of(key, row) not in gone), *changes.put]
+
+
+def changes_between(key: str, before: Iterable[Row], after: Iterable[Row]) -> Changes:
+    """Return what makes the rows of a table others, without counts."""
+    standing, wanted = ({key_of(key, row): row for row in rows} for rows in (before, after))
+    return Changes(
+        put=[row for of, row in wanted.items() if standing.get(of) != row],
+        remove=[row for of, row in standing.items() if of not in wanted],
+    )
+
+
+def count_versions(
+    before: Iterable[Row], after: Iterable[Row], touched: Collection[str], at: datetime
+) -> Counter[str]:
+    """Return how many versions of an instance's routes were added, changed or closed between two histories.
+
+    A version that begins where another one ends is a change. Of the touched databases, routes in force ``at`` a
+    time that are as they were are counted as unchanged.
+    """
+    counts: Counter[str] = Counter()
+    old, new = ({key_of("routes", row): row for row in rows} for rows in (before, after))
+    begun = {(_route(row), row["valid_from"]) for row in new.values()}
+    ended = {(_route(row), row["valid_to"]) for row in new.values() if row["valid_to"] is not None}
+    for of, row in new.items():
+        was = old.get(of)
+        if was is None:
+            counts["changed" if (_route(row), row["valid_from"]) in ended else "added"] += 1
+        elif not _is_same(was, row):
+            counts["changed"] += 1
+        elif was["valid_to"] != row["valid_to"]:
+            counts["closed"] += (_route(row), row["valid_to"]) not in begun
+        else:
+            counts["unchanged"] += row["database_name"] in touched and stands(row, at)
+    counts["closed"] += sum(of not in new for of in old)
+    return +counts
 
 
 def route_changes(

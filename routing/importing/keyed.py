@@ -17,7 +17,7 @@ ON = {
         "message_sequence_number",
     ),
     "observed_routing": ("instance_name", "database_name", "message_id", "observed_at", "source"),
-    "imports": ("instance_name", "database_name", "view_or_file"),
+    "imports": ("instance_name", "database_name", "view_or_file", "exported_at", "content_digest"),
 }
 EVENT_KEY = ("instance_name", "event_hash")
 """The key of what events tell in ``observed_routing``, where rows of queues have theirs."""

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 
 from routing.importing.covered import Row, Unit
-from routing.importing.history import SINCE_EVER, Changes, instance_rows, present_changes, route_changes, stands
+from routing.importing.history import (
+    SINCE_EVER,
+    Changes,
+    apply_changes,
+    changes_between,
+    count_versions,
+    instance_rows,
+    present_changes,
+    route_changes,
+    stands,
+)
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import (
@@ -73,31 +84,96 @@ def _database(row: Row) -> Database:
     )
 
 
-def apply_all(
+@dataclass(frozen=True)
+class TimedScript:
+    """A script of an import; ``units`` are the databases that it speaks of, None for the instance's own."""
+
+    script: Script
+    units: Collection[Unit]
+
+    @property
+    def at(self) -> datetime:
+        """Return the time as of which it changes what it speaks of."""
+        return self.script.scripted_at
+
+
+def apply_in_turn(
     done: Imported,
-    before: InstanceState,
-    scripts: Sequence[Script],
+    own: Own,
+    scripts: Sequence[TimedScript],
     spelling: Spelling,
     instance: str,
+    *,
     snapshot: bool,
-) -> InstanceState:
-    """The state after all scripts; what was not done is told.
+    is_first: bool,
+    now: datetime,
+) -> dict[str, Changes]:
+    """Return what scripts change in the tables, in the order of writing, each as of its own time.
 
-    With ``snapshot`` the databases whose routes they speak of have none before: dropping one is then no fault.
+    They come in the order of their times; those of one time change the tables together, and what was not done is
+    told. With ``snapshot`` they say together all routes of the databases whose routes they speak of: dropping one
+    that is not there is no fault, and what none of them says is closed at the time of the last that speaks of its
+    database. ``is_first`` where no routes of the instance were imported before: those of the first time then stand
+    since ever.
+    """
+    first_at = next((one.at for one in scripts if any(name is not None for _, name in one.units)), now)
+    last_at = scripts[-1].at if scripts else now
+    groups = [(at, list(of_one_time)) for at, of_one_time in groupby(scripts, lambda one: one.at)]
+    all_of = [_databases_of_routes(group, spelling, instance) if snapshot else set() for _, group in groups]
+    # By database the routes that scripts of this import have said, where they say all.
+    said: dict[str, tuple[Route, ...]] = {}
+    routes, touched = list(own["routes"]), set[str]()
+    begins = state = state_of(own, groups[0][0] if groups else now)
+    for place, (at, group) in enumerate(groups):
+        before = replace(state, routes=state_of({**own, "routes": routes}, at).routes)
+        others = (route for route in before.routes if route.database_name not in all_of[place])
+        known = (route for name in sorted(all_of[place]) for route in said.get(name, ()))
+        state = replace(before, routes=(*others, *known))
+        state = apply_all(done, state, [one.script for one in group], ignores_missing=snapshot)
+        for name in all_of[place]:
+            said[name] = tuple(route for route in state.routes if route.database_name == name)
+        later = set[str]().union(*all_of[place + 1 :])
+        after = replace(state, routes=(*state.routes, *_find_unsaid(before, state, all_of[place] & later)))
+        times = {unit: at for one in group for unit in one.units}
+        first = {instance} if is_first and at == first_at else set[str]()
+        now_touched = _touched(before, after)
+        changes = _routes(routes, _route_rows(after, instance), now_touched, instance, times, first)
+        routes, touched = apply_changes("routes", routes, changes), touched | now_touched
+    found = changes_between("routes", own["routes"], routes)
+    found.counts = count_versions(own["routes"], routes, touched, last_at)
+    return {**_present_changes(own, begins, state, instance, is_said=bool(scripts)), "routes": found}
+
+
+def _databases_of_routes(scripts: Iterable[TimedScript], spelling: Spelling, instance: str) -> set[str]:
+    """Return the databases whose routes scripts speak of."""
+    return {
+        spelling.database(instance, statement.database)
+        for one in scripts
+        for statement in one.script.statements
+        if isinstance(statement, ROUTES) and statement.database is not None
+    }
+
+
+def _find_unsaid(before: InstanceState, after: InstanceState, databases: Collection[str]) -> Iterator[Route]:
+    """Return the routes of some databases that no script said so far; a later script says the rest."""
+    names = {(route.database_name, route.name) for route in after.routes}
+    for route in before.routes:
+        if route.database_name in databases and (route.database_name, route.name) not in names:
+            yield route
+
+
+def apply_all(
+    done: Imported, before: InstanceState, scripts: Sequence[Script], *, ignores_missing: bool = False
+) -> InstanceState:
+    """Return the state after all scripts; what was not done is told.
+
+    ``ignores_missing`` where dropping a route that is not there is no fault.
     """
     state = before
-    if snapshot:
-        said = {
-            spelling.database(instance, statement.database)
-            for script in scripts
-            for statement in script.statements
-            if isinstance(statement, ROUTES) and statement.database is not None
-        }
-        state = replace(state, routes=tuple(r for r in state.routes if r.database_name not in said))
     for script in scripts:
         result = apply_script(state, script)
         state = result.state
-        refused = [problem for problem in result.problems if not (snapshot and _is_no_route(problem))]
+        refused = [problem for problem in result.problems if not (ignores_missing and _is_no_route(problem))]
         problems = in_order((*script.problems, *refused), script.file)
         done.problems += problems
         done.rejected += [phrase(problem) for problem in problems if not problem.counted]
@@ -105,7 +181,8 @@ def apply_all(
         if not script.statements and not problems:
             done.notes.append(say_nothing(script))
         unread = sum(not problem.counted for problem in script.problems)
-        done.rows_read[Path(script.file).name] = (
+        name = Path(script.file).name
+        done.rows_read[script.file if name in done.rows_read else name] = (
             len(script.statements) + unread,
             unread + sum(not problem.counted for problem in refused),
             len(result.passed_over),
@@ -140,13 +217,23 @@ def changes_of(
 
     ``times`` are those of the scripts, by what they speak of; ``first`` as in `route_changes`.
     """
+    wanted = _route_rows(after, instance)
+    return {
+        **_present_changes(own, before, after, instance, is_said=bool(times)),
+        "routes": _routes(own["routes"], wanted, _touched(before, after), instance, times, first),
+    }
+
+
+def _present_changes(
+    own: Own, before: InstanceState, after: InstanceState, instance: str, *, is_said: bool
+) -> dict[str, Changes]:
+    """Return what changes in the tables that hold the present; ``is_said`` where scripts speak of the instance."""
     wanted = rows_of(own, before, after, instance)
-    said = wanted["instances"] if times else []
+    said = wanted["instances"] if is_said else []
     return {
         "databases": present_changes(own["databases"], wanted["databases"], _KEYS["databases"]),
         "services": present_changes(own["services"], wanted["services"], _KEYS["services"]),
         "instances": present_changes(own["instances"], said, ("instance_name",), lambda row: False),
-        "routes": _routes(own["routes"], wanted["routes"], _touched(before, after), instance, times, first),
     }
 
 
@@ -156,8 +243,12 @@ def rows_of(own: Own, before: InstanceState, after: InstanceState, instance: str
         "databases": _databases(own, after, instance),
         "services": [{"instance_name": instance, **vars(service)} for service in after.services],
         "instances": instance_rows(own["instances"], [_instance(instance, before, after)]),
-        "routes": [{"instance_name": instance, **vars(route)} for route in after.routes],
+        "routes": _route_rows(after, instance),
     }
+
+
+def _route_rows(state: InstanceState, instance: str) -> list[Row]:
+    return [{"instance_name": instance, **vars(route)} for route in state.routes]
 
 
 def _databases(own: Own, after: InstanceState, instance: str) -> list[Row]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 
-from routing.errors import InputError, quote
 from routing.importing.faults import no_statement, unreadable_file
-from routing.importing.reach import Reach, on_this_disk
+from routing.importing.reach import Place, Reach, on_this_disk
 from routing.importing.tsql import Script, read_file, read_script
 
 
@@ -20,21 +18,22 @@ def read_scripts(
     scripted_at: datetime | None = None,
     variables: Mapping[str, str] | None = None,
     reach: Reach = on_this_disk,
+    note: Callable[[str], None] = lambda text: None,
 ) -> list[Script]:
-    """The scripts in their order; ``reach`` gives their places.
+    """Return the scripts in their order, in which their times do not go back; ``reach`` gives their places.
 
-    Raises InputError for a file that cannot be read, or is no script.
+    The time of each is ``scripted_at``, else its file's own, but no earlier than that of the script before it.
+    ``note`` is given a sentence on each that is not ``scripted_at``. Raises InputError for a file that cannot be
+    read, or is no script.
     """
-    names = [Path(file).name for file in files]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise InputError(f"two scripts are called {quote(doubled[0])}", "import them one after the other")
-    scripts = []
+    scripts: list[Script] = []
     for file in files:
         try:
+            place = reach(file)
+            at = scripted_at or _time_of(place, scripts[-1:], note)
             script = read_file(
-                reach(file),
-                scripted_at=scripted_at,
+                place,
+                scripted_at=at,
                 database=database,
                 instance=instance,
                 variables=variables,
@@ -45,6 +44,21 @@ def read_scripts(
             raise unreadable_file(file, str(error)) from error
         scripts.append(_with_statements(script, file))
     return scripts
+
+
+def _time_of(place: Place, before: Sequence[Script], note: Callable[[str], None]) -> datetime:
+    """Return the time of a script's file, or that of the script before it where this is later."""
+    at = datetime.fromtimestamp(place.stat().st_mtime, timezone.utc)
+    own = at.isoformat(timespec="seconds")
+    for last in before:
+        if last.scripted_at > at:
+            note(
+                f"{place}: its own time, {own}, lies before that of {last.file}, which comes before it and whose"
+                f" time is taken, {last.scripted_at.isoformat(timespec='seconds')} (--scripted-at)"
+            )
+            return last.scripted_at
+    note(f"{place}: its time is taken to be {own}, the file's own (--scripted-at)")
+    return at
 
 
 def read_text(

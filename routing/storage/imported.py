@@ -15,6 +15,7 @@ from routing.storage.faults import phrase, time_text
 from routing.storage.opening import Opener
 from routing.storage.stored import read_rows
 from routing.storage.times import micros_of
+from routing.terms import ImportKind
 
 # Views of what has a history, or is no configuration. Every other one, and every script, speaks of what has none.
 _OTHERS = ("routes", "conversation_endpoints", "transmission_queue")
@@ -35,7 +36,8 @@ def newest_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     newest: dict[str, int] = {}
     for row in rows:
         instance, at = row["instance_name"], row["exported_at"]
-        if instance is not None and at is not None and row["view_or_file"] not in _OTHERS:
+        is_other = row["view_or_file"] in _OTHERS and row.get("kind") != ImportKind.SCRIPT
+        if instance is not None and at is not None and not is_other:
             newest[instance] = max(micros_of(at), newest.get(instance, micros_of(at)))
     return newest
 

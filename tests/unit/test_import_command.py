@@ -145,7 +145,6 @@ def test_what_is_refused_before_a_table_is_opened(
         ),
         (("catalog", str(tmp_path / "no"), *whose), "there is no such file"),
         (("tsql", str(tmp_path / "no.sql"), *whose), "No such file"),
-        (("tsql", str(script), str(script), *whose), "two scripts are called 's.sql'"),
         (("tsql", str(script), *whose), "no T-SQL statement is found in"),
         (("tsql", str(tmp_path / "comment.sql"), *whose), "no T-SQL statement is found in"),
         (("tsql", str(tmp_path / "prose.txt"), *whose), "(line 1: the text ends inside a string"),

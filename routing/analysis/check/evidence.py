@@ -232,6 +232,6 @@ def _apply_to_rows(
     own = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
     others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
     before = state_of(own, script.scripted_at)
-    after = apply_all(done, before, [script], spelling, instance, snapshot=False)
+    after = apply_all(done, before, [script])
     changed = rows_of(own, before, after, instance)
     return {**rows, **{key: [*others[key], *changed[key]] for key in CONFIGURATION}}

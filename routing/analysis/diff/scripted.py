@@ -8,8 +8,7 @@ from dataclasses import replace
 from routing.analysis.diff.sides import OneSide
 from routing.errors import quote
 from routing.importing.covered import Row
-from routing.importing.history import Changes
-from routing.importing.keyed import key_of
+from routing.importing.history import apply_changes
 from routing.importing.result import Imported
 from routing.importing.scripted import apply_all, changes_of, state_of
 from routing.importing.spelling import Spelling, say_near_names, say_servers
@@ -38,12 +37,12 @@ def apply_scripts(side: OneSide, scripts: Sequence[Script], instance: str, label
         done.notes.append(f"the tables know no instance {quote(name)}: the scripts are tried on a new one")
     own = {key: _rows_of(side.settings[key], key, name) for key in _CHANGED}
     before = state_of(own, side.moment)
-    after = apply_all(done, before, scripts, spelling, name, snapshot=False)
+    after = apply_all(done, before, scripts)
     settings = dict(side.settings)
     for key, changes in changes_of(own, before, after, name, {(name, None): side.moment}, set()).items():
         done.tell(key, changes.counts)
         if changes:
-            settings[key] = _put(side.settings[key], key, name, _changed(own[key], key, changes))
+            settings[key] = _put(side.settings[key], key, name, apply_changes(key, own[key], changes))
     return replace(side, label=label, settings=settings), done
 
 
@@ -51,12 +50,6 @@ def _rows_of(columns: Columns, key: str, instance: str) -> list[Row]:
     """The rows of an instance, with aware times."""
     times = [field.name for field in INPUTS[key] if field.kind == Kind.TIMESTAMP]
     return with_moments(columns.naming("instance_name", [instance]).dicts(), times)
-
-
-def _changed(rows: Sequence[Row], key: str, changes: Changes) -> list[Row]:
-    """Rows with changes made to them."""
-    gone = {key_of(key, row) for row in (*changes.put, *changes.remove)}
-    return [*(row for row in rows if key_of(key, row) not in gone), *changes.put]
 
 
 def _put(columns: Columns, key: str, instance: str, rows: Sequence[Row]) -> Columns:

@@ -12,7 +12,7 @@ from routing.storage.columns import Table, as_dataset, is_frame
 from routing.storage.inputs import condition_of
 from routing.storage.stored import read_rows
 from routing.storage.times import micros_of
-from routing.terms import TRANSMISSION_QUEUE
+from routing.terms import TRANSMISSION_QUEUE, ImportKind
 
 if TYPE_CHECKING:
     import pyarrow
@@ -22,7 +22,7 @@ Queue = tuple[str, str]
 """An instance and one of its databases."""
 _VIEW = "transmission_queue"
 _QUEUE, _AT = ("instance_name", "database_name"), "observed_at"
-_EXPORTS = Schema(tuple(field for field in IMPORTS if field.name in (*_QUEUE, "exported_at")))
+_EXPORTS = Schema(tuple(field for field in IMPORTS if field.name in (*_QUEUE, "exported_at", "kind")))
 _HELD = Schema(tuple(field for field in OBSERVED_ROUTING if field.name in (*HELD, _AT)))
 _OF_QUEUES = {"source": [TRANSMISSION_QUEUE]}
 
@@ -31,6 +31,9 @@ def newest_exports(imports: Table | None) -> dict[Queue, Any]:
     """The time of the newest export of each database's queue; a database without one is left out."""
     found: dict[Queue, Any] = {}
     for row in [] if imports is None else read_rows(imports, _EXPORTS, only={"view_or_file": [_VIEW]}):
+        if row["kind"] == ImportKind.SCRIPT:
+            # A script may be called like the view.
+            continue
         queue = (row["instance_name"], row["database_name"])
         found[queue] = max(row["exported_at"], found.get(queue, row["exported_at"]))
     return found

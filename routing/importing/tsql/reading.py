@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from hashlib import sha256
 
 from routing.importing.reach import Place
 from routing.importing.tsql import assigning, content, control, leaving, passing, running, walker
@@ -74,7 +75,15 @@ def read_script(
     connection = 0
     named: list[str] = []
     ended: str | None = None
-    for found in batches(text, file, variables or {}, include):
+    contents = [text]
+
+    def include_and_keep(including: str, written: str) -> tuple[str, str]:
+        assert include is not None
+        place, included = include(including, written)
+        contents.append(included)
+        return place, included
+
+    for found in batches(text, file, variables or {}, include and include_and_keep):
         if isinstance(found, Problem):
             session.problems.append(found)
             continue
@@ -96,7 +105,14 @@ def read_script(
         database=session.database,
         found=session.found,
         servers=tuple(dict.fromkeys(named)),
+        content_digest=_digest_content(contents, database, variables or {}),
     )
+
+
+def _digest_content(contents: Sequence[str], database: str | None, variables: Mapping[str, str]) -> str:
+    """Return the SHA-256 of what a script's statements depend on, its time and instance apart."""
+    values = sorted({name.casefold(): value for name, value in variables.items()}.items())
+    return sha256(repr((contents, database, values)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_file(

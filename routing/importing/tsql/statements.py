@@ -227,6 +227,8 @@ class Script:
 
     ``encoding`` is None where the caller gave text; ``database`` is the context at the end; ``found`` is how many
     statements of T-SQL were recognised, about whatever they are; ``servers`` are those that ``:connect`` names.
+    ``content_digest`` is the SHA-256 of all that was read, files of ``:r`` included, of the first database and of
+    the variables of ``-v``.
     """
 
     file: str
@@ -237,6 +239,7 @@ class Script:
     database: str | None = None
     found: int = 0
     servers: tuple[str, ...] = ()
+    content_digest: str = ""
 
 
 def in_order(problems: Iterable[Problem], file: str) -> tuple[Problem, ...]:

@@ -108,67 +108,146 @@ def test_what_is_not_known_of_an_instance_stays() -> None:
     assert instance_rows(stored, wanted) == [stored[0], {"instance_name": "new", **unknown}]
 
 
-def imported(view_or_file: str, at: datetime, database: str | None = "Shop") -> Row:
+def imported(
+    view_or_file: str,
+    at: datetime,
+    database: str | None = "Shop",
+    *,
+    instance: str = "hub",
+    kind: str | None = None,
+    digest: str | None = None,
+) -> Row:
+    """A row of ``imports``; of an older release without kind and digest."""
     return {
-        "instance_name": "hub",
+        "instance_name": instance,
         "database_name": database,
         "view_or_file": view_or_file,
         "exported_at": at,
         "imported_at": at,
+        "kind": kind,
+        "content_digest": digest,
     }
 
 
 @pytest.mark.parametrize(
-    ("last", "name", "unit"),
+    ("last", "new"),
     [
-        (imported("routes", TUESDAY), "routes", SHOP),
-        (imported("change.sql", TUESDAY), "routes", SHOP),
-        (imported("routes", TUESDAY), "change.sql", SHOP),
-        (imported("other.sql", TUESDAY), "change.sql", SHOP),
-        (imported("databases", TUESDAY, None), "change.sql", ("hub", None)),
-        (imported("transmission_queue", TUESDAY), "transmission_queue", SHOP),
+        pytest.param([("routes", TUESDAY)], {"view_or_file": "routes"}, id="a-view-after-itself"),
+        pytest.param([("change.sql", TUESDAY)], {"view_or_file": "routes"}, id="a-view-after-a-script"),
+        pytest.param([("routes", TUESDAY)], {"view_or_file": "change.sql"}, id="a-script-after-a-view"),
+        pytest.param([("other.sql", TUESDAY)], {"view_or_file": "change.sql"}, id="a-script-after-another"),
+        pytest.param(
+            [("s.sql", WEDNESDAY), ("s.sql", MONDAY)],
+            {"view_or_file": "routes"},
+            id="of-several-the-newest-counts",
+        ),
+        pytest.param(
+            [("databases", TUESDAY, None)],
+            {"view_or_file": "change.sql", "database": None},
+            id="a-script-of-the-instance",
+        ),
+        pytest.param([("transmission_queue", TUESDAY)], {"view_or_file": "transmission_queue"}, id="a-queue"),
+        pytest.param(
+            [("routes", TUESDAY)],
+            {"view_or_file": "services", "kind": "SCRIPT"},
+            id="a-script-called-like-another-view",
+        ),
     ],
 )
-def test_what_is_older_than_the_last_import_is_refused(last: Row, name: str, unit: tuple[str, str | None]) -> None:
+def test_what_is_older_than_the_last_import_is_refused(last: list[Any], new: dict[str, Any]) -> None:
+    stored = [imported(*values) for values in last]
     with pytest.raises(InputError, match="older than what was imported before, 1 part: ") as caught:
-        order.refuse_older([last], {name: {unit: MONDAY}})
+        order.refuse_older(stored, [imported(at=MONDAY, **new)])
     assert caught.value.exit_code == 2
-    order.refuse_older([last], {name: {unit: TUESDAY}})
+    order.refuse_older(stored, [imported(at=WEDNESDAY, **new)])
 
 
 @pytest.mark.parametrize(
-    ("last", "name", "unit"),
+    ("last", "new"),
     [
-        (imported("services", TUESDAY), "routes", SHOP),
-        (imported("routes", TUESDAY), "routes", ("hub", "Other")),
-        (imported("routes", TUESDAY), "routes", ("spoke", "Shop")),
-        (imported("change.sql", TUESDAY), "conversation_endpoints", SHOP),
+        pytest.param(imported("services", TUESDAY), imported("routes", MONDAY), id="another-view"),
+        pytest.param(imported("routes", TUESDAY), imported("routes", MONDAY, "Other"), id="of-another-database"),
+        pytest.param(
+            imported("routes", TUESDAY), imported("routes", MONDAY, instance="spoke"), id="of-another-instance"
+        ),
+        pytest.param(
+            imported("change.sql", TUESDAY), imported("conversation_endpoints", MONDAY), id="a-view-of-no-script"
+        ),
+        pytest.param(
+            imported("routes", TUESDAY, None, kind="SCRIPT"),
+            imported("routes", MONDAY, None, kind="VIEW"),
+            id="a-script-of-the-instance-called-routes",
+        ),
+        pytest.param(
+            imported("databases", TUESDAY, kind="VIEW"),
+            imported("databases", MONDAY, kind="SCRIPT"),
+            id="a-script-of-a-database-called-databases",
+        ),
     ],
 )
-def test_what_speaks_of_something_else_is_not_older(last: Row, name: str, unit: tuple[str, str | None]) -> None:
-    order.refuse_older([last], {name: {unit: MONDAY}})
+def test_what_speaks_of_something_else_is_not_older(last: Row, new: Row) -> None:
+    order.refuse_older([last], [new])
 
 
-def test_the_last_import_of_each_is_recorded() -> None:
-    known = [imported("routes", MONDAY), imported("services", TUESDAY)]
+def digest(view: str, unit: Unit) -> str:
+    return f"{view} of {unit[1]}"
+
+
+def test_of_views_the_last_import_is_recorded() -> None:
+    known = [
+        imported("routes", MONDAY, kind="VIEW", digest="routes of Shop"),
+        imported("services", TUESDAY, kind="VIEW", digest="services of Shop"),
+        imported("conversation_endpoints", TUESDAY, kind="VIEW", digest="something else"),
+        imported("transmission_queue", TUESDAY),
+        imported("transmission_queue", MONDAY, "Other"),
+        imported("a.sql", MONDAY, kind="SCRIPT", digest="a"),
+    ]
+    names = ("routes", "services", "conversation_endpoints", "transmission_queue")
     units: dict[str, dict[Unit, datetime]] = {
-        "routes": {SHOP: TUESDAY},
-        "services": {SHOP: TUESDAY},
+        **{name: {SHOP: TUESDAY} for name in names},
         "databases": {("hub", None): TUESDAY},
     }
-    rows = order.newer_rows(known, units, WEDNESDAY)
-    assert [(row["view_or_file"], row["database_name"], row["exported_at"]) for row in rows] == [
-        ("routes", "Shop", TUESDAY),
-        ("databases", None, TUESDAY),
-    ]
+    rows = order.rows_of_views(units, WEDNESDAY, digest)
     assert {row["imported_at"] for row in rows} == {WEDNESDAY}
+    changes = order.imports_changes(known, rows)
+    put = [(row["view_or_file"], row["exported_at"], row["kind"], row["content_digest"]) for row in changes.put]
+    assert put == [
+        ("routes", TUESDAY, "VIEW", "routes of Shop"),
+        ("conversation_endpoints", TUESDAY, "VIEW", "conversation_endpoints of Shop"),
+        ("databases", TUESDAY, "VIEW", "databases of None"),
+    ]
+    assert changes.remove == [known[0], known[2]]
 
 
-def test_a_script_is_known_by_its_name_and_time() -> None:
-    known = [imported("a.sql", MONDAY)]
-    assert order.is_known(known, "a.sql", {SHOP: MONDAY})
-    assert not order.is_known(known, "a.sql", {SHOP: TUESDAY})
-    assert not order.is_known(known, "b.sql", {SHOP: MONDAY})
+def test_every_import_of_a_script_is_recorded() -> None:
+    known = [imported("a.sql", MONDAY, kind="SCRIPT", digest="a"), imported("a.sql", MONDAY)]
+    rows = order.rows_of_script("a.sql", [SHOP, ("hub", None)], TUESDAY, WEDNESDAY, "b")
+    changes = order.imports_changes(known, rows)
+    assert (changes.put, changes.remove) == (rows, [])
+    assert rows == [
+        {**imported("a.sql", TUESDAY, name, kind="SCRIPT", digest="b"), "imported_at": WEDNESDAY}
+        for name in ("Shop", None)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("known", "is_known"),
+    [
+        pytest.param(imported("a.sql", MONDAY, kind="SCRIPT", digest="a"), True, id="the-same"),
+        pytest.param(imported("a.sql", MONDAY), True, id="of-an-older-release-by-name-and-time"),
+        pytest.param(imported("a.sql", MONDAY, kind="SCRIPT", digest="b"), False, id="another-content"),
+        pytest.param(imported("a.sql", TUESDAY, kind="SCRIPT", digest="a"), False, id="another-time"),
+        pytest.param(imported("b.sql", MONDAY, kind="SCRIPT", digest="a"), False, id="another-name"),
+        pytest.param(imported("a.sql", MONDAY, "B", kind="SCRIPT", digest="a"), False, id="another-database"),
+    ],
+)
+def test_which_scripts_were_imported_before(known: Row, is_known: bool) -> None:
+    assert order.is_known([known], [imported("a.sql", MONDAY, kind="SCRIPT", digest="a")]) is is_known
+
+
+def test_a_view_is_no_script_of_its_name() -> None:
+    for known in (imported("routes", MONDAY), imported("routes", MONDAY, kind="VIEW", digest="a")):
+        assert not order.is_known([known], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
 
 
 def test_whose_routes_were_never_imported() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from routing.importing.history import Changes
+from routing.importing.history import Changes, apply_changes
 from routing.importing.result import Imported
-from routing.importing.scripted import apply_all, changes_of, state_of
+from routing.importing.scripted import TimedScript, apply_all, apply_in_turn, changes_of, state_of
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import Script, apply_script
 
@@ -18,6 +18,7 @@ Row = dict[str, Any]
 ReadText = Callable[..., Script]
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 LATER = datetime(2026, 1, 6, 12, tzinfo=timezone.utc)
+LATEST = datetime(2026, 1, 7, 12, tzinfo=timezone.utc)
 GUID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
 ZEROS = "00000000-0000-0000-0000-000000000000"
 
@@ -104,16 +105,151 @@ def test_the_endpoint_forwards_and_the_addresses_stay(change: Change) -> None:
     assert (row["is_message_forwarding_enabled"], row["addresses"]) == (False, ["tcp://hub:1"])
 
 
+History = set[tuple[str, str, str, datetime | None, datetime | None]]
+A, B = ("Shop", "a", "LOCAL", None), ("Stock", "b", "LOCAL", None, None)
+CREATE, ALTER = "CREATE ROUTE {} WITH ADDRESS = 'LOCAL'", "ALTER ROUTE {} WITH ADDRESS = 'TRANSPORT'"
+
+
+def apply(
+    read: ReadText, *scripts: tuple[str, datetime], snapshot: bool = False, is_first: bool = False
+) -> tuple[Imported, dict[str, Changes], History]:
+    """What scripts in database shop change, each of its time, and the routes' history afterwards."""
+    done, rows = Imported(is_dry_run=False), own()
+    spelling = Spelling([], [("hub", "Shop"), ("hub", "Stock")])
+    timed = [
+        TimedScript(read(text, database="shop", scripted_at=at, file=f"{place}/f.sql"), {("hub", "Shop")})
+        for place, (text, at) in enumerate(scripts)
+    ]
+    changes = apply_in_turn(done, rows, timed, spelling, "hub", snapshot=snapshot, is_first=is_first, now=LATER)
+    columns = ("database_name", "name", "address", "valid_from", "valid_to")
+    after = apply_changes("routes", rows["routes"], changes["routes"])
+    history = {tuple(row[name] for name in columns) for row in after if row["name"] != "ended"}
+    return done, changes, history
+
+
+@pytest.mark.parametrize(
+    ("scripts", "options", "history", "counts"),
+    [
+        pytest.param([], {}, {(*A, None), B}, {}, id="none"),
+        pytest.param(
+            [(CREATE.format("c"), AT), (ALTER.format("c"), LATER)],
+            {},
+            {(*A, None), B, ("Shop", "c", "LOCAL", AT, LATER), ("Shop", "c", "TRANSPORT", LATER, None)},
+            {"added": 1, "changed": 1, "unchanged": 1},
+            id="each-of-its-own-time",
+        ),
+        pytest.param(
+            [(CREATE.format("c"), AT), (ALTER.format("c"), AT)],
+            {},
+            {(*A, None), B, ("Shop", "c", "TRANSPORT", AT, None)},
+            {"added": 1, "unchanged": 1},
+            id="of-one-time-the-last-counts",
+        ),
+        pytest.param(
+            [(CREATE.format("c"), AT), ("DROP ROUTE c", LATER), (CREATE.format("c"), LATEST)],
+            {},
+            {(*A, None), B, ("Shop", "c", "LOCAL", AT, LATER), ("Shop", "c", "LOCAL", LATEST, None)},
+            {"added": 2, "unchanged": 1},
+            id="there-and-gone-and-there-again",
+        ),
+        pytest.param(
+            [("DROP ROUTE a", AT), (CREATE.format("a"), LATER)],
+            {},
+            {(*A, AT), B, ("Shop", "a", "LOCAL", LATER, None)},
+            {"closed": 1, "added": 1},
+            id="gone-and-there-again",
+        ),
+        pytest.param(
+            [("DROP DATABASE Stock", AT), (CREATE.format("c"), LATER)],
+            {},
+            {(*A, None), (*B[:4], AT), ("Shop", "c", "LOCAL", LATER, None)},
+            {"closed": 1, "added": 1, "unchanged": 1},
+            id="a-database-is-dropped-at-the-time-of-its-script",
+        ),
+        pytest.param(
+            [(CREATE.format("c"), AT), (CREATE.format("d"), AT), (CREATE.format("e"), LATER)],
+            {"is_first": True},
+            {
+                *((*A, None), B, ("Shop", "c", "LOCAL", None, None), ("Shop", "d", "LOCAL", None, None)),
+                ("Shop", "e", "LOCAL", LATER, None),
+            },
+            {"added": 3, "unchanged": 1},
+            id="the-first-time-stands-since-ever",
+        ),
+        pytest.param(
+            [(CREATE.format("c"), AT)],
+            {"snapshot": True},
+            {(*A, AT), B, ("Shop", "c", "LOCAL", AT, None)},
+            {"added": 1, "closed": 1},
+            id="a-snapshot-closes-the-rest",
+        ),
+        pytest.param(
+            [(CREATE.format("a"), AT), (CREATE.format("c"), LATER)],
+            {"snapshot": True},
+            {(*A, None), B, ("Shop", "c", "LOCAL", LATER, None)},
+            {"added": 1, "unchanged": 1},
+            id="scripts-of-a-snapshot-say-all-together",
+        ),
+        pytest.param(
+            [(CREATE.format("c"), AT), (CREATE.format("a"), LATER)],
+            {"snapshot": True},
+            {(*A, None), B, ("Shop", "c", "LOCAL", AT, None)},
+            {"added": 1, "unchanged": 1},
+            id="what-a-later-script-of-a-snapshot-says-was-never-gone",
+        ),
+        pytest.param(
+            [(CREATE.format("c"), AT), (CREATE.format("d"), LATER)],
+            {"snapshot": True},
+            {(*A, LATER), B, ("Shop", "c", "LOCAL", AT, None), ("Shop", "d", "LOCAL", LATER, None)},
+            {"added": 2, "closed": 1},
+            id="the-rest-is-closed-by-the-last-that-speaks-of-the-database",
+        ),
+        pytest.param(
+            [(CREATE.format("c"), AT), ("USE Stock; " + CREATE.format("b"), LATER)],
+            {"snapshot": True},
+            {(*A, AT), B, ("Shop", "c", "LOCAL", AT, None)},
+            {"added": 1, "closed": 1},
+            id="each-of-its-own-database",
+        ),
+    ],
+)
+def test_scripts_are_applied_in_turn(
+    read: ReadText,
+    scripts: list[tuple[str, datetime]],
+    options: dict[str, bool],
+    history: History,
+    counts: dict[str, int],
+) -> None:
+    done, changes, found = apply(read, *scripts, **options)
+    assert (found, done.rejected) == (history, [])
+    assert dict(changes["routes"].counts) == counts
+
+
 @pytest.mark.parametrize("snapshot", [False, True])
-def test_a_snapshot_says_all_routes_of_the_databases_it_speaks_of(read: ReadText, snapshot: bool) -> None:
-    rows = own()
-    script = read("DROP ROUTE a\nCREATE ROUTE c WITH ADDRESS = 'LOCAL'\nDROP ROUTE ended", database="shop")
-    done, before = Imported(is_dry_run=False), state_of(rows, LATER)
-    after = apply_all(done, before, [script], Spelling([], [("hub", "Shop"), ("hub", "Stock")]), "hub", snapshot)
-    assert [(route.database_name, route.name) for route in after.routes] == [("Stock", "b"), ("Shop", "c")]
-    # Of what a snapshot replaces nothing has to be there.
+def test_of_what_a_snapshot_replaces_nothing_has_to_be_there(read: ReadText, snapshot: bool) -> None:
+    text = "DROP ROUTE a\nCREATE ROUTE c WITH ADDRESS = 'LOCAL'\nDROP ROUTE ended"
+    done, _, history = apply(read, (text, LATER), snapshot=snapshot)
+    assert history == {(*A, LATER), B, ("Shop", "c", "LOCAL", LATER, None)}
     assert done.rows_read == {"f.sql": (3, 0 if snapshot else 1, 0)}
     assert len(done.rejected) == (0 if snapshot else 1)
+
+
+def test_scripts_of_one_name_are_counted_apart(read: ReadText) -> None:
+    done, _, _ = apply(read, ("DROP ROUTE a", AT), ("DROP ROUTE none", LATER))
+    assert done.rows_read == {"f.sql": (1, 0, 0), "1/f.sql": (1, 1, 0)}
+
+
+def test_what_one_script_makes_is_known_to_the_next(read: ReadText) -> None:
+    """The endpoint's name too, which no table holds."""
+    done, changes, _ = apply(
+        read,
+        ("CREATE ENDPOINT e AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER ()", AT),
+        ("CREATE DATABASE New", AT),
+        ("DROP ENDPOINT e\nALTER DATABASE New SET DISABLE_BROKER", LATER),
+    )
+    assert done.rejected == []
+    assert [(row["name"], row["is_broker_enabled"]) for row in changes["databases"].put] == [("New", False)]
+    assert changes["databases"].counts == {"added": 1, "unchanged": 2}
 
 
 def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
@@ -124,24 +260,15 @@ def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
         "IF @x = 1 RETURN\nDROP ROUTE a",
         database="shop",
     )
-    apply_all(done, state_of(rows, LATER), [script], Spelling([], [("hub", "Shop")]), "hub", False)
-    assert [text.split(":")[0] for text in done.rejected] == [f"f.sql, line {line}" for line in (1, 2, 4, 5)]
+    apply_all(done, state_of(rows, LATER), [script])
+    assert [text.split(":")[0] for text in done.rejected] == [f"f.sql, line {line}" for line in (1, 2, 4)]
     assert [text.split(":")[0] for text in done.notes] == [f"f.sql, line {line}" for line in (3, 7)]
-    assert done.rows_read == {"f.sql": (6, 4, 0)}
+    assert done.rows_read == {"f.sql": (5, 3, 0)}
 
 
 def test_a_script_about_something_else_gets_a_note(read: ReadText) -> None:
     done = Imported(is_dry_run=True)
     script = read("CREATE TABLE t (a int)\nINSERT t VALUES (1)")
-    apply_all(done, state_of(own(), LATER), [script], Spelling(), "hub", False)
+    apply_all(done, state_of(own(), LATER), [script])
     assert done.notes == ["f.sql: none of its 2 statements is about routing"]
     assert done.rows_read == {"f.sql": (0, 0, 0)}
-
-
-def test_a_snapshot_closes_the_rest(read: ReadText) -> None:
-    rows = own()
-    script = read("CREATE ROUTE c WITH ADDRESS = 'LOCAL'", database="shop")
-    before = state_of(rows, LATER)
-    after = apply_all(Imported(False), before, [script], Spelling([], [("hub", "Shop")]), "hub", True)
-    changes = changes_of(rows, before, after, "hub", {("hub", "Shop"): LATER}, set())
-    assert versions(changes["routes"]) == [("Shop", "c", LATER, None), ("Shop", "a", None, LATER)]
