@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         addresses=exports.addresses(options),
         at=moment_or_none(options.at, "--at"),
         then=options.then,
+        clock=datetime.now(timezone.utc),
     )
     if options.message is not None:
         from routing.analysis.check.explaining import explain_messages

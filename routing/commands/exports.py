@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from routing.commands.common import Console, moment
@@ -65,27 +65,31 @@ def stand_ins(options: argparse.Namespace, times: Times, console: Console) -> St
     """What stands in for columns that an export lacks. Raises ContractError."""
     from routing.importing.catalog import StandIns
 
-    return StandIns(options.instance, options.database, _exported_at(options.exported_at, times, console))
+    at = moment_on_clock(options.exported_at, "--exported-at", times.zone, console)
+    return StandIns(options.instance, options.database, at)
 
 
-def _exported_at(text: str | None, times: Times, console: Console) -> datetime | None:
-    """The time of ``--exported-at``, on the clock of ``--time-zone`` where it names no zone itself."""
+def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console: Console) -> datetime | None:
+    """Return the time of an option, on the clock of ``--time-zone`` where it names no zone itself.
+
+    Raises ContractError.
+    """
     if text is None:
         return None
     from routing.config.values import names_zone
     from routing.importing.catalog.clocks import moment_of, twofold
 
-    at = moment(text, "--exported-at")
+    at = moment(text, option)
     if names_zone(text):
         return at
-    if times.zone is None:
-        console.note(f"--exported-at {quote(text)} names no zone and is taken as UTC (--time-zone)")
+    if zone is None:
+        console.note(f"{option} {quote(text)} names no zone and is taken as UTC (--time-zone)")
         return at
     local = at.replace(tzinfo=None)
     try:
-        at, is_twofold = moment_of(local, times.zone)
+        at, is_twofold = moment_of(local, zone)
     except ValueError as error:
-        raise InputError(f"--exported-at: {error}") from error
+        raise InputError(f"{option}: {error}") from error
     if is_twofold:
-        console.note(twofold("--exported-at", local, at), "warning")
+        console.note(twofold(option, local, at), "warning")
     return at

@@ -15,7 +15,6 @@ from routing.commands.common import (
     add_config,
     add_variables,
     load,
-    moment_or_none,
     opener,
     steps,
     tell_sentences,
@@ -82,6 +81,11 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     kind.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
     kind.add_argument(
         "--scripted-at", metavar="TIME", help="the scripts' time, from which LIFETIME counts (the file's own)"
+    )
+    kind.add_argument(
+        "--time-zone",
+        metavar="ZONE",
+        help="the zone of --scripted-at where it names none, such as Europe/Berlin or +02:00 (UTC)",
     )
     add_variables(kind)
     kind.add_argument(
@@ -164,7 +168,10 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
 
 def _tsql(options: argparse.Namespace, console: Console) -> Imported:
     values = variables(options.variables)
-    at = moment_or_none(options.scripted_at, "--scripted-at")
+    from routing.importing.catalog.clocks import time_zone
+
+    zone = None if options.time_zone is None else time_zone(options.time_zone)
+    at = exports.moment_on_clock(options.scripted_at, "--scripted-at", zone, console)
     settings = load(options)
     from routing.importing.fetching import reach_by
     from routing.importing.scripts import read_scripts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
         times,
         variables(options.variables),
         exports.addresses(options),
+        clock=datetime.now(timezone.utc),
     )
     done = lint_files(options.paths, given, now=now, settings=asked)
     return tell_files(done, options, console, asked.rules)

@@ -60,6 +60,11 @@ def older_import(what: Sequence[str]) -> InputError:
     )
 
 
+def time_to_come(what: Sequence[str], hint: str) -> InputError:
+    """Times of what is to be imported lie in the future."""
+    return InputError(f"a time has not come yet: {join_bounded(what, 'file')}", hint)
+
+
 def missing_keys(file: str, keys: Sequence[str]) -> ConfigError:
     """The configuration does not say where the import's own tables are."""
     faults = [f"{key} is missing, which import writes" for key in keys]

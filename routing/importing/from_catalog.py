@@ -16,6 +16,7 @@ from routing.importing.conversing import dialog_changes
 from routing.importing.covered import Covered, Row, Unit, line_order
 from routing.importing.history import Changes, instance_rows, present_changes, route_changes
 from routing.importing.keyed import ON, key_of
+from routing.importing.moments import find_exports_to_come, latest_time, refuse_to_come
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling, say_near_names
 from routing.importing.stored_messages import with_stored_ids
@@ -42,6 +43,9 @@ def import_export(
     ``now`` is the time of the import. Raises ContractError before anything is written: an export that is
     older than the last import of the same, a key or table that does not fit; StorageError after.
     """
+    refuse_to_come(
+        find_exports_to_come(export.rows, now), "--time-zone names the zone of the clock that showed it"
+    )
     keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
     config = config.placed(opener.placed)
     with nullcontext() if dry_run else storing.only_import(config, now):
@@ -63,12 +67,17 @@ def _bring_export(
     covered = cover(export, spelling, addresses)
     reject_without_endpoint(covered)
     imports = store.rows("imports", {"instance_name": covered.instances})
+    latest = latest_time(now)
     digest = cache(_digests(export, addresses))
-    order.refuse_older(imports, order.rows_of_views(covered.units, now, digest))
+    order.refuse_older(imports, order.rows_of_views(covered.units, now, digest), latest)
     _cover_dropped(covered, databases)
     own = order.rows_of_views(covered.units, now, digest)
     first = order.find_without_routes(imports, covered.instances)
-    changes = _changes(store, covered, databases, instances, first)
+    is_read = "routes" in covered.units or bool(order.find_ahead(imports, latest))
+    routes = store.rows("routes", {"instance_name": covered.instances}) if is_read else []
+    taken_back = order.take_back(routes, imports, latest)
+    covered.notes += taken_back.notes
+    changes = _changes(store, covered, databases, instances, first, taken_back)
     covered.notes += say_near_names(covered.instances, [*instances, *databases])
     done = Imported(dry_run, counted="rows", rejected=covered.rejected, notes=covered.notes)
     for view, rows in export.rows_read.items():
@@ -85,7 +94,7 @@ def _bring_export(
     if "messages" in store.locations:
         _bring_messages(store, covered, done)
     if not dry_run:
-        storing.put(store, "imports", order.imports_changes(imports, own))
+        storing.put(store, "imports", order.imports_changes(imports, own, latest))
     done.rejected.sort(key=line_order)
     return done
 
@@ -119,6 +128,7 @@ def _changes(
     databases: Sequence[Row],
     instances: Sequence[Row],
     first: set[str],
+    taken_back: order.TakenBack,
 ) -> dict[str, Changes]:
     """What changes in the small tables, in the order in which they are written."""
     units, rows, names = covered.units, covered.rows, {"instance_name": covered.instances}
@@ -136,14 +146,15 @@ def _changes(
         "services": find_changes("services", store.rows("services", names), rows.get("services", ())),
         "instances": find_changes("instances", instances, wanted),
     }
-    if "routes" in units:
-        changes["routes"] = route_changes(
-            store.rows("routes", names),
+    if "routes" in units or taken_back.notes:
+        changed = route_changes(
+            taken_back.routes,
             rows.get("routes", ()),
-            units["routes"],
+            units.get("routes", {}),
             first,
             lambda row: covered.is_doubtful("routes", row),
         )
+        changes["routes"] = taken_back.with_changes(changed)
     _say_what_is_missing(covered, databases)
     return changes
 

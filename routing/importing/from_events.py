@@ -17,6 +17,7 @@ from routing.importing.events.parsing import BrokenEventError, parse_event
 from routing.importing.events.reading import read_event
 from routing.importing.history import Changes
 from routing.importing.keyed import EVENT_KEY, name_message
+from routing.importing.moments import latest_time, phrase_to_come
 from routing.importing.reach import Reach
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling, say_near_names
@@ -55,7 +56,7 @@ def import_events(
         store = storing.open_stored(opener, config, keys)
         # Read alone: which messages are stored, and under which ids.
         messages = storing.open_stored(opener, config, ["messages"] if "messages" in config.tables else [])
-        course = _Course.of(store, messages, instance)
+        course = _Course.of(store, messages, instance, latest_time(now))
         progress("bringing in the events")
         for rows in course.batches(read_events(sources, reach)):
             if not dry_run:
@@ -79,6 +80,7 @@ class _Course:
     spelling: Spelling
     databases: dict[tuple[str, int], str]
     known: set[bytes]
+    latest: datetime
     counted: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     sentences: list[str] = field(default_factory=list)
@@ -91,7 +93,9 @@ class _Course:
     lost: int = 0
 
     @classmethod
-    def of(cls, store: storing.Stored, messages: storing.Stored, instance: str | None) -> _Course:
+    def of(
+        cls, store: storing.Stored, messages: storing.Stored, instance: str | None, latest: datetime
+    ) -> _Course:
         """Begin an import into these tables."""
         databases = store.rows("databases")
         spelling = Spelling.of_tables(store.rows("instances"), databases)
@@ -100,7 +104,7 @@ class _Course:
             for row in databases
             if row["database_id"] is not None
         }
-        return cls(store, messages, instance, spelling, ids, set(store.hashes()))
+        return cls(store, messages, instance, spelling, ids, set(store.hashes()), latest)
 
     def batches(self, raws: Iterable[Raw]) -> Iterator[list[Row]]:
         """The rows that are new, many at a time."""
@@ -143,8 +147,10 @@ class _Course:
         if read is None:
             self.others[event.name or "an event without a name"] += 1
             return None
-        self.instances.add(instance)
         row = read.row
+        if row["observed_at"] > self.latest:
+            raise BrokenEventError(phrase_to_come("its timestamp", row["observed_at"]))
+        self.instances.add(instance)
         if read.database_id is not None:
             row["database_name"] = self.databases.get((instance, read.database_id))
             self.unknown_ids[instance, read.database_id] += row["database_name"] is None

@@ -10,6 +10,7 @@ from pathlib import Path
 from routing.config import Config
 from routing.importing import order, storing
 from routing.importing.covered import Row, Unit
+from routing.importing.moments import find_scripts_to_come, latest_time, refuse_to_come
 from routing.importing.result import Imported
 from routing.importing.scripted import OF_A_DATABASE, TimedScript, apply_in_turn
 from routing.importing.spelling import Spelling, say_near_names, say_servers
@@ -36,6 +37,9 @@ def import_scripts(
     ``snapshot`` they say all of the routes of each database whose routes they speak of. ``now`` is the time of
     the import. Raises ContractError before anything is written, StorageError after.
     """
+    times = ((script.file, script.scripted_at) for script in scripts)
+    hint = "--scripted-at says the time, on the clock of --time-zone"
+    refuse_to_come(find_scripts_to_come(times, now), hint)
     config = config.placed(opener.placed)
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
@@ -62,19 +66,22 @@ def _bring_scripts(
     servers = list(dict.fromkeys(server for script in scripts for server in script.servers))
     notes = [*say_near_names([name], known), *say_servers(servers, name, known)]
     done = Imported(dry_run, counted="statements", notes=notes)
+    latest = latest_time(now)
+    taken_back = order.take_back(own["routes"], own["imports"], latest)
+    own["routes"], done.notes = list(taken_back.routes), [*done.notes, *taken_back.notes]
     fresh, rows = _leave_out_known(done, scripts, own["imports"], name, spelling, now, snapshot)
-    order.refuse_older(own["imports"], rows)
+    order.refuse_older(own["imports"], rows, latest)
     is_first = bool(order.find_without_routes(own["imports"], [name]))
     changes = apply_in_turn(done, own, fresh, spelling, name, snapshot=snapshot, is_first=is_first, now=now)
-    if not dry_run and fresh:
+    changes["routes"] = taken_back.with_changes(changes["routes"])
+    for key, change in changes.items():
+        done.tell(key, change.counts)
+    changes["imports"] = order.imports_changes(own["imports"], rows, latest)
+    if not dry_run and (fresh or any(changes.values())):
         progress("writing the tables")
         storing.make_ready(store)
-    for key, change in changes.items():
-        if not dry_run:
+        for key, change in changes.items():
             storing.put(store, key, change)
-        done.tell(key, change.counts)
-    if not dry_run:
-        storing.put(store, "imports", order.imports_changes(own["imports"], rows))
     return done
 
 

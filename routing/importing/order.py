@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 
 from routing.importing.catalog.views import VIEWS
 from routing.importing.covered import Row, Unit
 from routing.importing.faults import older_import
-from routing.importing.history import Changes
+from routing.importing.history import Changes, apply_changes, changes_between
 from routing.terms import ImportKind
 
 _SUBJECTS = {
@@ -21,6 +23,7 @@ _SUBJECTS = {
     "conversation_endpoints": {"dialogs"},
     "transmission_queue": {"messages"},
 }
+_EVER = datetime.max.replace(tzinfo=timezone.utc)
 Units = Mapping[str, Mapping[Unit, datetime]]
 
 
@@ -35,7 +38,8 @@ def rows_of_views(units: Units, now: datetime, digest: Callable[[str, Unit], str
 
 def rows_of_script(name: str, units: Iterable[Unit], at: datetime, now: datetime, digest: str) -> list[Row]:
     """Return the rows of ``imports`` for a script, called ``name``."""
-    return [_row(ImportKind.SCRIPT, name, unit, at, now, digest) for unit in units]
+    in_order = sorted(units, key=lambda unit: unit[1] or "")
+    return [_row(ImportKind.SCRIPT, name, unit, at, now, digest) for unit in in_order]
 
 
 def _row(kind: ImportKind, name: str, unit: Unit, at: datetime, now: datetime, digest: str) -> Row:
@@ -82,18 +86,21 @@ def is_known(imports: Iterable[Row], rows: Sequence[Row]) -> bool:
     return all(map(has, rows))
 
 
-def refuse_older(imports: Sequence[Row], rows: Iterable[Row]) -> None:
-    """Raise InputError where something later was imported of what these rows of ``imports`` speak of."""
-    faults = find_later(imports, rows)
+def refuse_older(imports: Sequence[Row], rows: Iterable[Row], latest: datetime = _EVER) -> None:
+    """Raise InputError where something later was imported of what these rows of ``imports`` speak of.
+
+    A time after ``latest`` has not come yet, and counts for nothing.
+    """
+    faults = find_later(imports, rows, latest)
     if faults:
         raise older_import(faults)
 
 
-def find_later(imports: Sequence[Row], rows: Iterable[Row]) -> list[str]:
-    """Return a phrase for each row of which something later was imported."""
+def find_later(imports: Sequence[Row], rows: Iterable[Row], latest: datetime = _EVER) -> list[str]:
+    """Return a phrase for each row of which something later was imported, as `refuse_older` has it."""
     last: dict[tuple[Unit, str], Row] = {}
     for row in imports:
-        for subject in _subjects(row):
+        for subject in _subjects(row) if row["exported_at"] <= latest else ():
             of = last.setdefault((_unit(row), subject), row)
             if row["exported_at"] > of["exported_at"]:
                 last[_unit(row), subject] = row
@@ -142,10 +149,64 @@ def speaks_of_routes(row: Row) -> bool:
     return "routes" in _subjects(row)
 
 
-def imports_changes(imports: Iterable[Row], rows: Iterable[Row]) -> Changes:
+@dataclass(frozen=True)
+class TakenBack:
+    """Routes as they were before imports whose time had not come changed them; ``stored`` as they are.
+
+    ``notes`` say so; there is none where nothing is taken back.
+    """
+
+    stored: Sequence[Row]
+    routes: Sequence[Row]
+    notes: list[str] = field(default_factory=list)
+
+    def with_changes(self, changes: Changes) -> Changes:
+        """Return what the table has to change for these and further changes."""
+        if not self.notes:
+            return changes
+        found = changes_between("routes", self.stored, apply_changes("routes", self.routes, changes))
+        found.counts = changes.counts + Counter(removed=len(self.stored) - len(self.routes))
+        return found
+
+
+def find_ahead(imports: Iterable[Row], latest: datetime) -> set[str]:
+    """Return the instances of which something was imported whose time, after ``latest``, had not come."""
+    return {row["instance_name"] for row in imports if row["exported_at"] > latest}
+
+
+def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -> TakenBack:
+    """Return the routes of instances without what imports changed whose time, after ``latest``, had not come.
+
+    Versions that were opened then are removed, those that were closed then are open again. Routes of an instance
+    without such an import stay as they are, such as planned ones.
+    """
+    instances = find_ahead(imports, latest)
+    if not instances:
+        return TakenBack(routes, routes)
+    kept: list[Row] = []
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in routes:
+        name, begins, ends = row["instance_name"], row["valid_from"], row["valid_to"]
+        if name in instances and begins is not None and begins > latest:
+            counts[name, "removed"] += 1
+        elif name in instances and ends is not None and ends > latest:
+            counts[name, "reopened"] += 1
+            kept.append({**row, "valid_to": None})
+        else:
+            kept.append(row)
+    notes = [
+        f"{name}: an earlier import was of a time that has not come yet; of its versions of routes"
+        f" {counts[name, 'removed']} are removed, and {counts[name, 'reopened']} that it closed are open again"
+        for name in sorted({name for name, _ in counts})
+    ]
+    return TakenBack(routes, kept, notes)
+
+
+def imports_changes(imports: Sequence[Row], rows: Iterable[Row], latest: datetime = _EVER) -> Changes:
     """Return what changes in ``imports``: of a view the last import stays alone, of scripts every one.
 
-    The same import again changes nothing; of an older release's that is one of the same view and time.
+    The same import again changes nothing; of an older release's that is one of the same view and time. Imports of
+    routes at times after ``latest``, which are taken back, are removed.
     """
     of_views = {(_unit(row), row["view_or_file"]): row for row in imports if is_of_view(row)}
     changes = Changes()
@@ -158,4 +219,6 @@ def imports_changes(imports: Iterable[Row], rows: Iterable[Row]) -> Changes:
         if not has_content or old["exported_at"] != row["exported_at"]:
             changes.put.append(row)
             changes.remove.append(old)
+    to_come = (row for row in imports if row["exported_at"] > latest and speaks_of_routes(row))
+    changes.remove += [row for row in to_come if row not in changes.remove]
     return changes

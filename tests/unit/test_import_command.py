@@ -177,11 +177,10 @@ def test_what_is_refused_before_a_table_is_opened(
     ],
 )
 def test_the_time_of_an_export_on_a_clock(text: str, zone: str | None, at: str, notes: list[str]) -> None:
-    from routing.importing.catalog import Times
     from routing.importing.catalog.clocks import time_zone
 
     screen = Screen()
-    found = exports._exported_at(text, Times(zone=None if zone is None else time_zone(zone)), screen)
+    found = exports.moment_on_clock(text, "--exported-at", None if zone is None else time_zone(zone), screen)
     assert found is not None
     assert (found.isoformat(), screen.notes) == (at, notes)
 

@@ -80,16 +80,17 @@ def check(
     addresses: Sequence[str] = (),
     at: datetime | None = None,
     then: Sequence[str] = (),
+    clock: datetime | None = None,
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/checking.md).
 
     ``paths`` are files and folders; ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses`` say
     what files do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export,
     or ``at`` (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in
-    force. Raises InputError where no queue is among the files, one cannot be read, or nothing tells whose a script
-    is.
+    force. ``clock`` is the time of now: a note names what says that it is of a later time. Raises InputError where
+    no queue is among the files, one cannot be read, or nothing tells whose a script is.
     """
-    given = Given(StandIns(instance, database, exported_at), times, variables or {}, addresses)
+    given = Given(StandIns(instance, database, exported_at), times, variables or {}, addresses, clock=clock)
     evidence = gather(paths, given)
     estate = Estate.of(evidence, _times(evidence, at))
     fates = decide_all(estate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timezone
 
 from routing.analysis.check.faults import no_queue, no_row
 from routing.analysis.check.sources import Given, Scripts, find_files, read_exports, read_scripts
@@ -19,6 +19,7 @@ from routing.analysis.check.subjects import (
 )
 from routing.importing.catalog import Export, cover
 from routing.importing.covered import Covered, Doubt, Row, Unit
+from routing.importing.moments import find_exports_to_come, find_scripts_to_come
 from routing.importing.reach import on_this_disk
 from routing.importing.result import Imported
 from routing.importing.scripted import apply_all, rows_of, say_nothing, state_of
@@ -107,14 +108,24 @@ def weigh(export: Export, scripts: Scripts, given: Given, scripted_at: datetime 
     """What an export and scripts say, scripts as of a time, their files' own if None. Raises InputError."""
     # Of a row that stands there twice all is known: what covers the rows adds doubts that are none here.
     doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
+    notes = _note_to_come(export, scripts, given)
     covered = cover(export, Spelling(), given.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
-    notes: list[str] = []
     for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
     return replace(evidence, notes=(*evidence.notes, *notes))
+
+
+def _note_to_come(export: Export, scripts: Scripts, given: Given) -> list[str]:
+    """Return a note on each file of an export or a script whose time has not come yet, if a clock is given."""
+    if given.clock is None:
+        return []
+    files = [file for file in (*scripts.named, *scripts.lying) if file.exists()]
+    times = ((str(file), datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)) for file in files)
+    of_exports = find_exports_to_come(export.rows, given.clock)
+    return [f"{what} (--time-zone)" for what in of_exports] + find_scripts_to_come(times, given.clock)
 
 
 def try_scripts(evidence: Evidence, paths: Sequence[str], given: Given, scripted_at: datetime) -> Evidence:

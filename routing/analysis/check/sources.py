@@ -29,7 +29,8 @@ PLAIN_TIMES = Times()
 class Given:
     """What options say of the files: whose and of what time rows are, whose scripts, and sqlcmd's variables.
 
-    ``by_file``: a script of which nothing tells the instance stands for itself, under its file's name.
+    ``by_file``: a script of which nothing tells the instance stands for itself, under its file's name. ``clock``
+    is the time of now: what says that it is of a later time gets a note, and none does where it is None.
     """
 
     stand_ins: StandIns = field(default_factory=StandIns)
@@ -37,6 +38,7 @@ class Given:
     variables: Mapping[str, str] = field(default_factory=dict)
     addresses: Sequence[str] = ()
     by_file: bool = False
+    clock: datetime | None = None
 
     @property
     def instance(self) -> str | None:

@@ -226,7 +226,7 @@ def test_every_import_of_a_script_is_recorded() -> None:
     assert (changes.put, changes.remove) == (rows, [])
     assert rows == [
         {**imported("a.sql", TUESDAY, name, kind="SCRIPT", digest="b"), "imported_at": WEDNESDAY}
-        for name in ("Shop", None)
+        for name in (None, "Shop")
     ]
 
 

@@ -261,9 +261,9 @@ def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
         database="shop",
     )
     apply_all(done, state_of(rows, LATER), [script])
-    assert [text.split(":")[0] for text in done.rejected] == [f"f.sql, line {line}" for line in (1, 2, 4)]
+    assert [text.split(":")[0] for text in done.rejected] == [f"f.sql, line {line}" for line in (1, 2, 4, 5)]
     assert [text.split(":")[0] for text in done.notes] == [f"f.sql, line {line}" for line in (3, 7)]
-    assert done.rows_read == {"f.sql": (5, 3, 0)}
+    assert done.rows_read == {"f.sql": (6, 4, 0)}
 
 
 def test_a_script_about_something_else_gets_a_note(read: ReadText) -> None:

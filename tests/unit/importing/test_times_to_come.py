@@ -1,0 +1,283 @@
+"""Times that have not come yet: refused, rejected or noted; and what an older release stored of one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing import cli
+from routing.schemas import DATABASES, IMPORTS, ROUTES
+from tests.exported import database, export, route, waiting, whole_shop
+from tests.imports import KEYS, NOW, config_in, import_views, make_table, no_spark, place, rows_at
+from tests.stored import OUTPUTS
+
+if TYPE_CHECKING:
+    from routing import Config
+    from routing.importing.result import Imported
+
+pytest.importorskip("deltalake")
+HOUR = timedelta(hours=1)
+MONTH = timedelta(days=30)
+Run = Callable[..., str]
+# A clock that goes wrong by a minute is none of these: a test takes less.
+AHEAD, NEARLY = HOUR + timedelta(minutes=5), HOUR - timedelta(minutes=5)
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs an import into tables below ``data``, or another command: all that it prints."""
+    config = {
+        "tables": {key: f"data/{key}" for key in KEYS},
+        "output": {key: f"out/{key}" for key in OUTPUTS},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps(config), encoding="utf-8")
+
+    def run(*arguments: str, status: int = 0) -> str:
+        options = ("--config", str(tmp_path / "job.yaml")) if arguments[0] == "import" else ()
+        assert cli.main([*arguments, *options]) == status
+        out, err = capsys.readouterr()
+        return " ".join(f"{out} {err}".split())
+
+    return run
+
+
+def from_now(delta: timedelta) -> str:
+    return (datetime.now(timezone.utc) + delta).isoformat(timespec="seconds")
+
+
+def write_script(folder: Path, after_now: timedelta) -> str:
+    file = folder / "s.sql"
+    file.write_text("CREATE ROUTE r WITH ADDRESS = 'LOCAL'", encoding="utf-8")
+    at = (datetime.now(timezone.utc) + after_now).timestamp()
+    os.utime(file, (at, at))
+    return str(file)
+
+
+def test_an_export(tmp_path: Path, run: Run) -> None:
+    routes = {"Orders": [route("AutoCreatedLocal")]}
+    at = from_now(AHEAD)
+    told = run("import", "catalog", str(export(tmp_path / "a", at=at, routes=routes)), status=2)
+    assert f"routes.jsonl, row 1: exported_at is {at}, more than an hour from now" in told
+    assert "--time-zone names the zone" in told
+    assert not (tmp_path / "data").exists()
+    run("import", "catalog", str(export(tmp_path / "b", at=from_now(NEARLY), routes=routes)))
+
+
+def test_the_option_of_exports_is_read_on_its_clock(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "routes.csv"
+    file.write_text("instance_name,database_name,name,address\nHUB,Shop,r,LOCAL\n", encoding="utf-8")
+    local = (datetime.now(timezone.utc) + timedelta(hours=3)).replace(tzinfo=None).isoformat(timespec="seconds")
+    assert "has not come yet" in run("import", "catalog", str(file), "--exported-at", local, status=2)
+    run("import", "catalog", str(file), "--exported-at", local, "--time-zone", "+03:00")
+
+
+def test_scripts(tmp_path: Path, run: Run) -> None:
+    tsql = ("import", "tsql", "--instance", "HUB", "--database", "Shop")
+    ahead = write_script(tmp_path, AHEAD)
+    told = run(*tsql, ahead, status=2)
+    assert f"{ahead}: its time is" in told
+    assert "--scripted-at says the time, on the clock of --time-zone" in told
+    assert not (tmp_path / "data").exists()
+    local = (datetime.now(timezone.utc) + timedelta(hours=3)).replace(tzinfo=None).isoformat(timespec="seconds")
+    assert "has not come yet" in run(*tsql, ahead, "--scripted-at", local, status=2)
+    run(*tsql, ahead, "--scripted-at", local, "--time-zone", "+03:00")
+    [row] = rows_at(place(tmp_path, "imports"))
+    assert abs(row["exported_at"] - datetime.now(timezone.utc)) < timedelta(minutes=5)
+
+
+def test_a_file_that_is_nearly_of_now(tmp_path: Path, run: Run) -> None:
+    run("import", "tsql", "--instance", "HUB", "--database", "Shop", write_script(tmp_path, NEARLY))
+
+
+def test_an_event_is_rejected(tmp_path: Path, run: Run) -> None:
+    def event(at: str) -> str:
+        fields = {
+            "conversation_id": "6b1f0b9a-6a0e-4a52-9c7b-0d6f6d9a0001",
+            "route_type": "1",
+            "is_initiator": "1",
+        }
+        data = "".join(f"<data name='{name}'><value>{value}</value></data>" for name, value in fields.items())
+        return f"<event name='broker_message_classify' timestamp='{at}'>{data}</event>"
+
+    late = from_now(AHEAD)
+    file = tmp_path / "events.xml"
+    file.write_text("<E>" + "".join(map(event, (late, from_now(NEARLY)))) + "</E>", encoding="utf-8")
+    told = run("import", "events", str(file), "--instance", "HUB")
+    assert f"its timestamp is {late}, more than an hour from now" in told
+    assert len(rows_at(place(tmp_path, "observed_routing"))) == 1
+
+
+@pytest.mark.parametrize("command", ["check", "lint"])
+def test_check_and_lint_note_it(tmp_path: Path, run: Run, command: str) -> None:
+    files = whole_shop(tmp_path / "ahead", [waiting(1, "//stock")])
+    for file in files.rglob("*.jsonl"):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace("2026-01-05T18:00:00Z", from_now(AHEAD)), encoding="utf-8")
+    script = write_script(files / "SHOP", AHEAD)
+    told = run(command, str(files), "--database", "Orders", "--instance", "SHOP")
+    assert "routes.jsonl, row 1: exported_at is" in told
+    assert "more than an hour from now (--time-zone)" in told
+    assert f"{script}: its time is" in told
+    on_time = whole_shop(tmp_path / "on time", [waiting(1, "//stock")])
+    assert "from now" not in run(command, str(on_time))
+
+
+# What an older release stored: an export of SHOP that its clock dated a month ahead.
+LATER = NOW + MONTH
+BEFORE = NOW - MONTH
+
+
+def stored_route(name: str, address: str, begins: datetime | None, ends: datetime | None) -> dict[str, Any]:
+    return {
+        **dict.fromkeys(ROUTES.names),
+        "instance_name": "SHOP",
+        "database_name": "Orders",
+        "name": name,
+        "address": address,
+        "valid_from": begins,
+        "valid_to": ends,
+    }
+
+
+def imported(view: str, at: datetime, name: str | None = "Orders") -> dict[str, Any]:
+    row = {"instance_name": "SHOP", "database_name": name, "view_or_file": view, "exported_at": at}
+    return {**row, "imported_at": BEFORE}
+
+
+STORED = [
+    stored_route("Kept", "LOCAL", None, None),
+    stored_route("Changed", "TCP://old:1", None, LATER),
+    stored_route("Changed", "TCP://new:1", LATER, None),
+    stored_route("Gone", "TCP://gone:1", BEFORE, LATER),
+    stored_route("Twice", "TCP://one:1", LATER - MONTH / 2, LATER),
+    stored_route("Twice", "TCP://two:1", LATER, None),
+    stored_route("Past", "TCP://past:1", None, BEFORE),
+]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    tables = [{"instance_name": "SHOP", "name": "Orders", "service_broker_guid": "0d0d0d0d"}]
+    make_table(place(tmp_path, "databases"), tables, DATABASES)
+    make_table(place(tmp_path, "routes"), STORED, ROUTES)
+    return config_in(tmp_path)
+
+
+def export_routes(folder: Path, at: datetime, *routes: tuple[str, str]) -> list[str]:
+    rows = {"Orders": [route(name, address=address) for name, address in routes]}
+    return [str(export(folder, at=at.isoformat(), routes=rows))]
+
+
+def routes_in(folder: Path) -> set[tuple[Any, ...]]:
+    names = ("name", "address", "valid_from", "valid_to")
+    return {tuple(row[name] for name in names) for row in rows_at(place(folder, "routes"))}
+
+
+def imports_in(folder: Path) -> set[tuple[str, str | None, datetime]]:
+    names = ("view_or_file", "database_name", "exported_at")
+    return {tuple(row[name] for name in names) for row in rows_at(place(folder, "imports"))}
+
+
+AS_BEFORE = {
+    ("Kept", "LOCAL", None, None),
+    ("Changed", "TCP://old:1", None, None),
+    ("Gone", "TCP://gone:1", BEFORE, None),
+    ("Past", "TCP://past:1", None, BEFORE),
+}
+TAKEN_BACK = (
+    "SHOP: an earlier import was of a time that has not come yet; of its versions of routes 3 are removed, and 2"
+    " that it closed are open again"
+)
+
+
+def test_the_next_export_takes_it_back(config: Config, tmp_path: Path) -> None:
+    make_table(place(tmp_path, "imports"), [imported("routes", LATER)], IMPORTS)
+    sources = export_routes(tmp_path / "a", NOW, ("Kept", "LOCAL"), ("Changed", "TCP://new:1"))
+    done = import_views(no_spark(), config, sources)
+    assert TAKEN_BACK in done.notes
+    assert done.written["routes"] == {"changed": 1, "closed": 1, "unchanged": 1, "removed": 3}
+    assert routes_in(tmp_path) == {
+        ("Kept", "LOCAL", None, None),
+        ("Changed", "TCP://old:1", None, NOW),
+        ("Changed", "TCP://new:1", NOW, None),
+        ("Gone", "TCP://gone:1", BEFORE, NOW),
+        ("Past", "TCP://past:1", None, BEFORE),
+    }
+    assert imports_in(tmp_path) == {("routes", "Orders", NOW)}
+    again = import_views(no_spark(), config, sources)
+    assert (again.written["routes"], TAKEN_BACK in again.notes) == ({"unchanged": 2}, False)
+
+
+def test_the_next_import_of_another_view_takes_it_back(config: Config, tmp_path: Path) -> None:
+    ahead = [imported("routes", LATER), imported("services", LATER), imported("databases", BEFORE, None)]
+    make_table(place(tmp_path, "imports"), ahead, IMPORTS)
+    sources = [str(export(tmp_path / "a", at=NOW.isoformat(), databases=[database("Orders", "0d0d0d0d")]))]
+    done = import_views(no_spark(), config, sources)
+    assert TAKEN_BACK in done.notes
+    assert routes_in(tmp_path) == AS_BEFORE
+    assert imports_in(tmp_path) == {("services", "Orders", LATER), ("databases", None, NOW)}
+
+
+def import_text(config: Config, text: str, at: datetime) -> Imported:
+    from routing.importing.from_tsql import import_scripts
+    from routing.importing.scripts import read_text
+
+    script = read_text(text, file="s.sql", instance="SHOP", database="Orders", scripted_at=at)
+    return import_scripts(no_spark(), config, [script], instance="SHOP", now=NOW)
+
+
+def test_the_next_script_takes_it_back(config: Config, tmp_path: Path) -> None:
+    """A script of that time as well, and the one that comes next applies to what was before."""
+    make_table(place(tmp_path, "imports"), [imported("routes", BEFORE), imported("x.sql", LATER)], IMPORTS)
+    done = import_text(config, "ALTER ROUTE Changed WITH ADDRESS = 'TCP://newest:1'\nDROP ROUTE Gone", NOW)
+    assert (done.notes, done.rejected) == ([TAKEN_BACK], [])
+    assert done.written["routes"] == {"changed": 1, "closed": 1, "unchanged": 1, "removed": 3}
+    assert routes_in(tmp_path) == {
+        ("Kept", "LOCAL", None, None),
+        ("Changed", "TCP://old:1", None, NOW),
+        ("Changed", "TCP://newest:1", NOW, None),
+        ("Gone", "TCP://gone:1", BEFORE, NOW),
+        ("Past", "TCP://past:1", None, BEFORE),
+    }
+    assert imports_in(tmp_path) == {("routes", "Orders", BEFORE), ("s.sql", "Orders", NOW)}
+
+
+def test_a_script_that_was_imported_before_takes_it_back_too(config: Config, tmp_path: Path) -> None:
+    make_table(place(tmp_path, "imports"), [imported("s.sql", BEFORE), imported("x.sql", LATER)], IMPORTS)
+    done = import_text(config, "DROP ROUTE Gone", BEFORE)
+    assert done.notes == [TAKEN_BACK, "s.sql: it was imported before; nothing of it is done again"]
+    assert routes_in(tmp_path) == AS_BEFORE
+    assert imports_in(tmp_path) == {("s.sql", "Orders", BEFORE)}
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        pytest.param([imported("routes", BEFORE)], id="no-import-ahead"),
+        pytest.param([{**imported("routes", LATER), "instance_name": "OTHER"}], id="another-instance's"),
+        pytest.param([imported("routes", NOW + HOUR)], id="an-hour-at-most"),
+    ],
+)
+def test_planned_routes_stay(config: Config, tmp_path: Path, imports: list[dict[str, Any]]) -> None:
+    make_table(place(tmp_path, "imports"), imports, IMPORTS)
+    at = max(NOW, *(row["exported_at"] for row in imports if row["instance_name"] == "SHOP"), NOW)
+    sources = export_routes(
+        tmp_path / "a", at, ("Kept", "LOCAL"), ("Changed", "TCP://old:1"), ("Gone", "TCP://gone:1")
+    )
+    before = routes_in(tmp_path)
+    import_views(no_spark(), config, sources)
+    assert routes_in(tmp_path) == before
+
+
+def test_a_time_ahead_is_not_newer(config: Config, tmp_path: Path) -> None:
+    """Of any view: what is imported next replaces it."""
+    make_table(place(tmp_path, "imports"), [imported("services", LATER)], IMPORTS)
+    sources = [str(export(tmp_path / "a", at=NOW.isoformat(), services={"Orders": [{"name": "//orders"}]}))]
+    assert import_views(no_spark(), config, sources).written["services"] == {"added": 1}
+    assert imports_in(tmp_path) == {("services", "Orders", NOW)}
