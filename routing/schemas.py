@@ -187,6 +187,16 @@ IMPORTS = _table(
     ("kind", _STRING),
     ("content_digest", _STRING),
 )
+# What an import is about to write to table_key: action is put or remove; rows is JSON (importing.journal).
+UNFINISHED_IMPORTS = _table(
+    ("import_id!", _STRING),
+    ("started_at!", _TIME),
+    ("release!", _STRING),
+    ("table_key!", _STRING),
+    ("action!", _STRING),
+    ("part!", _INT),
+    ("rows!", _STRING),
+)
 
 ALTERNATIVE_ROUTES = ArrayOf(_table(("route_name", _STRING), ("address", _STRING), ("mirror_address", _STRING)))
 # What an output tells of a message that was not set aside.
@@ -437,7 +447,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 """The keys of the inputs, but for messages."""
 KEPT: dict[str, Schema] = {"observed_routing": OBSERVED_ROUTING, "imports": IMPORTS}
 """What ``import`` keeps besides the inputs of ``resolve``."""
-TABLES: dict[str, Schema] = {**INPUTS, **KEPT}
+TABLES: dict[str, Schema] = {**INPUTS, **KEPT, "unfinished_imports": UNFINISHED_IMPORTS}
 """Every table of section ``tables``."""
 OUTPUTS: dict[str, Schema] = {
     "resolved_routes": RESOLVED_ROUTES,

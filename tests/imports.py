@@ -96,7 +96,7 @@ KNOWN_DIALOGS = [
     {**_ACKNOWLEDGED, "conversation_id": dialog(2).upper(), "acknowledged_broker_instance": "id-2"},
     {**_ACKNOWLEDGED, "conversation_id": dialog(3)},
     {**_ACKNOWLEDGED, "conversation_id": dialog(4)},
-    {**_ACKNOWLEDGED, "conversation_id": dialog(4), "database_name": "Other"},
+    {**_ACKNOWLEDGED, "conversation_id": dialog(4), "database_name": "Offline"},
 ]
 # Of an instance that is never imported.
 THEIR_ROUTE = {"instance_name": "OTHER", "database_name": "Shop", "name": "theirs", "address": "LOCAL"}

@@ -62,7 +62,7 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     add_config(kind)
     exports.add_options(kind)
     kind.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
-    _add_dry_run(kind)
+    _add_unfinished(kind)
 
 
 def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         action="store_true",
         help="close the other routes of the databases they speak of",
     )
-    _add_dry_run(kind)
+    _add_unfinished(kind)
 
 
 def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -112,11 +112,16 @@ def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     add_config(kind)
     kind.add_argument("--instance", metavar="NAME", help="the instance of rows without a column instance_name")
-    _add_dry_run(kind)
+    _add_unfinished(kind)
 
 
-def _add_dry_run(kind: argparse.ArgumentParser) -> None:
+def _add_unfinished(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--dry-run", action="store_true", help="only print what would be written")
+    kind.add_argument(
+        "--drop-unfinished",
+        action="store_true",
+        help="do not complete an import that was ended half-way, but say what it has written",
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -162,6 +167,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
             now=datetime.now(timezone.utc),
             addresses=own,
             dry_run=options.dry_run,
+            drop_unfinished=options.drop_unfinished,
             progress=progress,
         )
 
@@ -199,13 +205,14 @@ def _tsql(options: argparse.Namespace, console: Console) -> Imported:
             now=datetime.now(timezone.utc),
             snapshot=options.snapshot,
             dry_run=options.dry_run,
+            drop_unfinished=options.drop_unfinished,
             progress=progress,
         )
 
 
 def _say_how_far(options: argparse.Namespace, console: Console) -> None:
     if not options.dry_run:
-        console.standing.text = "what was committed stays (start the import again, it completes what is missing)"
+        console.standing.text = "what was committed stays (the next import completes what is missing)"
 
 
 def _events(options: argparse.Namespace, console: Console) -> Imported:
@@ -224,6 +231,7 @@ def _events(options: argparse.Namespace, console: Console) -> Imported:
             instance=options.instance,
             now=datetime.now(timezone.utc),
             dry_run=options.dry_run,
+            drop_unfinished=options.drop_unfinished,
             progress=progress,
         )
 

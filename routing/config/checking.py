@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routing.config.keys import BESIDE, INPUTS, KEPT, OUTPUTS, SECTIONS
-from routing.config.model import MODES, Config, LineageSettings, ResolveSettings
+from routing.config.keys import BESIDE, INPUTS, JOURNAL, KEPT, OUTPUTS, SECTIONS
+from routing.config.model import MODES, Config, LineageSettings, ResolveSettings, journal_beside
 from routing.config.values import Location, is_server, parse_time, path_in, size_in_bytes
 from routing.errors import quote, unknown_key
 from routing.terms import MISSING_ROUTE_NAMESPACE
@@ -22,8 +22,9 @@ class Checker:
         """The checked configuration; only to be used where no fault was collected."""
         self._known(self._values, SECTIONS, "")
         tables = self._locations("tables", tuple(INPUTS), {k for k, v in INPUTS.items() if v})
+        journal = tables.pop(JOURNAL, None) or journal_beside(tables.get("imports"))
         outputs = self._locations("output", tuple(OUTPUTS), {k for k, v in OUTPUTS.items() if v})
-        self._distinct(tables, outputs)
+        self._distinct(tables, {} if journal is None else {JOURNAL: journal}, outputs)
         routing = self._section("dynamic_routing", ("missing_route_namespace",))
         resolve = self._resolve(self._section("resolve", tuple(ResolveSettings.__dataclass_fields__)))
         self._fits_mode(resolve, outputs)
@@ -37,6 +38,7 @@ class Checker:
             ),
             spark=self._spark(),
             kept={key: where for key, where in tables.items() if key in KEPT},
+            journal=journal,
             beside={key: where for key, where in outputs.items() if key in BESIDE},
             lint=self._values.get("lint"),
             lineage=self._lineage(self._section("lineage", tuple(LineageSettings.__dataclass_fields__))),
@@ -77,10 +79,12 @@ class Checker:
                     self._faults.append(f"{name}.{key} holds ${{, which Spark replaces in statements")
         return found
 
-    def _distinct(self, tables: Mapping[str, Location], outputs: Mapping[str, Location]) -> None:
-        """No table that a command writes by itself may stand where another does: it would be replaced."""
+    def _distinct(
+        self, tables: Mapping[str, Location], journal: Mapping[str, Location], outputs: Mapping[str, Location]
+    ) -> None:
+        """Note each table that a command writes by itself where another stands, which would be lost."""
         taken = {str(where): f"tables.{key}" for key, where in tables.items() if key not in KEPT}
-        own = {f"tables.{key}": where for key, where in tables.items() if key in KEPT}
+        own = {f"tables.{key}": where for key, where in {**tables, **journal}.items() if key in (*KEPT, JOURNAL)}
         for key, where in {**own, **{f"output.{key}": where for key, where in outputs.items()}}.items():
             if str(where) in taken:
                 self._faults.append(f"{key} has the location of {taken[str(where)]}")

@@ -10,11 +10,15 @@ INPUTS = {
     "route_requests": False,
     "observed_routing": False,
     "imports": False,
+    "unfinished_imports": False,
 }
 """The tables of section ``tables``, each with whether it is required."""
 
 KEPT = ("observed_routing", "imports")
 """Those of them that ``import`` keeps and ``resolve`` does not read."""
+
+JOURNAL = "unfinished_imports"
+"""The table in which an import stores what it is about to write; beside ``imports`` if it is not given."""
 
 OUTPUTS = {
     "resolved_routes": True,

@@ -8,11 +8,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from routing.config.keys import JOURNAL
 from routing.config.values import Location
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 MODES = ("full", "incremental")
 """Every message, the outputs replaced as a whole; or what is new since the last run, and what is delayed."""
+
+
+def journal_beside(imports: Location | None) -> Location | None:
+    """Return where the journal of imports is if it has no key of its own; None where ``imports`` is not known."""
+    return None if imports is None else imports.with_suffix("_unfinished")
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ class Config:
     """A whole configuration, checked.
 
     ``tables`` are the inputs of ``resolve``, ``output`` what it writes; ``kept`` the tables that ``import`` keeps
-    besides, ``beside`` the outputs that other commands write. ``file`` is only for messages.
+    besides, ``journal`` the one in which it stores what it is about to write, None where ``imports`` is not given;
+    ``beside`` the outputs that other commands write. ``file`` is only for messages.
     """
 
     file: str
@@ -59,6 +66,7 @@ class Config:
     missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
     spark: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, Location] = field(default_factory=dict)
+    journal: Location | None = None
     beside: Mapping[str, Location] = field(default_factory=dict)
     # Checked by the command that reads it: routing.analysis.lint.options.
     lint: Any = None
@@ -74,6 +82,7 @@ class Config:
             self,
             tables=of_section("tables", self.tables),
             kept=of_section("tables", self.kept),
+            journal=None if self.journal is None else place("tables.unfinished_imports", self.journal),
             output=of_section("output", self.output),
             beside=of_section("output", self.beside),
         )
@@ -81,8 +90,11 @@ class Config:
     def as_json(self) -> str:
         """The configuration as one line of JSON, as the ``runs`` table keeps it."""
         as_of = self.resolve.as_of
+        # A journal that has no key of its own needs none in the record either.
+        has_own = self.journal is not None and self.journal != journal_beside(self.kept.get("imports"))
+        journal = {JOURNAL: self.journal} if has_own else {}
         plain = {
-            "tables": {key: str(where) for key, where in {**self.tables, **self.kept}.items()},
+            "tables": {key: str(where) for key, where in {**self.tables, **self.kept, **journal}.items()},
             "output": {key: str(where) for key, where in {**self.output, **self.beside}.items()},
             "resolve": {**vars(self.resolve), "as_of": as_of and as_of.isoformat()},
             "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -43,6 +43,10 @@ class Location:
 
     def __str__(self) -> str:
         return self.text
+
+    def with_suffix(self, suffix: str) -> Location:
+        """Return the place beside this one whose last part ends in a suffix."""
+        return replace(self, text=self.text.rstrip("/") + suffix)
 
 
 def size_in_bytes(size: str) -> int:

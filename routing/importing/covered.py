@@ -61,6 +61,11 @@ class Covered:
         return sorted({instance for units in self.units.values() for instance, _ in units})
 
 
+def unit_of(row: Mapping[str, Any]) -> Unit:
+    """Return the instance of a row, and its database or None for what belongs to the instance itself."""
+    return row["instance_name"], row.get("database_name")
+
+
 def line_order(sentence: str) -> tuple[str, int]:
     """What brings sentences about rejected rows into the order of their files and rows."""
     file, _, rest = sentence.partition(", row ")

@@ -65,6 +65,14 @@ def time_to_come(what: Sequence[str], hint: str) -> InputError:
     return InputError(f"a time has not come yet: {join_bounded(what, 'file')}", hint)
 
 
+def unfit_journal(begun: str, why: str) -> InputError:
+    """Return the error for an import that was ended half-way and cannot be completed any more."""
+    return InputError(
+        f"the import that began at {begun} is not finished and cannot be completed: {why}",
+        "drop it with --drop-unfinished, which lists what it has written, then import whole exports once",
+    )
+
+
 def missing_keys(file: str, keys: Sequence[str]) -> ConfigError:
     """The configuration does not say where the import's own tables are."""
     faults = [f"{key} is missing, which import writes" for key in keys]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from functools import cache
@@ -12,10 +12,12 @@ from routing.config import Config
 from routing.importing import order, storing
 from routing.importing.catalog import Export, cover
 from routing.importing.catalog.conversations import reject_without_endpoint
+from routing.importing.completing import complete_imports, note_events
 from routing.importing.conversing import dialog_changes
-from routing.importing.covered import Covered, Row, Unit, line_order
+from routing.importing.covered import Covered, Row, Unit, line_order, unit_of
+from routing.importing.dropping import Dropped, close_routes, cover_dropped, find_dropped
 from routing.importing.history import Changes, instance_rows, present_changes, route_changes
-from routing.importing.keyed import ON, key_of
+from routing.importing.keyed import ON
 from routing.importing.moments import find_exports_to_come, latest_time, refuse_to_come
 from routing.importing.result import Imported
 from routing.importing.spelling import Spelling, say_near_names
@@ -24,6 +26,7 @@ from routing.storage.opening import Opener
 from routing.terms import MSDB
 
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")
+_OF_DATABASES = ("services", "routes")
 _ALSO = {"conversation_endpoints": ("dialogs",), "transmission_queue": ("messages", "observed_routing")}
 _NOT_SAID = "an acknowledgement or BEGIN DIALOG, which the export does not tell: it holds as of the export"
 
@@ -36,22 +39,28 @@ def import_export(
     now: datetime,
     addresses: Sequence[str] = (),
     dry_run: bool = False,
+    drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Imported:
     """Bring what an export covers into the tables that the configuration names (docs/importing.md).
 
-    ``now`` is the time of the import. Raises ContractError before anything is written: an export that is
+    ``now`` is the time of the import. An import that was ended half-way is completed first, or taken from the
+    journal with ``drop_unfinished``. Raises ContractError before anything is written: an export that is
     older than the last import of the same, a key or table that does not fit; StorageError after.
     """
     refuse_to_come(
         find_exports_to_come(export.rows, now), "--time-zone names the zone of the clock that showed it"
     )
     keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
+    optional = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
     config = config.placed(opener.placed)
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
-        store = storing.open_stored(opener, config, keys)
-        return _bring_export(store, export, now, addresses, dry_run, progress)
+        earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
+        store = storing.open_stored(opener, config, keys, optional)
+        done = _bring_export(store, export, now, addresses, dry_run, progress)
+    done.notes[:0] = [*earlier.notes, *note_events(earlier)]
+    return done
 
 
 def _bring_export(
@@ -62,39 +71,38 @@ def _bring_export(
     dry_run: bool,
     progress: Callable[[str], None],
 ) -> Imported:
-    databases, instances = store.rows("databases"), store.rows("instances")
-    spelling = Spelling.of_tables(instances, databases)
-    covered = cover(export, spelling, addresses)
+    stored = {key: store.rows(key) for key in ("databases", "instances")}
+    covered = cover(export, Spelling.of_tables(stored["instances"], stored["databases"]), addresses)
     reject_without_endpoint(covered)
-    imports = store.rows("imports", {"instance_name": covered.instances})
+    names = {"instance_name": covered.instances}
+    stored |= {key: store.rows(key, names) for key in _OF_DATABASES}
+    imports = store.rows("imports", names)
     latest = latest_time(now)
     digest = cache(_digests(export, addresses))
     order.refuse_older(imports, order.rows_of_views(covered.units, now, digest), latest)
-    _cover_dropped(covered, databases)
+    taken_back = order.take_back(stored["routes"], imports, latest)
+    stored["routes"] = list(taken_back.routes)
+    dropped = _find_dropped(store, covered, stored, [row for row in imports if row["exported_at"] <= latest])
+    cover_dropped(covered, dropped)
     own = order.rows_of_views(covered.units, now, digest)
-    first = order.find_without_routes(imports, covered.instances)
-    is_read = "routes" in covered.units or bool(order.find_ahead(imports, latest))
-    routes = store.rows("routes", {"instance_name": covered.instances}) if is_read else []
-    taken_back = order.take_back(routes, imports, latest)
+    first, lost = order.find_first(imports, covered.instances, {row["instance_name"] for row in stored["routes"]})
     covered.notes += taken_back.notes
-    changes = _changes(store, covered, databases, instances, first, taken_back)
-    covered.notes += say_near_names(covered.instances, [*instances, *databases])
+    changes = _changes(covered, stored, dropped, first, taken_back)
+    covered.notes += order.say_lost(lost if changes.get("routes") else ())
+    covered.notes += say_near_names(covered.instances, [*stored["instances"], *stored["databases"]])
     done = Imported(dry_run, counted="rows", rejected=covered.rejected, notes=covered.notes)
     for view, rows in export.rows_read.items():
         done.rows_read[view] = (rows, covered.rejected_of[view], export.left_out[view])
+    if "dialogs" in store.locations:
+        changes["dialogs"] = _dialog_changes(store, covered, dropped.get("dialogs", {}))
+    if "messages" in store.locations:
+        changes |= _added_rows(store, covered)
+    for key, change in changes.items():
+        done.tell(key, change.counts)
     if not dry_run:
         progress("writing the tables")
-        storing.make_ready(store)
-    for key, change in changes.items():
-        if not dry_run:
-            storing.put(store, key, change)
-        done.tell(key, change.counts)
-    if "dialogs" in store.locations:
-        _bring_dialogs(store, covered, done)
-    if "messages" in store.locations:
-        _bring_messages(store, covered, done)
-    if not dry_run:
-        storing.put(store, "imports", order.imports_changes(imports, own, latest))
+        changes["imports"] = order.imports_changes(imports, own, latest)
+        storing.commit_changes(store, changes, now)
     done.rejected.sort(key=line_order)
     return done
 
@@ -104,58 +112,61 @@ def _digests(export: Export, addresses: Sequence[str]) -> Callable[[str, Unit], 
     rows: defaultdict[tuple[str, Unit], list[Row]] = defaultdict(list)
     for view, of_view in export.rows.items():
         for row in of_view:
-            rows[view, (row["instance_name"], row.get("database_name"))].append(row)
+            rows[view, unit_of(row)].append(row)
     return lambda view, unit: order.digest_rows(rows[view, unit], addresses)
 
 
-def _cover_dropped(covered: Covered, stored: Sequence[Row]) -> None:
-    """A database that sys.databases no longer lists is covered by every other view of the export, as empty."""
-    listed = {(row["instance_name"], row["name"]) for row in covered.rows.get("databases", ())}
-    for (instance, _), at in covered.units.get("databases", {}).items():
-        for row in stored:
-            unit = (instance, row["name"])
-            if row["instance_name"] != instance or unit in listed or covered.is_doubtful("databases", row):
-                continue
-            for view in ("routes", "services", "conversation_endpoints"):
-                units = covered.units.get(view, {})
-                if any(other == instance for other, _ in units):
-                    units.setdefault(unit, at)
+def _find_dropped(
+    store: storing.Stored, covered: Covered, stored: Mapping[str, Sequence[Row]], imports: Sequence[Row]
+) -> Dropped:
+    """Return the databases that tables hold something of and sys.databases does not list, if it was exported."""
+    of_views = covered.units.get("databases", {})
+    if not of_views:
+        return {}
+    held = {key: {unit_of(row) for row in stored[key]} for key in _OF_DATABASES}
+    if "dialogs" in store.locations:
+        held["dialogs"] = store.units("dialogs", {instance for instance, _ in of_views})
+    for key in held:
+        held[key] |= {unit_of(row) for row in covered.rows.get(key, ())}
+    return find_dropped(covered, stored["databases"], held, imports)
 
 
 def _changes(
-    store: storing.Stored,
     covered: Covered,
-    databases: Sequence[Row],
-    instances: Sequence[Row],
+    stored: Mapping[str, Sequence[Row]],
+    dropped: Dropped,
     first: set[str],
     taken_back: order.TakenBack,
 ) -> dict[str, Changes]:
-    """What changes in the small tables, in the order in which they are written."""
-    units, rows, names = covered.units, covered.rows, {"instance_name": covered.instances}
+    """Return what changes in the small tables; ``stored`` are their rows."""
+    units, rows = covered.units, covered.rows
 
-    def find_changes(key: str, stored: Sequence[Row], wanted: Sequence[Row]) -> Changes:
+    def find_changes(key: str, wanted: Sequence[Row]) -> Changes:
+        gone = dropped.get(key, {})
+
         def is_covered(row: Row) -> bool:
-            unit = (row["instance_name"], row.get("database_name"))
-            return unit in units.get(key, {}) and not covered.is_doubtful(key, row)
+            unit = unit_of(row)
+            return unit in gone or (unit in units.get(key, {}) and not covered.is_doubtful(key, row))
 
-        return present_changes(stored, wanted, ON[key], is_covered)
+        there = [row for row in wanted if unit_of(row) not in gone]
+        return present_changes(stored[key], there, ON[key], is_covered)
 
-    wanted = instance_rows(instances, rows.get("instances", ()))
     changes = {
-        "databases": find_changes("databases", databases, rows.get("databases", ())),
-        "services": find_changes("services", store.rows("services", names), rows.get("services", ())),
-        "instances": find_changes("instances", instances, wanted),
+        "databases": find_changes("databases", rows.get("databases", ())),
+        "services": find_changes("services", rows.get("services", ())),
+        "instances": find_changes("instances", instance_rows(stored["instances"], rows.get("instances", ()))),
     }
-    if "routes" in units or taken_back.notes:
+    if "routes" in units or dropped.get("routes") or taken_back.notes:
         changed = route_changes(
-            taken_back.routes,
+            stored["routes"],
             rows.get("routes", ()),
             units.get("routes", {}),
             first,
             lambda row: covered.is_doubtful("routes", row),
         )
+        close_routes(changed, stored["routes"], dropped.get("routes", {}))
         changes["routes"] = taken_back.with_changes(changed)
-    _say_what_is_missing(covered, databases)
+    _say_what_is_missing(covered, stored["databases"])
     return changes
 
 
@@ -174,38 +185,35 @@ def _say_what_is_missing(covered: Covered, databases: Sequence[Row]) -> None:
         covered.notes.append(f"the table databases does not list {shown}: import sys.databases as well")
 
 
-def _bring_dialogs(store: storing.Stored, covered: Covered, done: Imported) -> None:
-    rows, units = covered.rows.get("dialogs", []), covered.units["conversation_endpoints"]
+def _dialog_changes(store: storing.Stored, covered: Covered, gone: Collection[Unit]) -> Changes:
+    """Return what changes in ``dialogs``, and note which broker ids an export does not date."""
+    units = {*covered.units.get("conversation_endpoints", {}), *gone}
+    rows = [row for row in covered.rows.get("dialogs", []) if unit_of(row) not in gone]
     # Nobody else's dialogs are read, which may be many.
     only = {
         "instance_name": {instance for instance, _ in units},
         "database_name": {database for _, database in units if database is not None},
     }
-    changes = dialog_changes(rows, store.rows("dialogs", only), units)
-    if covered.doubts.get("conversation_endpoints"):
-        # A row that could not be read may be any of them.
-        changes.remove.clear()
-        del changes.counts["removed"]
-    if not done.is_dry_run:
-        storing.put(store, "dialogs", changes)
-    done.tell("dialogs", changes.counts)
+    # A row that could not be read may be any of them, but for those of a database that is gone.
+    is_doubtful = bool(covered.doubts.get("conversation_endpoints"))
+    changes = dialog_changes(rows, store.rows("dialogs", only), gone if is_doubtful else units)
     named = sum(row["far_broker_instance"] is not None for row in rows)
     if named:
         dialogs = "1 dialog" if named == 1 else f"{named} dialogs"
-        done.notes.append(f"far_broker_instance of {dialogs} is from {_NOT_SAID}")
+        covered.notes.append(f"far_broker_instance of {dialogs} is from {_NOT_SAID}")
+    return changes
 
 
-def _bring_messages(store: storing.Stored, covered: Covered, done: Imported) -> None:
+def _added_rows(store: storing.Stored, covered: Covered) -> dict[str, Changes]:
+    """Return the messages and observations that do not stand in their tables yet."""
     messages, observed = covered.rows.get("messages", []), covered.rows.get("observed_routing", [])
     ids = store.find_message_ids(messages)
-    # Each observation is of the message in the same place.
-    observed = with_stored_ids(observed, ids)
-    there = store.keys("observed_routing", observed)
     new = {
         "messages": [row for row, known in zip(messages, ids, strict=True) if known is None],
-        "observed_routing": [row for row in observed if key_of("observed_routing", row) not in there],
+        # Each observation is of the message in the same place.
+        "observed_routing": storing.find_new(store, "observed_routing", with_stored_ids(observed, ids)),
     }
-    for key, rows in new.items():
-        if not done.is_dry_run:
-            storing.add(store, key, rows)
-        done.tell(key, Counter(added=len(rows), unchanged=len(messages) - len(rows)))
+    return {
+        key: Changes(put=rows, counts=Counter(added=len(rows), unchanged=len(messages) - len(rows)))
+        for key, rows in new.items()
+    }

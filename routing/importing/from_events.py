@@ -11,6 +11,7 @@ from itertools import islice
 
 from routing.config import Config
 from routing.importing import storing
+from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered import Row
 from routing.importing.events.files import Raw, read_events
 from routing.importing.events.parsing import BrokenEventError, parse_event
@@ -42,32 +43,41 @@ def import_events(
     instance: str | None = None,
     now: datetime,
     dry_run: bool = False,
+    drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Imported:
     """Bring the events of files into the tables (docs/importing.md); those that stand there are left alone.
 
     ``instance`` is that of rows which name none, ``now`` the time of the import. Few events are in memory at a
-    time. Raises ContractError before anything is written, StorageError after.
+    time. Another import that was ended half-way is completed first, or taken from the journal with
+    ``drop_unfinished``. Raises ContractError before anything is written, StorageError after.
     """
     config = config.placed(opener.placed)
     keys = [*_TABLES, *(key for key in ("dialogs",) if key in config.tables)]
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
+        earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
         store = storing.open_stored(opener, config, keys)
         # Read alone: which messages are stored, and under which ids.
         messages = storing.open_stored(opener, config, ["messages"] if "messages" in config.tables else [])
         course = _Course.of(store, messages, instance, latest_time(now))
+        source = {"files": list(sources), "instance": instance}
+        again = storing.find_of_sources(store, source)
         progress("bringing in the events")
         for rows in course.batches(read_events(sources, reach)):
             if not dry_run:
                 if not course.added:
                     storing.make_ready(store)
+                    storing.store_sources(store, "observed_routing", source, now)
                 storing.add(store, "observed_routing", rows, EVENT_KEY)
             course.added += len(rows)
         dialogs = course.acknowledged()
         if not dry_run:
             storing.put(store, "dialogs", dialogs)
-    return course.told(dry_run, dialogs)
+            storing.remove_sources(store, source)
+    done = course.told(dry_run, dialogs)
+    done.notes[:0] = [*earlier.notes, *note_events(earlier, () if dry_run else again)]
+    return done
 
 
 @dataclass

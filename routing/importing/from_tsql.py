@@ -9,6 +9,7 @@ from pathlib import Path
 
 from routing.config import Config
 from routing.importing import order, storing
+from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered import Row, Unit
 from routing.importing.moments import find_scripts_to_come, latest_time, refuse_to_come
 from routing.importing.result import Imported
@@ -29,13 +30,15 @@ def import_scripts(
     now: datetime,
     snapshot: bool = False,
     dry_run: bool = False,
+    drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Imported:
     """Apply scripts to what the tables hold of an instance (docs/importing.md).
 
     What each changes is opened and closed at its own time; they come in the order of their times. With
     ``snapshot`` they say all of the routes of each database whose routes they speak of. ``now`` is the time of
-    the import. Raises ContractError before anything is written, StorageError after.
+    the import. An import that was ended half-way is completed first, or taken from the journal with
+    ``drop_unfinished``. Raises ContractError before anything is written, StorageError after.
     """
     times = ((script.file, script.scripted_at) for script in scripts)
     hint = "--scripted-at says the time, on the clock of --time-zone"
@@ -43,8 +46,11 @@ def import_scripts(
     config = config.placed(opener.placed)
     with nullcontext() if dry_run else storing.only_import(config, now):
         progress("reading the tables")
+        earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
         store = storing.open_stored(opener, config, _KEYS)
-        return _bring_scripts(store, scripts, instance, now, snapshot, dry_run, progress)
+        done = _bring_scripts(store, scripts, instance, now, snapshot, dry_run, progress)
+    done.notes[:0] = [*earlier.notes, *note_events(earlier)]
+    return done
 
 
 def _bring_scripts(
@@ -71,17 +77,16 @@ def _bring_scripts(
     own["routes"], done.notes = list(taken_back.routes), [*done.notes, *taken_back.notes]
     fresh, rows = _leave_out_known(done, scripts, own["imports"], name, spelling, now, snapshot)
     order.refuse_older(own["imports"], rows, latest)
-    is_first = bool(order.find_without_routes(own["imports"], [name]))
-    changes = apply_in_turn(done, own, fresh, spelling, name, snapshot=snapshot, is_first=is_first, now=now)
+    first, lost = order.find_first(own["imports"], [name], {row["instance_name"] for row in own["routes"]})
+    changes = apply_in_turn(done, own, fresh, spelling, name, snapshot=snapshot, is_first=bool(first), now=now)
     changes["routes"] = taken_back.with_changes(changes["routes"])
+    done.notes += order.say_lost(lost if changes["routes"] else ())
     for key, change in changes.items():
         done.tell(key, change.counts)
     changes["imports"] = order.imports_changes(own["imports"], rows, latest)
     if not dry_run and (fresh or any(changes.values())):
         progress("writing the tables")
-        storing.make_ready(store)
-        for key, change in changes.items():
-            storing.put(store, key, change)
+        storing.commit_changes(store, changes, now)
     return done
 
 

@@ -14,7 +14,7 @@ from routing.importing.covered import Row, Unit
 from routing.importing.keyed import key_of
 
 CONTENT = ("remote_service_name", "broker_instance", "lifetime", "address", "mirror_address")
-_ROUTE = ("instance_name", "database_name", "name")
+ROUTE = ("instance_name", "database_name", "name")
 SINCE_EVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
@@ -105,7 +105,7 @@ def route_changes(
             changes.counts["unchanged"] += 1
             continue
         for row in standing:
-            _end(changes, row, at, is_replaced=target is not None)
+            end_route(changes, row, at, is_replaced=target is not None)
         if target is not None:
             _begin(changes, target, at, versions.get(key, ()), key[0] in first, bool(standing))
     return changes
@@ -125,7 +125,8 @@ def _is_same(row: Row, target: Row) -> bool:
     return all((row.get(name) or None) == (target.get(name) or None) for name in CONTENT)
 
 
-def _end(changes: Changes, row: Row, at: datetime, is_replaced: bool) -> None:
+def end_route(changes: Changes, row: Row, at: datetime, *, is_replaced: bool) -> None:
+    """Close a version of a route at a time; one that began just then is removed, or has a row in its place."""
     if row.get("valid_from") != at:
         changes.put.append({**row, "valid_to": at})
     elif not is_replaced:
@@ -140,7 +141,7 @@ def _begin(
     later = [row["valid_from"] for row in versions if (row.get("valid_from") or SINCE_EVER) > at]
     changes.put.append(
         {
-            **{name: target.get(name) for name in (*_ROUTE, *CONTENT)},
+            **{name: target.get(name) for name in (*ROUTE, *CONTENT)},
             "valid_from": None if is_first and not versions else at,
             "valid_to": min(later, default=None),
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -139,9 +139,38 @@ def _name_unit(unit: Unit) -> str:
     return unit[0] if unit[1] is None else f"{unit[0]}, database {unit[1]}"
 
 
-def find_without_routes(imports: Iterable[Row], instances: Iterable[str]) -> set[str]:
-    """Return the instances whose routes were never imported."""
-    return set(instances) - {row["instance_name"] for row in imports if speaks_of_routes(row)}
+def find_last(imports: Iterable[Row], view: str, unit: Unit) -> datetime | None:
+    """Return the time of the last import that speaks of the same as a view of this unit."""
+    times = (row["exported_at"] for row in imports if _unit(row) == unit and _subjects(row) & _SUBJECTS[view])
+    return max(times, default=None)
+
+
+def find_first(
+    imports: Iterable[Row], instances: Iterable[str], with_routes: Collection[str]
+) -> tuple[set[str], set[str]]:
+    """Return the instances whose routes were never imported, and those of which ``imports`` alone says so.
+
+    ``with_routes`` are the instances that have rows in ``routes``. Where no script may have made these, rows of
+    ``imports`` are lost, or nobody imported the routes: an import is not their first one.
+    """
+    known, scripted = set(), set()
+    for row in imports:
+        if speaks_of_routes(row):
+            known.add(row["instance_name"])
+        if not is_of_view(row):
+            scripted.add(row["instance_name"])
+    unknown = set(instances) - known
+    lost = (unknown & set(with_routes)) - scripted
+    return unknown - lost, lost
+
+
+def say_lost(lost: Collection[str]) -> list[str]:
+    """Return a note on the instances whose rows of ``imports`` are lost, if there are any."""
+    if not lost:
+        return []
+    names = ", ".join(sorted(lost)[:10]) + (f" and {len(lost) - 10} more" if len(lost) > 10 else "")
+    why = f"tables.routes has routes of {names}, and tables.imports no import of them"
+    return [f"{why}: this import is not taken to be the first, and what is new stands from its own time on"]
 
 
 def speaks_of_routes(row: Row) -> bool:

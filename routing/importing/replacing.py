@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from routing.importing.covered import Row
 from routing.importing.history import Changes
 from routing.importing.keyed import bounds_of, key_of
 from routing.importing.stored_rows import key_columns
-from routing.schemas import TABLES
+from routing.schemas import TABLES, Schema
 from routing.storage.arrow import table_of
 from routing.storage.columns import spell
+from routing.storage.kinds import arrow_schema
 from routing.storage.stored import rows_of_arrow
 
 if TYPE_CHECKING:
@@ -28,6 +29,15 @@ def stream_changed(table: pyarrow.dataset.Dataset, key: str, changes: Changes) -
     # What may not be null is looked at when it is written.
     schema = pyarrow.schema([field.with_nullable(True) for field in table.schema])
     return pyarrow.RecordBatchReader.from_batches(schema, _batches(table, schema, key, changes))
+
+
+def stream_rows(schema: Schema, rows: Iterable[Row]) -> pyarrow.RecordBatchReader:
+    """Return rows in the columns of a schema, one batch each: each of them is large."""
+    import pyarrow
+
+    kinds = arrow_schema(schema.optional())
+    batches = (batch for row in rows for batch in table_of([row], schema).cast(kinds).to_batches())
+    return pyarrow.RecordBatchReader.from_batches(kinds, batches)
 
 
 def rows_to_add(schema: pyarrow.Schema, key: str, rows: Sequence[Row]) -> pyarrow.Table:

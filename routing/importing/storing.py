@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from routing.config import Config, Location
+from routing.config import JOURNAL, Config, Location
 from routing.errors import InputError, OutputError, StorageError
-from routing.importing.covered import Row
+from routing.importing.covered import Row, Unit
 from routing.importing.faults import missing_keys, not_a_table
 from routing.importing.history import Changes
+from routing.importing.journal import APPENDED, encode_changes, encode_sources, in_order, is_of_sources
 from routing.importing.keyed import EVENT_KEY, ON, key_of
 from routing.importing.stored_messages import find_message_ids
 from routing.importing.stored_rows import find_keys, find_missing
@@ -21,9 +23,12 @@ from routing.importing.writing import LocalWriter, SparkWriter, Writer
 from routing.schemas import TABLES, Schema
 from routing.storage.columns import Only, as_dataset, is_frame
 from routing.storage.commits import is_local
+from routing.storage.details import find_table_id
+from routing.storage.inputs import count_by
 from routing.storage.local import Unfit
 from routing.storage.locking import only_run
 from routing.storage.opening import Opened, Opener
+from routing.storage.recorded import new_run_id
 from routing.storage.shapes import cannot_hold, types_of
 from routing.storage.stored import read_rows
 
@@ -35,9 +40,9 @@ def event_digest(instance: str, event_hash: str) -> bytes:
     return bytes.fromhex(event_hash)[:16] + instance.encode()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stored:
-    """The tables that an import writes, each at one version or not yet there."""
+    """The tables that an import writes and the journal, each at one version or not yet there."""
 
     opener: Opener
     locations: Mapping[str, Location]
@@ -45,12 +50,21 @@ class Stored:
     # The versions that this import knows of, its own commits included; None: no table.
     versions: dict[str, int | None]
     writers: dict[str, Writer] = field(default_factory=dict)
+    # Whether the journal holds what this import writes.
+    is_journaled: bool = False
 
     def rows(self, key: str, only: Only | None = None) -> list[Row]:
         """A table's rows, whole."""
         if key not in self.opened or any(not values for values in (only or {}).values()):
             return []
         return read_rows(self.opened[key].rows, TABLES[key], only=only)
+
+    def units(self, key: str, instances: Collection[str]) -> set[Unit]:
+        """Return the databases of some instances that a table has rows of."""
+        if key not in self.opened:
+            return set()
+        counts = count_by(self.opened[key].rows, ("instance_name", "database_name"), {"instance_name": instances})
+        return {(instance, database) for instance, database in counts}
 
     def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
         """Return those keys of these rows that stand in a table."""
@@ -103,18 +117,21 @@ class Stored:
         return LocalWriter(key, location, found)
 
 
-def open_stored(opener: Opener, config: Config, keys: Sequence[str]) -> Stored:
-    """The tables of these configuration keys, checked before anything is written.
+def open_stored(opener: Opener, config: Config, keys: Iterable[str], optional: Iterable[str] = ()) -> Stored:
+    """Open the tables of these configuration keys and the journal, and check them before anything is written.
+
+    Of the ``optional`` keys only tables that are there.
 
     Raises ConfigError for keys that are missing, InputError or OutputError where something else stands there.
     """
     named = {**config.tables, **config.kept}
     missing = [f"tables.{key}" for key in keys if key not in named]
-    if missing:
-        raise missing_keys(config.file, missing)
-    locations = {key: named[key] for key in keys}
+    if missing or config.journal is None:
+        raise missing_keys(config.file, missing or ["tables.imports"])
+    locations = {**{key: named[key] for key in keys}, JOURNAL: config.journal}
+    locations |= {key: named[key] for key in optional if key in named}
     opened = {}
-    for key, location in locations.items():
+    for key, location in list(locations.items()):
         found = opener.find(f"tables.{key}", location)
         if found is not None and found.version is None:
             raise OutputError.without_versions(str(location))
@@ -125,6 +142,8 @@ def open_stored(opener: Opener, config: Config, keys: Sequence[str]) -> Stored:
                 raise InputError.wrong_columns(key, faults)
         elif _holds_files(location):
             raise not_a_table(key, str(location))
+        elif key in optional:
+            del locations[key]
     versions = {key: opened[key].version if key in opened else None for key in locations}
     return Stored(opener, locations, opened, versions)
 
@@ -154,13 +173,102 @@ def only_import(config: Config, now: datetime) -> Iterator[None]:
 
 def make_ready(store: Stored) -> None:
     """Make the tables that are missing, and add the columns that others lack. Raises StorageError."""
-    for key in store.locations:
-        if key not in store.opened:
-            with _commit(store, key) as writer:
+    for key in list(_list_unready(store)):
+        with _commit(store, key) as writer:
+            if store.versions[key] is None:
                 writer.make()
-        elif find_missing(store.opened[key].rows, TABLES[key]):
-            with _commit(store, key) as writer:
+            else:
                 writer.add_columns()
+
+
+def _list_unready(store: Stored) -> Iterator[str]:
+    """Return the tables that are missing or lack columns; the journal is made by its first rows."""
+    for key in store.locations:
+        is_missing = store.versions[key] is None
+        if key != JOURNAL and (is_missing or find_missing(store.opened[key].rows, TABLES[key])):
+            yield key
+
+
+def commit_changes(store: Stored, changes: Mapping[str, Changes], now: datetime) -> None:
+    """Commit what an import changes, by table, so that an import that is ended half-way can be completed.
+
+    All changes are stored in the journal first, in one commit, and taken from it once the last table is written.
+    An import that makes one commit needs no journal. Raises StorageError.
+    """
+    ordered = {key: changes[key] for key in in_order(changes) if changes[key]}
+    if not ordered or (len(ordered) == 1 and not any(_list_unready(store))):
+        make_ready(store)
+        write_changes(store, ordered)
+        return
+    ids = {key: find_id(store, key) for key in ordered}
+    with store_unfinished(store, lambda import_id: encode_changes(import_id, now, ordered, ids)):
+        make_ready(store)
+        write_changes(store, ordered)
+
+
+def find_id(store: Stored, key: str) -> str | None:
+    """Return the id of a table; None where there is none yet."""
+    return None if store.versions[key] is None else find_table_id(store.opener, store.locations[key])
+
+
+def write_changes(store: Stored, changes: Mapping[str, Changes]) -> None:
+    """Write changes to their tables, one commit each, in their order. Raises StorageError."""
+    for key, change in changes.items():
+        if key in APPENDED:
+            add(store, key, change.put)
+        else:
+            put(store, key, change)
+
+
+@contextmanager
+def store_unfinished(store: Stored, encode: Callable[[str], Iterable[Row]]) -> Iterator[None]:
+    """Keep rows in the journal, beside those of imports of events, until the block has ended without an error.
+
+    ``encode`` makes the rows for an id. Within it each commit makes sure that nobody else has written to the
+    journal. Raises StorageError.
+    """
+    import_id, others = new_run_id(), store.rows(JOURNAL)
+    with _commit(store, JOURNAL) as writer:
+        writer.replace(chain(others, encode(import_id)))
+    store.is_journaled = True
+    yield
+    replace_journal(store, others)
+
+
+def store_sources(store: Stored, key: str, sources: Mapping[str, Any], now: datetime) -> None:
+    """Note in the journal what an import streams to a table, until `remove_sources`. Raises StorageError."""
+    own = encode_sources(new_run_id(), now, key, sources)
+    replace_journal(store, [*_without_sources(store, sources), own])
+    store.is_journaled = True
+
+
+def remove_sources(store: Stored, sources: Mapping[str, Any]) -> None:
+    """Take from the journal what was noted of these sources, by whichever import. Raises StorageError."""
+    others = _without_sources(store, sources)
+    if store.is_journaled or len(others) < len(store.rows(JOURNAL)):
+        replace_journal(store, others)
+
+
+def _without_sources(store: Stored, sources: Mapping[str, Any]) -> list[Row]:
+    return [row for row in store.rows(JOURNAL) if not is_of_sources(row, sources)]
+
+
+def find_of_sources(store: Stored, sources: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the imports in the journal that stream these sources."""
+    return {row["import_id"] for row in store.rows(JOURNAL) if is_of_sources(row, sources)}
+
+
+def replace_journal(store: Stored, rows: Sequence[Row]) -> None:
+    """Replace the journal's rows. Raises StorageError."""
+    with _commit(store, JOURNAL) as writer:
+        writer.replace(rows)
+    store.is_journaled = False
+
+
+def find_new(store: Stored, key: str, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows whose keys do not stand in a table yet."""
+    there = store.keys(key, rows)
+    return [row for row in rows if key_of(key, row) not in there]
 
 
 def put(store: Stored, key: str, changes: Changes) -> None:
@@ -185,6 +293,8 @@ def _commit(store: Stored, key: str) -> Iterator[Writer]:
     """Make one commit to a table that nobody else has written to since it was read. Raises StorageError."""
     writer, before = store.writer(key), store.versions[key]
     overtaken = StorageError.imported_meanwhile(key, str(store.locations[key]))
+    if store.is_journaled and store.writer(JOURNAL).find_newest() != store.versions[JOURNAL]:
+        raise StorageError.imported_meanwhile(JOURNAL, str(store.locations[JOURNAL]))
     if writer.find_newest() != before:
         raise overtaken
     try:

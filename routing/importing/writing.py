@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -12,7 +12,7 @@ from routing.errors import StorageError, first_sentence
 from routing.importing.covered import Row
 from routing.importing.history import Changes
 from routing.importing.keyed import FOLDED, ON
-from routing.importing.replacing import rows_to_add, stream_changed
+from routing.importing.replacing import rows_to_add, stream_changed, stream_rows
 from routing.importing.stored_rows import find_keys, find_missing
 from routing.schemas import TABLES, Field, Kind, Schema
 from routing.storage import commits
@@ -39,6 +39,9 @@ class Writer(Protocol):
 
     def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
         """Add rows, of which no key (columns ``on``) stands in the table."""
+
+    def replace(self, rows: Iterable[Row]) -> None:
+        """Have the table hold these rows and no other, in their declared columns; make it if it is missing."""
 
 
 @dataclass
@@ -81,6 +84,14 @@ class LocalWriter:
         with _phrase_failures("writing", self.key, self.location):
             table = self._require_table()
             table.commit(rows_to_add(table.rows().schema, self.key, rows), adds=True)
+
+    def replace(self, rows: Iterable[Row]) -> None:
+        """As `Writer` has it."""
+        with _phrase_failures("writing", self.key, self.location):
+            if self.stored is None:
+                self.stored = LocalTable.make_of(self.location, stream_rows(TABLES[self.key], rows))
+            else:
+                self.stored.commit(stream_rows(TABLES[self.key], rows), adds=False)
 
     def _require_table(self) -> LocalTable:
         if self.stored is None:
@@ -125,6 +136,13 @@ class SparkWriter:
     def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
         """As `Writer` has it."""
         self._merge(rows, TABLES[self.key], on, insert_only=True)
+
+    def replace(self, rows: Iterable[Row]) -> None:
+        """As `Writer` has it."""
+        from routing.storage import frames, tables
+
+        frame = frames.frame_of(self.spark, rows, TABLES[self.key].optional())
+        tables.replace_rows(frame, self.key, self.location)
 
     def _merge(self, rows: Sequence[Row], schema: Schema, on: Sequence[str], *, insert_only: bool = False) -> None:
         from routing.storage import frames, tables

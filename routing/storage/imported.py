@@ -7,10 +7,11 @@ time of a decision. Times are microseconds since 1970 in UTC.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from routing.config import Location
-from routing.schemas import IMPORTS
+from routing.schemas import IMPORTS, UNFINISHED_IMPORTS, Schema
 from routing.storage.faults import phrase, time_text
 from routing.storage.opening import Opener
 from routing.storage.stored import read_rows
@@ -26,6 +27,44 @@ def read_newest(opener: Opener, imports: Location | None) -> dict[str, int]:
     """The times of `newest_of` from the table ``imports``; none where it is not configured, or not there yet."""
     found = None if imports is None else opener.find("tables.imports", imports)
     return {} if found is None else newest_of(read_rows(found.rows, IMPORTS))
+
+
+def note_unfinished(opener: Opener, journal: Location | None) -> list[str]:
+    """Return a note on each import whose rows stand in the journal; none where no journal is known or there."""
+    found = None if journal is None else opener.find("tables.unfinished_imports", journal)
+    if found is None:
+        return []
+    schema = Schema(tuple(field for field in UNFINISHED_IMPORTS if field.name != "rows"))
+    keys: dict[tuple[Any, str], set[str]] = {}
+    for row in read_rows(found.rows, schema):
+        tables = keys.setdefault((row["started_at"], row["import_id"]), set())
+        # Part 0 names what is streamed, and holds no rows of a table.
+        tables |= {row["table_key"]} if row["part"] else set()
+    return [
+        say_unfinished(started_at, tables) if tables else say_events(started_at)
+        for (started_at, _), tables in sorted(keys.items(), key=lambda item: item[0])
+    ]
+
+
+def say_unfinished(started_at: datetime, tables: Iterable[str]) -> str:
+    """Return the sentence on an import that was ended between its commits, or is at work."""
+    names = ", ".join(sorted(tables))
+    return (
+        f"the import that began at {begun_at(started_at)} is not finished: {names} may hold a part of it,"
+        " and the next import completes it"
+    )
+
+
+def say_events(started_at: datetime) -> str:
+    """Return the sentence on an import of events that was ended between its commits, or is at work."""
+    return (
+        f"the import of events that began at {begun_at(started_at)} is not finished: the same command completes it"
+    )
+
+
+def begun_at(started_at: datetime) -> str:
+    """Return the time of an import as sentences have it."""
+    return started_at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def newest_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:

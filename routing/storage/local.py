@@ -114,7 +114,7 @@ def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
     return table.to_pyarrow_dataset(filesystem=files, parquet_read_options=options)
 
 
-def write_new(location: Location, rows: pyarrow.Table) -> None:
+def write_new(location: Location, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> None:
     """Make a table of these rows, in one commit, where none stands. Raises DeltaError where one does."""
     from deltalake import write_deltalake
 
@@ -170,6 +170,14 @@ class LocalTable:
 
         made = DeltaTable.create(location.text, arrow_schema(schema), commit_properties=_only_next())
         return cls(location.text, made)
+
+    @classmethod
+    def make_of(cls, location: Location, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> LocalTable:
+        """Make a table of rows, in one commit, where none stands. Raises DeltaError where one does."""
+        from deltalake import DeltaTable
+
+        write_new(location, rows)
+        return cls(location.text, DeltaTable(location.text))
 
     def rows(self) -> pyarrow.dataset.Dataset:
         """The rows of the version that is known."""

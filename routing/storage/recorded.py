@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from routing.config import BESIDE, KEPT, Config, Location
+from routing.config import BESIDE, JOURNAL, KEPT, Config, Location
 from routing.config.secrets import without_secrets
 from routing.errors import RunError, quote
 from routing.schemas import RUNS
@@ -22,7 +22,12 @@ from routing.storage.stored import read_rows
 LONGEST_ID = 250
 """Characters of a run id: as many as Airflow's have at most."""
 # What of a configuration decides what a run writes, each with the keys that do not.
-_DECIDING: dict[str, tuple[str, ...]] = {"resolve": (), "tables": KEPT, "output": BESIDE, "dynamic_routing": ()}
+_DECIDING: dict[str, tuple[str, ...]] = {
+    "resolve": (),
+    "tables": (*KEPT, JOURNAL),
+    "output": BESIDE,
+    "dynamic_routing": (),
+}
 _OF_PLACES = ("tables", "output")
 
 

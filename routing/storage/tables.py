@@ -214,6 +214,18 @@ def merge(
         raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
 
 
+def replace_rows(rows: DataFrame, key: str, location: Location) -> None:
+    """Have a table hold these rows and no other, in one commit. Raises StorageError."""
+    writer = rows.write.format("delta").mode("overwrite")
+    try:
+        if location.is_name:
+            statements.save_named(writer, location)
+        else:
+            writer.save(location.text)
+    except Exception as error:
+        raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
+
+
 def read_text(spark: SparkSession, uri: str) -> str:
     """A small text file through Spark, such as a configuration on an object store. Raises ConfigError."""
     try:

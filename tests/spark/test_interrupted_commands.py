@@ -33,7 +33,7 @@ NOTHING, NO_RUN, COUNTS = (
     r"run \S+ counts, .*",
 )
 NO_DEMO = r"the demo is not complete \(start it again\)"
-STAYS = r"what was committed stays \(start the import again, it completes what is missing\)"
+STAYS = r"what was committed stays \(the next import completes what is missing\)"
 
 
 def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: str) -> Ended:

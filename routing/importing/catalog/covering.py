@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from routing.importing.catalog import conversations, endpoints
 from routing.importing.catalog.reading import MARKER, Export, Row, keep_latest
-from routing.importing.covered import Covered, Unit
+from routing.importing.covered import Covered, unit_of
 from routing.importing.spelling import Spelling
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.route_rules import check_options
@@ -30,7 +30,7 @@ def cover(export: Export, spelling: Spelling, addresses: Sequence[str] = ()) -> 
     for view, rows in export.rows.items():
         units = covered.units.setdefault(view, {})
         for row in rows:
-            units[unit(row)] = row["exported_at"]
+            units[unit_of(row)] = row["exported_at"]
         export.rows[view] = [row for row in rows if MARKER not in row]
     _databases(covered, export.rows.get("databases", []))
     _services(covered, export.rows.get("services", []))
@@ -39,11 +39,6 @@ def cover(export: Export, spelling: Spelling, addresses: Sequence[str] = ()) -> 
     conversations.dialogs(covered, export.rows.get("conversation_endpoints", []))
     conversations.messages(covered, export.rows)
     return covered
-
-
-def unit(row: Row) -> Unit:
-    """Whose row it is."""
-    return row["instance_name"], row.get("database_name")
 
 
 def _spell(export: Export, spelling: Spelling) -> None:
@@ -82,7 +77,7 @@ def _databases(covered: Covered, rows: Sequence[Row]) -> None:
 def _services(covered: Covered, rows: Sequence[Row]) -> None:
     seen = set()
     for row in rows:
-        key = (*unit(row), row["name"])
+        key = (*unit_of(row), row["name"])
         if key in seen:
             covered.reject("services", row, "the service appears twice")
             continue
@@ -97,7 +92,7 @@ def _routes(covered: Covered, rows: Sequence[Row]) -> None:
     )
     seen = set()
     for row in rows:
-        key = (*unit(row), row["name"])
+        key = (*unit_of(row), row["name"])
         fault = "the route appears twice" if key in seen else address_fault(row)
         if fault is not None:
             covered.reject("routes", row, fault)

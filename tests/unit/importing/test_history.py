@@ -252,7 +252,32 @@ def test_a_view_is_no_script_of_its_name() -> None:
 
 def test_whose_routes_were_never_imported() -> None:
     known = [imported("services", MONDAY), {**imported("a.sql", MONDAY), "instance_name": "spoke"}]
-    assert order.find_without_routes(known, ["hub", "spoke"]) == {"hub"}
+    assert order.find_first(known, ["hub", "spoke"], []) == ({"hub"}, set())
+
+
+@pytest.mark.parametrize(
+    ("imports", "with_routes", "expected"),
+    [
+        pytest.param([], [], ({"hub"}, set()), id="nothing is known"),
+        pytest.param([], ["hub"], (set(), {"hub"}), id="routes whose imports are lost"),
+        pytest.param([], ["spoke"], ({"hub"}, set()), id="another instance's routes"),
+        pytest.param([imported("routes", MONDAY)], ["hub"], (set(), set()), id="routes were imported"),
+        pytest.param(
+            [imported("databases", MONDAY)], ["hub"], (set(), {"hub"}), id="only databases were imported"
+        ),
+        pytest.param(
+            [{**imported("a.sql", MONDAY), "database_name": None}],
+            ["hub"],
+            ({"hub"}, set()),
+            id="a script may have made them",
+        ),
+        pytest.param([imported("a.sql", MONDAY)], ["hub"], (set(), set()), id="a script of routes"),
+    ],
+)
+def test_the_first_import_of_routes(
+    imports: list[dict[str, Any]], with_routes: list[str], expected: tuple[set[str], set[str]]
+) -> None:
+    assert order.find_first(imports, ["hub"], with_routes) == expected
 
 
 def test_spelling() -> None:

@@ -225,7 +225,7 @@ def test_an_acknowledgement_whose_time_is_known_stays(steps: dict[str, Step]) ->
     assert found == {
         (dialog(2), "Shop"): (None, MONDAY, "id-2"),
         (dialog(3), "Shop"): (None, MONDAY, "Id-3"),
-        (dialog(4), "Other"): (None, MONDAY, None),
+        (dialog(4), "Offline"): (None, MONDAY, None),
     }
 
 

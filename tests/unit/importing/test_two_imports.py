@@ -121,6 +121,9 @@ def test_somebody_writes_at_the_same_moment(
     commit = local.LocalTable.commit
 
     def commit_late(self: Any, *rows: Any, **how: Any) -> None:
+        if Path(self.folder) != Path(where.text):
+            commit(self, *rows, **how)
+            return
         assert how == {"adds": adds}
         theirs = dict.fromkeys(("instance_name", "database_name", "name", "address"), "theirs")
         write_deltalake(where.text, table_of([theirs], INPUTS[key]), mode="append")

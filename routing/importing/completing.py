@@ -1,0 +1,165 @@
+"""What an import that was ended half-way left in the journal: completed, dropped, or only told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from routing.config import JOURNAL, Config
+from routing.errors import ContractError, RoutingError, join_bounded
+from routing.importing import order, storing
+from routing.importing.covered import Row
+from routing.importing.faults import unfit_journal
+from routing.importing.history import Changes
+from routing.importing.journal import (
+    APPENDED,
+    SMALL,
+    UnfinishedImport,
+    UnfitError,
+    check_release,
+    decode_changes,
+    list_unfinished,
+)
+from routing.importing.keyed import key_of
+from routing.schemas import TABLES
+from routing.storage.imported import begun_at, say_events
+from routing.storage.opening import Opener
+from routing.storage.stored import read_rows
+
+_IMPORTS = "imports"
+
+
+@dataclass
+class EarlierImports:
+    """What was found in the journal: notes on it, and the imports of events that stay there."""
+
+    notes: list[str] = field(default_factory=list)
+    of_events: list[UnfinishedImport] = field(default_factory=list)
+
+
+def complete_imports(
+    opener: Opener, config: Config, *, is_dry_run: bool = False, drops: bool = False
+) -> EarlierImports:
+    """Complete the imports whose changes stand in the journal; no other import may be at work.
+
+    With ``drops`` they are taken from the journal instead, imports of events too, and what they have written is
+    noted; with ``is_dry_run`` nothing is written. Raises InputError where an import cannot be completed,
+    StorageError.
+    """
+    earlier = EarlierImports()
+    store = storing.open_stored(opener, config, ())
+    rows = read_rows(store.opened[JOURNAL].rows, SMALL) if JOURNAL in store.opened else []
+    unfinished = list_unfinished(rows)
+    if drops:
+        earlier.notes += [note for one in unfinished for note in _say_dropped(opener, config, one, is_dry_run)]
+        if unfinished and not is_dry_run:
+            storing.replace_journal(store, [])
+        return earlier
+    for one in unfinished:
+        if one.is_of_events:
+            earlier.of_events.append(one)
+        elif is_dry_run:
+            earlier.notes.append(
+                f"the import that began at {begun_at(one.started_at)} is not finished: the next import completes"
+                " it first, and this dry run reads the tables as they are"
+            )
+        else:
+            _complete(opener, config, one)
+            earlier.notes.append(f"the import that began at {begun_at(one.started_at)} was completed first")
+    return earlier
+
+
+def note_events(earlier: EarlierImports, own: Collection[str] = ()) -> list[str]:
+    """Return a note on each import of events in the journal; ``own`` are the ids of those completed now."""
+    return [
+        f"the import of events that began at {begun_at(one.started_at)} is completed by this one"
+        if one.import_id in own
+        else say_events(one.started_at)
+        for one in earlier.of_events
+    ]
+
+
+def _complete(opener: Opener, config: Config, unfinished: UnfinishedImport) -> None:
+    """Write what an import stored, and take it from the journal. Raises InputError before anything is written."""
+    try:
+        check_release(unfinished)
+        named = {**config.tables, **config.kept}
+        unknown = [key for key in unfinished.table_keys if key not in named]
+        if unknown:
+            raise UnfitError(f"the configuration names no tables.{unknown[0]}")
+        store = storing.open_stored(opener, config, dict.fromkeys([*unfinished.table_keys, _IMPORTS]))
+        changes = {key: _decode(store, unfinished, key) for key in unfinished.table_keys}
+    except (UnfitError, ContractError) as error:
+        raise unfit_journal(begun_at(unfinished.started_at), str(error)) from error
+    later = _find_later(store.rows(_IMPORTS), changes.get(_IMPORTS, Changes()))
+    if later:
+        raise unfit_journal(begun_at(unfinished.started_at), join_bounded(later, "part"))
+    storing.make_ready(store)
+    others = [row for row in store.rows(JOURNAL) if row["part"] == 0]
+    store.is_journaled = True
+    for key in set(APPENDED) & changes.keys():
+        changes[key].put = storing.find_new(store, key, changes[key].put)
+    storing.write_changes(store, changes)
+    storing.replace_journal(store, others)
+
+
+def _decode(store: storing.Stored, unfinished: UnfinishedImport, key: str) -> Changes:
+    """Return what an import changes in one table. Raises UnfitError."""
+    parts = store.rows(JOURNAL, {"import_id": [unfinished.import_id], "table_key": [key]})
+    return decode_changes(key, parts, storing.find_id(store, key))
+
+
+def _find_later(imports: Sequence[Row], own: Changes) -> list[str]:
+    """Return what was imported of the same subjects since, as phrases; what an import itself changes is none."""
+    known = {_values(row) for row in [*own.put, *own.remove]}
+    return order.find_later([row for row in imports if _values(row) not in known], own.put)
+
+
+def _values(row: Row) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in TABLES[_IMPORTS].names if name != "imported_at")
+
+
+def _say_dropped(opener: Opener, config: Config, unfinished: UnfinishedImport, is_dry_run: bool) -> Iterator[str]:
+    """Return what of a dropped import stands in the tables, a sentence in all."""
+    begun = begun_at(unfinished.started_at)
+    done = "would be dropped" if is_dry_run else "was dropped"
+    if unfinished.is_of_events:
+        yield f"the import of events that began at {begun} {done}: the same command adds what is missing"
+        return
+    instances: set[str] = set()
+    written = [_count_written(opener, config, unfinished, key, instances) for key in unfinished.table_keys]
+    of = f" of {', '.join(sorted(instances)[:5])}" if instances else ""
+    yield (
+        f"the import that began at {begun} {done}; of its rows stand in the tables: {'; '.join(written)}."
+        f" Import whole exports{of} once"
+    )
+
+
+def _count_written(
+    opener: Opener, config: Config, unfinished: UnfinishedImport, key: str, instances: set[str]
+) -> str:
+    """Return how many of an import's rows a table holds as the import wanted them."""
+    try:
+        store = storing.open_stored(opener, config, [key])
+        change = _decode(store, unfinished, key)
+        rows = [*change.put, *change.remove]
+        instances |= {row["instance_name"] for row in rows}
+        counts = _count_rows(store, key, change)
+    except (UnfitError, RoutingError) as error:
+        return f"tables.{key} cannot be compared ({error})"
+    return f"tables.{key} {counts.total()} of {len(rows)}"
+
+
+def _count_rows(store: storing.Stored, key: str, change: Changes) -> Counter[str]:
+    if key in APPENDED:
+        return Counter(put=len(change.put) - len(storing.find_new(store, key, change.put)))
+    names = {"instance_name": {row["instance_name"] for row in [*change.put, *change.remove]}}
+    standing: Mapping[Any, Row] = {key_of(key, row): row for row in store.rows(key, names)}
+    put = sum(_equals(standing.get(key_of(key, row)), row) for row in change.put)
+    return Counter(put=put, remove=sum(key_of(key, row) not in standing for row in change.remove))
+
+
+def _equals(stored: Row | None, wanted: Row) -> bool:
+    return stored is not None and all(stored.get(name) == value for name, value in wanted.items())

@@ -1,0 +1,317 @@
+"""The journal of imports: what it holds, when it cannot be completed, and what dropping it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing.errors import InputError, StorageError
+from tests.half_imports import BAR, FIRST, SECOND, THIRD, ended_after, estate, route, script, traffic, views
+from tests.hooks import Killed
+from tests.imports import (
+    DATABASES,
+    MONDAY,
+    ROUTES,
+    TUESDAY,
+    WEDNESDAY,
+    config_in,
+    exports,
+    import_script,
+    import_views,
+    locations_of,
+    no_spark,
+    rows_at,
+)
+
+if TYPE_CHECKING:
+    from routing import Config
+    from routing.config import Location
+
+pytest.importorskip("deltalake")
+STOCK, BILLING = route("stock", "stock"), route("billing", "billing")
+
+
+def journal_of(config: Config) -> Location:
+    assert config.journal is not None
+    return config.journal
+
+
+def end_import(folder: Path, step: Callable[..., None], commit: int) -> list[str]:
+    with ended_after(commit) as commits, pytest.raises(Killed):
+        step(no_spark(), folder)
+    return commits
+
+
+def half_done(folder: Path) -> Config:
+    """An export of Tuesday of which the tables up to services, not routes, are written."""
+    config = config_in(folder)
+    import_views(no_spark(), config, exports(folder / "monday", MONDAY, databases=DATABASES, routes=ROUTES))
+    more = {"databases": DATABASES + BAR, "routes": ROUTES + BILLING, "services": "name\n//new\n"}
+    source = exports(folder / "tuesday", TUESDAY, **more)
+    with ended_after(2) as commits, pytest.raises(Killed):
+        import_views(no_spark(), config, source)
+    assert commits == ["replace unfinished_imports", "put databases", "put services"]
+    return config
+
+
+def routes_of(config: Config) -> set[str]:
+    return {row["name"] for row in rows_at(config.tables["routes"])}
+
+
+def test_what_it_holds(tmp_path: Path) -> None:
+    config = half_done(tmp_path)
+    rows = {(row["table_key"], row["action"], row["part"]): row for row in rows_at(journal_of(config))}
+    put = {(key, "put", 1) for key in ("databases", "services", "routes", "imports")}
+    # Of a view the last import alone is kept.
+    assert set(rows) == {*put, ("imports", "remove", 1)}
+    held = json.loads(rows["services", "put", 1]["rows"])
+    assert {key: held[key] for key in ("columns", "rows")} == {
+        "columns": ["instance_name", "database_name", "name"],
+        "rows": [["HUB", "Shop", "//new"]],
+    }
+    assert len({row["import_id"] for row in rows.values()}) == 1
+
+
+def test_the_values_of_variables_are_not_in_it(tmp_path: Path) -> None:
+    from routing.importing.from_tsql import import_scripts
+    from routing.importing.scripts import read_scripts
+
+    file = tmp_path / "s.sql"
+    file.write_text(
+        "PRINT '$(secret)'\nCREATE ROUTE r WITH ADDRESS = 'TCP://$(host):1'\nCREATE SERVICE s ON QUEUE q"
+    )
+    scripts = read_scripts(
+        [str(file)], instance="HUB", database="Shop", scripted_at=MONDAY, variables={"host": "h", "secret": "1234"}
+    )
+    config = config_in(tmp_path)
+    with ended_after(0), pytest.raises(Killed):
+        import_scripts(no_spark(), config, scripts, instance="HUB", now=MONDAY)
+    text = str(rows_at(journal_of(config)))
+    assert "TCP://h:1" in text
+    assert "1234" not in text
+
+
+@pytest.mark.parametrize("what", ["views of another instance", "a script"])
+def test_the_next_import_says_that_it_completed_one(what: str, tmp_path: Path) -> None:
+    config = half_done(tmp_path)
+    if what == "a script":
+        done = import_script(no_spark(), config, tmp_path / "s.sql", "USE Shop\nDROP ROUTE Doomed")
+    else:
+        source = exports(tmp_path / "other", WEDNESDAY, routes=ROUTES)
+        file = Path(source[0], "routes.csv")
+        file.write_text(file.read_text().replace(",HUB,", ",OTHER,"))
+        done = import_views(no_spark(), config, source)
+    assert done.notes[0] == "the import that began at 2026-02-01T00:00:00Z was completed first"
+    assert "billing" in routes_of(config)
+    assert rows_at(journal_of(config)) == []
+
+
+def test_a_dry_run_completes_nothing_and_says_so(tmp_path: Path) -> None:
+    config = half_done(tmp_path)
+    done = import_views(no_spark(), config, [str(tmp_path / "tuesday")], dry_run=True)
+    assert done.notes[0] == (
+        "the import that began at 2026-02-01T00:00:00Z is not finished: the next import completes it first, and"
+        " this dry run reads the tables as they are"
+    )
+    assert "billing" not in routes_of(config)
+    assert len(rows_at(journal_of(config))) == 5
+
+
+def test_what_makes_one_commit_needs_no_journal(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    import_views(no_spark(), config, exports(tmp_path / "monday", MONDAY, routes=ROUTES))
+    with ended_after(None) as commits:
+        import_views(no_spark(), config, exports(tmp_path / "tuesday", TUESDAY, routes=ROUTES))
+        import_views(no_spark(), config, [str(tmp_path / "tuesday")])
+    assert commits == ["put imports"]
+
+
+def _import_later(config: Config, _: Path) -> None:
+    from deltalake import write_deltalake
+
+    from routing.schemas import IMPORTS
+    from routing.storage.arrow import table_of
+
+    row: dict[str, Any] = {"instance_name": "HUB", "database_name": "Shop", "view_or_file": "routes"}
+    row |= {"exported_at": WEDNESDAY, "imported_at": WEDNESDAY}
+    write_deltalake(locations_of(config)["imports"].text, table_of([row], IMPORTS), mode="append")
+
+
+def _make_anew(config: Config, _: Path) -> None:
+    import shutil
+
+    from routing.schemas import ROUTES as SCHEMA
+    from tests.imports import make_table
+
+    shutil.rmtree(config.tables["routes"].text)
+    make_table(config.tables["routes"], [], SCHEMA)
+
+
+def _change_journal(**columns: Any) -> Callable[[Config, Path], None]:
+    def change(config: Config, _: Path) -> None:
+        from deltalake import write_deltalake
+
+        from routing.schemas import UNFINISHED_IMPORTS
+        from routing.storage.arrow import table_of
+
+        rows = [
+            {**row, **columns} if row["table_key"] == "services" else row for row in rows_at(journal_of(config))
+        ]
+        write_deltalake(journal_of(config).text, table_of(rows, UNFINISHED_IMPORTS), mode="overwrite")
+
+    return change
+
+
+def _held(**values: Any) -> str:
+    whole = {
+        "table_id": None,
+        "columns": ["instance_name", "database_name", "name"],
+        "rows": [["HUB", "Shop", "x"]],
+    }
+    return json.dumps({**whole, **values})
+
+
+UNFIT = {
+    "something later was imported": (_import_later, "routes of HUB, database Shop is of"),
+    "a table was made anew": (_make_anew, "tables.routes is another table than the one that it began to write"),
+    "a column that is not there": (
+        _change_journal(rows=_held(columns=["instance_name", "database_name", "colour"])),
+        "tables.services has no column colour",
+    ),
+    "a row without a name": (
+        _change_journal(rows=_held(rows=[["HUB", "Shop", None]])),
+        "a row of tables.services has no fitting name",
+    ),
+    "a row of another type": (
+        _change_journal(rows=_held(rows=[["HUB", "Shop", 5]])),
+        "a row of tables.services has no fitting name",
+    ),
+    "no JSON": (_change_journal(rows="{"), "part 1 of tables.services cannot be read"),
+    "a table of a newer release": (
+        _change_journal(table_key="queues"),
+        "the configuration names no tables.queues",
+    ),
+    "an output": (_change_journal(table_key="runs"), "the configuration names no tables.runs"),
+    "a newer release": (_change_journal(release="99.0"), "release 99.0 stored it, which is newer than"),
+    "an unknown action": (_change_journal(action="move"), "tables.services has an action that is neither put nor"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_what_cannot_be_completed_is_refused_until_it_is_dropped(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from routing.importing import journal
+
+    monkeypatch.setattr(journal, "release", lambda: "1.0")
+    config = half_done(tmp_path)
+    spoil, why = UNFIT[name]
+    spoil(config, tmp_path)
+    before = {key: rows_at(where) for key, where in locations_of(config).items() if Path(where.text).exists()}
+    friday = exports(tmp_path / "friday", WEDNESDAY, routes=ROUTES)
+    with pytest.raises(InputError) as caught:
+        import_views(no_spark(), config, friday)
+    assert caught.value.exit_code == 2
+    assert str(caught.value).startswith(
+        "the import that began at 2026-02-01T00:00:00Z is not finished and cannot be completed: "
+    )
+    assert why in str(caught.value)
+    assert "--drop-unfinished" in str(caught.value)
+    assert before == {key: rows_at(where) for key, where in locations_of(config).items() if key in before}
+    done = import_views(no_spark(), config, friday, drop_unfinished=True)
+    assert "was dropped; of its rows stand in the tables: tables.databases 1 of 1; " in done.notes[0]
+    assert rows_at(journal_of(config)) == []
+
+
+def test_dropping_lists_what_is_written(tmp_path: Path) -> None:
+    config = half_done(tmp_path)
+    source = [str(tmp_path / "monday")]
+    for is_dry_run, done in ((True, "would be dropped"), (False, "was dropped")):
+        told = import_views(no_spark(), config, source, drop_unfinished=True, dry_run=is_dry_run).notes[0]
+        assert told == (
+            f"the import that began at 2026-02-01T00:00:00Z {done}; of its rows stand in the tables:"
+            " tables.databases 1 of 1; tables.services 1 of 1; tables.routes 0 of 1; tables.imports 0 of 5."
+            " Import whole exports of HUB once"
+        )
+    assert "billing" not in routes_of(config)
+
+
+def test_messages_are_only_appended_to(tmp_path: Path) -> None:
+    """A message that somebody has brought in since stays as it is, and is there once."""
+    commits = end_import(tmp_path, estate(FIRST, STOCK, **traffic(1, 2)), 14)
+    assert commits[-1] == "add messages"
+    config = config_in(tmp_path)
+    where = config.tables["messages"].text
+    version = max(int(file.stem) for file in Path(where, "_delta_log").glob("*.json"))
+    views(THIRD, "OTHER", databases=DATABASES)(no_spark(), tmp_path)
+    assert len(rows_at(config.tables["messages"])) == 2
+    assert version == max(int(file.stem) for file in Path(where, "_delta_log").glob("*.json"))
+
+
+@pytest.mark.parametrize("commit", [0, 1, 2, 3])
+def test_an_overtaken_import_stops_before_its_next_commit(
+    commit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a lock another import completes it, and does its own work: nothing of that is undone."""
+    from routing.storage import locking
+
+    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    estate(FIRST, STOCK)(no_spark(), tmp_path)
+
+    def overtake() -> None:
+        script(THIRD, "DROP ROUTE billing\n", name="late.sql")(no_spark(), tmp_path)
+
+    with (
+        ended_after(commit, overtake) as commits,
+        pytest.raises(StorageError, match="somebody else has written") as late,
+    ):
+        estate(SECOND, STOCK, BILLING, more="")(no_spark(), tmp_path)
+    assert late.value.exit_code == 3
+    config = config_in(tmp_path)
+    assert commits[commit + 1 :][-1] == "replace unfinished_imports"
+    ended = {row["name"]: row["valid_to"] for row in rows_at(config.tables["routes"])}
+    assert ended == {"AutoCreatedLocal": None, "stock": None, "billing": THIRD}
+    assert {row["name"] for row in rows_at(config.tables["databases"])} == {"Shop"}
+
+
+def test_the_second_to_store_its_changes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its last look and its commit another import stores what it is about to write."""
+    from routing.storage import local, locking
+
+    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    estate(FIRST, STOCK)(no_spark(), tmp_path)
+    commit, is_done = local.LocalTable.commit, False
+
+    def commit_late(self: Any, *rows: Any, **how: Any) -> None:
+        nonlocal is_done
+        if Path(self.folder).name == "imports_unfinished" and not is_done:
+            is_done = True
+            estate(THIRD, STOCK, BILLING)(no_spark(), tmp_path)
+        commit(self, *rows, **how)
+
+    monkeypatch.setattr(local.LocalTable, "commit", commit_late)
+    with pytest.raises(StorageError, match=r"somebody else has written to tables\.unfinished_imports") as late:
+        estate(SECOND, route("late", "late"))(no_spark(), tmp_path)
+    assert late.value.exit_code == 3
+    config = config_in(tmp_path)
+    assert routes_of(config) == {"AutoCreatedLocal", "stock", "billing"}
+    assert rows_at(journal_of(config)) == []
+
+
+def test_where_the_rows_of_imports_are_lost_an_import_is_not_the_first(tmp_path: Path) -> None:
+    import shutil
+
+    config = config_in(tmp_path)
+    import_views(no_spark(), config, exports(tmp_path / "monday", MONDAY, databases=DATABASES, routes=ROUTES))
+    shutil.rmtree(locations_of(config)["imports"].text)
+    done = import_views(no_spark(), config, exports(tmp_path / "tuesday", TUESDAY, routes=ROUTES + BILLING))
+    begins = {row["name"]: row["valid_from"] for row in rows_at(config.tables["routes"])}
+    assert begins == {"AutoCreatedLocal": None, "ToStock": None, "Doomed": None, "billing": TUESDAY}
+    assert (
+        "tables.routes has routes of HUB, and tables.imports no import of them: this import is not taken to be the"
+        " first, and what is new stands from its own time on"
+    ) in done.notes
