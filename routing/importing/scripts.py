@@ -86,8 +86,8 @@ def read_text(
 
 
 def _with_statements(script: Script, file: str) -> Script:
-    """A script that has any. Raises InputError."""
-    if script.found == 0:
+    """A script that has any: one that was read is one, whatever stands before it. Raises InputError."""
+    if script.found == 0 and not script.statements:
         wrong = [f"line {problem.line}: {problem.why}" for problem in script.problems]
         raise no_statement(file, wrong[0] if wrong else None)
     return script

@@ -147,7 +147,10 @@ def test_what_is_refused_before_a_table_is_opened(
         (("tsql", str(tmp_path / "no.sql"), *whose), "No such file"),
         (("tsql", str(script), *whose), "no T-SQL statement is found in"),
         (("tsql", str(tmp_path / "comment.sql"), *whose), "no T-SQL statement is found in"),
-        (("tsql", str(tmp_path / "prose.txt"), *whose), "(line 1: the text ends inside a string"),
+        (
+            ("tsql", str(tmp_path / "prose.txt"), *whose),
+            "(line 1: the line is prose, not T-SQL: take the line out",
+        ),
         (("tsql", str(tmp_path / "routes.tsv"), *whose), "no T-SQL statement is found in"),
         (("tsql", str(tmp_path / "picture.png"), *whose), "cannot be read: it is not text"),
         (("tsql", str(script), *whose, "-v", "x"), "-v takes NAME=VALUE, not 'x'"),

@@ -120,8 +120,9 @@ def _read_by_instance(
         raise unreadable_script(str(file), error) from error
     except ValueError as error:
         raise NoScriptError.of_file(str(file), str(error)) from error
-    if not any(script.found for script in read.values()):
-        raise NoScriptError.of_file(str(file), "no T-SQL statement is found in it")
+    if not any(script.found or script.statements for script in read.values()):
+        wrong = [f", line {found.line}: {found.why}" for script in read.values() for found in script.problems]
+        raise NoScriptError.of_file(str(file), f"no T-SQL statement is found in it{next(iter(wrong), '')}")
     named = next(iter(read.values())).servers
     notes += say_servers(named, own, [{"instance_name": name} for name in known])
     for instance, script in read.items():

@@ -14,6 +14,7 @@ from routing.importing.tsql.course import Course, Exit
 from routing.importing.tsql.cursor import Cursor
 from routing.importing.tsql.dynamic import find_called
 from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.foreign_text import find_foreign_text
 from routing.importing.tsql.held_texts import HeldTexts
 from routing.importing.tsql.lexical import Mode
 from routing.importing.tsql.parsing import (
@@ -27,7 +28,7 @@ from routing.importing.tsql.session import DEEPEST, Session, unparsed
 from routing.importing.tsql.statements import RenameDatabase, Statement
 from routing.importing.tsql.tokens import Lexeme, Tokens, tokenize
 from routing.importing.tsql.variables import Variables, find_changed
-from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable, name_character
+from routing.importing.tsql.vocabulary import STARTERS, find_unknown_variable
 
 Locate = Callable[[int], tuple[str, int]]
 """The file and line of a row of the text."""
@@ -88,9 +89,9 @@ class Walker:
     def _refuse_imbalance(self) -> bool:
         """Whether all is closed that is opened."""
         tokens = self._tokens
-        for row, character in tokens.invisible:
-            why = f"the invisible character {name_character(character)} stands here, which SQL Server cannot parse"
-            self.refuse_batch(self._locate(row), why, SYNTAX)
+        foreign = find_foreign_text(tokens)
+        for found in foreign:
+            self.refuse_batch(self._locate(found.row), found.why, SYNTAX)
         if tokens.cut is not None:
             why = f"the text ends inside a {tokens.cut_in} that begins here"
             self.refuse_batch(self._locate(tokens.cut), why, _NOT_CLOSED.get(tokens.cut_in))
@@ -98,7 +99,7 @@ class Walker:
         imbalance = find_imbalance(tokens.lexemes) if self._is_whole else None
         if imbalance is not None:
             self.refuse_batch(self._locate(imbalance.row), imbalance.why, SYNTAX)
-        return imbalance is None and not tokens.invisible
+        return imbalance is None and not foreign
 
     def refuse_batch(self, place: tuple[str, int], why: str, number: int | None) -> None:
         """Note why the batch cannot be parsed."""
@@ -134,7 +135,9 @@ class Walker:
         """Count a statement that surely is one: where it begins, one does."""
         first, before = self.cursor.peek(), self.cursor.peek(-1) if self.cursor.position else None
         is_call = before is None and first.text.lower().startswith(_PROCEDURES)
-        is_begun = first.upper in STARTERS and (before is None or before.text == ";" or self.session.found > 0)
+        is_begun = first.upper in STARTERS and (
+            before is None or before.text in (";", ":") or self.session.found > 0
+        )
         self.session.found += is_call or is_begun
 
     def _label(self) -> None:

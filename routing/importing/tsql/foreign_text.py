@@ -1,0 +1,119 @@
+"""Text that is no T-SQL: invisible and typographic characters, Markdown, prose. No batch with it can be parsed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from routing.importing.tsql.statements import quote
+from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
+from routing.importing.tsql.vocabulary import RESERVED, STARTERS, find_misspelt, name_character
+
+_TYPOGRAPHIC = re.compile(
+    "[\u00ab\u00b4\u00bb\u2010-\u2015\u2018-\u201f\u2022\u2026\u2032-\u2036\u2039\u203a\u2212]"
+)
+"""Quotes, dashes and dots as word processors and web pages set them."""
+
+_TAKE_OUT = "take the line out, or make it a comment (--)"
+_FENCE = "a code fence of Markdown stands here, which is no T-SQL: keep only what stands between the fences"
+_DASH = "the line begins with a dash, which is no T-SQL: take it out; a comment begins with two hyphens (--)"
+_PROSE = f"the line is prose, not T-SQL: {_TAKE_OUT}"
+_DASHES = ("-", "\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2015", "\u2212")
+_UNDERLINE = "==="
+_BEGIN_BATCHES = "(;){.:"
+"""Signs that a batch may begin with, or that are judged elsewhere."""
+
+_FOLLOW_ARGUMENTS = STARTERS | {"OUTPUT", "OUT", "READONLY"}
+_OTHER_STARTERS = frozenset(["COPY", "DUMP", "EXPLAIN", "LOAD", "RENAME"])
+"""Words that begin statements of other releases and services of SQL Server."""
+
+_WORD = re.compile(r"(?:[^\W\d_]{2,}'[a-z]{1,2}|\(?[^\W_][\w/-]*\)?)[,.:;!?]?")
+_LETTERS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\W\d_]{2,}'[a-z]{1,2}")
+_ARTICLES = frozenset(["our", "the", "these", "this", "your"])
+_ENGLISH = _ARTICLES | {
+    "above",
+    "below",
+    "can",
+    "following",
+    "must",
+    "please",
+    "should",
+    "that",
+    "we",
+    "will",
+    "you",
+}
+_LEAST_WORDS = 4
+_CALLED = 3
+_ENDS_OF_SENTENCES = (".", ":", "!", "?")
+
+
+@dataclass(frozen=True)
+class ForeignText:
+    """A row of a batch that holds no T-SQL, and why the batch cannot be parsed for it."""
+
+    row: int
+    why: str
+
+
+def find_foreign_text(tokens: Tokens) -> list[ForeignText]:
+    """Return what a batch holds of text that is no T-SQL, at most one for each row."""
+    first = tokens.lexemes[0] if tokens.lexemes else None
+    begun = None if first is None else _judge_first_line(tokens, first)
+    found = {} if first is None or begun is None else {first.row: begun}
+    for row, character in tokens.invisible:
+        name = name_character(character)
+        found.setdefault(row, f"the invisible character {name} stands here, which SQL Server cannot parse")
+    for lexeme in tokens.lexemes:
+        why = _judge_lexeme(tokens, lexeme)
+        if why is not None:
+            found.setdefault(lexeme.row, why)
+    return [ForeignText(row, why) for row, why in sorted(found.items())]
+
+
+def _judge_lexeme(tokens: Tokens, lexeme: Lexeme) -> str | None:
+    if lexeme.kind is Kind.SIGN and lexeme.text == "`":
+        is_fence = tokens.text.startswith("```", lexeme.start)
+        return _FENCE if is_fence else "a backtick stands here, which SQL Server cannot parse"
+    if lexeme.kind is Kind.SIGN and lexeme.text == "=" and tokens.text.startswith(_UNDERLINE, lexeme.start):
+        return f"the line is Markdown, not T-SQL: {_TAKE_OUT}"
+    typographic = _TYPOGRAPHIC.search(lexeme.text) if lexeme.kind in (Kind.WORD, Kind.SIGN) else None
+    if typographic is None:
+        return None
+    name = name_character(typographic.group())
+    return f"the typographic character {name} stands here, which SQL Server cannot parse"
+
+
+def _judge_first_line(tokens: Tokens, first: Lexeme) -> str | None:
+    """Return why the line that a batch begins with is no T-SQL; None where it may be some."""
+    end = tokens.text.find("\n", first.start)
+    line = tokens.text[first.start : end if end >= 0 else None].strip()
+    if line.startswith(("```", "~~~")):
+        return _FENCE
+    if line.startswith(_DASHES):
+        return _DASH
+    is_template = first.text == "<" and "," in line
+    is_sign = first.kind is Kind.SIGN and first.text not in _BEGIN_BATCHES and not is_template
+    # Signs alone, as of comments in another language, speak of nothing.
+    has_words = any(lexeme.kind is Kind.WORD for lexeme in tokens.lexemes)
+    if has_words and (is_sign or first.kind is Kind.NUMBER):
+        return f"the line begins with {quote(first.text)}, which no statement does: {_TAKE_OUT}"
+    return _PROSE if first.kind is Kind.WORD and _is_prose(line) else None
+
+
+def _is_prose(line: str) -> bool:
+    """Return whether a line is an English sentence, or begins with three words that cannot call a procedure."""
+    words = line.split()
+    if len(words) > 1 and words[0].endswith(":"):
+        words = words[1:]
+    if len(words) < _CALLED:
+        return False
+    plain = [word.rstrip(",.:;!?").upper() for word in words]
+    begins_statement = plain[0] in STARTERS | _OTHER_STARTERS or find_misspelt(plain[0], STARTERS) is not None
+    if not begins_statement and all(_LETTERS.fullmatch(word) for word in (*words[:2], plain[2])):
+        return plain[2] not in _FOLLOW_ARGUMENTS
+    if len(words) < _LEAST_WORDS or not all(_WORD.fullmatch(word) for word in words):
+        return False
+    is_of_thing = plain[1].lower() in _ARTICLES and plain[2] not in RESERVED
+    is_sentence = line.endswith(_ENDS_OF_SENTENCES) and any(word.lower() in _ENGLISH for word in plain)
+    return is_of_thing or is_sentence

@@ -1,0 +1,133 @@
+"""What is no T-SQL in a file: its batch is rejected, with the line; a file of nothing else is no script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+
+import pytest
+
+from routing.errors import InputError
+from routing.importing.scripts import read_text
+from routing.importing.tsql import Script
+
+ReadText = Callable[..., Script]
+ROUTE = "CREATE ROUTE r WITH ADDRESS = 'TCP://h:4022'"
+PROSE = "the line is prose, not T-SQL: take the line out, or make it a comment (--)"
+DASH = "the line begins with a dash, which is no T-SQL: take it out; a comment begins with two hyphens (--)"
+FENCE = "a code fence of Markdown stands here, which is no T-SQL: keep only what stands between the fences"
+OTHER = "which no statement does: take the line out, or make it a comment (--)"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("Please run this on HUB", PROSE),
+        ("Please run this on the hub:", PROSE),
+        ("Run the script.", PROSE),
+        ("Note: run this on HUB", PROSE),
+        ("Führen Sie das auf HUB aus", PROSE),
+        ("The hub-and-spoke routes", PROSE),
+        ("Create the routes on the hub first", PROSE),
+        ("Use this script to create the routes.", PROSE),
+        ("Execute the following as sysadmin:", PROSE),
+        ("If you are on HUB, you can skip this!", PROSE),
+        ("Select database Sales, then you can go on.", PROSE),
+        ("- routes of the hub", DASH),
+        ("-routes of the hub", DASH),
+        ("\u2014 routes of the hub", DASH),
+        ("\u2013 routes of the hub", DASH),
+        ("```", FENCE),
+        ("```sql", FENCE),
+        ("~~~ sql", FENCE),
+        ("# Routes", f"the line begins with '#', {OTHER}"),
+        ("* routes", f"the line begins with '*', {OTHER}"),
+        ("> routes", f"the line begins with '>', {OTHER}"),
+        ("| name | address |", f"the line begins with '|', {OTHER}"),
+        ("1. Create routes", f"the line begins with '1.', {OTHER}"),
+        ("<html>", f"the line begins with '<', {OTHER}"),
+        (
+            "\u2022 routes",
+            "the typographic character U+2022 (bullet) stands here, which SQL Server cannot parse",
+        ),
+    ],
+)
+def test_a_batch_that_begins_with_it_is_rejected(read: ReadText, line: str, why: str) -> None:
+    script = read(f"\n-- hub\n{line}\n{ROUTE}\nGO\nDROP ROUTE last_one")
+    assert [found.name for found in script.statements] == ["last_one"]
+    refused = [problem for problem in script.problems if problem.number == 102]
+    assert (refused[0].line, refused[0].why) == (3, f"{why}; nothing of its batch runs")
+    assert all(problem.line in (3, 4) for problem in script.problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ("\nPlease run this on HUB:\nthe routes are made there", 2, PROSE),
+        ("We don't need\nthat route.", 1, PROSE),
+        (f"- {ROUTE}\n", 1, DASH),
+        (f"\u2014 {ROUTE}\n", 1, DASH),
+        (f"```sql\n{ROUTE}\n```\n", 1, FENCE),
+        (f"# Routes\n\n{ROUTE}\n", 1, f"the line begins with '#', {OTHER}"),
+    ],
+)
+def test_a_file_of_nothing_else_is_no_script(text: str, line: int, why: str) -> None:
+    at = datetime(2024, 5, 1, tzinfo=timezone.utc)
+    with pytest.raises(InputError, match="no T-SQL statement is found") as error:
+        read_text(text, file="notes.md", instance="X", scripted_at=at)
+    assert f"(line {line}: {why}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (f"```sql\nGO\n{ROUTE}\nGO\n```\n", [1, 5]),
+        (f"PRINT 'x'\n{ROUTE}\n```\n", [3]),
+        (f"{ROUTE} `", [1]),
+        (f"Runbook\n=======\n{ROUTE}", [2]),
+        (f"{ROUTE}\nGO\nThen do this on HUB", [3]),
+        ("CREATE ROUTE r WITH ADDRESS = \u2018TCP://h:4022\u2019", [1]),
+        (f"PRINT \u201cx\u201d\n{ROUTE} \u2014 the route", [1, 2]),
+    ],
+)
+def test_each_line_of_it_is_named(read: ReadText, text: str, lines: list[int]) -> None:
+    problems = read(text).problems
+    assert [problem.line for problem in problems if problem.number == 102] == lines
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "here:\n",
+        "here: ",
+        "-- Please run this on HUB\n",
+        "/* - x\n``` */ ",
+        "dbo.p\n",
+        "p\n",
+        "p a, b\n",
+        "p a OUTPUT\n",
+        "dbo.add_note N'say hello world now.'\n",
+        "#p\n",
+        "(SELECT 1 AS a)\n",
+        "SELECT a b FROM c\n",
+        "SELECT this FROM that WHERE the = 1\n",
+        "PRINT N'We are done now.\nThe end.'\n",
+        ";WITH x AS (SELECT 1 AS a) SELECT a FROM x\n",
+        "PRINT '\u2014 \u2018x\u2019 `'\n",
+        "SELECT 1 AS [\u2014]\n",
+        "# -- a comment of another language\n#\nGO\n",
+        "USE <database, sysname, db>\n",
+        "EXEC the b\n",
+        "DISABLE TRIGGER this ON the\n",
+    ],
+)
+def test_a_script_may_begin_so(before: str) -> None:
+    script = read_text(
+        f"{before}{ROUTE}\nGO\n",
+        file="f.sql",
+        instance="X",
+        database="db",
+        scripted_at=datetime(2024, 5, 1, tzinfo=timezone.utc),
+    )
+    assert [found.name for found in script.statements] == ["r"]
+    assert [problem for problem in script.problems if not problem.counted] == []
