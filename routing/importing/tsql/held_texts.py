@@ -37,6 +37,19 @@ _RUN_BY_MAIL = "@query"
 _FIRST_WORDS = re.compile(
     rf"^[ \t;(]*(?:(?:{'|'.join(sorted(STARTERS))})\b|[sx]p_|[^\w\s;(])", re.IGNORECASE | re.MULTILINE
 )
+# What a name or a word of prose is followed by: only the first can be parsed. A concatenation may end anywhere.
+_ANY_NAME = r"(?:\s+(?:\[[^\]]*\]|[^\s\[;]+))?"
+_FOLLOWED = rf"{_ANY_NAME}(?:\s*\Z|\s*[^\w\s]|\s+(?:GO|{'|'.join(sorted(STARTERS))}"
+_FORMS = re.compile(
+    rf"\b(?:CREATE|ALTER)\s+ROUTE{_FOLLOWED}|AUTHORIZATION)\b)"
+    rf"|\bCREATE\s+SERVICE{_FOLLOWED}|AUTHORIZATION|ON)\b)"
+    rf"|\b(?:CREATE|ALTER)\s+ENDPOINT{_FOLLOWED}|AUTHORIZATION|STATE|AFFINITY|AS|FOR)\b)"
+    rf"|\bDROP\s+(?:ROUTE|SERVICE|ENDPOINT){_FOLLOWED})\b)"
+    r"|_BROKER\b|\bERROR_BROKER_CONVERSATIONS\b|\bDATABASE\s|\bMODIFY\s+NAME\b|\bsp_",
+    re.IGNORECASE,
+)
+"""Statements about routing as far as their first clause; the others that `speaks_of_routing` knows as they are."""
+
 _NAME = r"(?:\[[^\]]+\]|[^\s\[]+)"
 _WHOLE_STATEMENT = re.compile(
     rf"\b(?:CREATE|ALTER)\s+ROUTE\s+{_NAME}\s+(?:AUTHORIZATION|WITH)\b"
@@ -144,9 +157,11 @@ def _strings(words: Sequence[Lexeme]) -> list[str]:
 
 
 def may_be_statement(strings: Iterable[str]) -> bool:
-    """Return whether strings, joined, speak of routing, and a line of them begins as a statement does."""
+    """Return whether strings, joined, speak of routing as a statement does, and a line of them begins as one."""
     parts = list(strings)
-    return speaks_of_routing(" ".join(parts)) and any(_FIRST_WORDS.search(part) for part in parts)
+    joined = " ".join(parts)
+    is_said = speaks_of_routing(joined) and _FORMS.search(joined) is not None
+    return is_said and any(_FIRST_WORDS.search(part) for part in parts)
 
 
 def is_whole_statement(text: str) -> bool:
