@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -30,15 +30,18 @@ from routing.importing.tsql import (
     Route,
     Script,
     Service,
+    Statement,
     apply_script,
 )
+from routing.importing.tsql.changes import NOTHING_TELLS
+from routing.importing.tsql.state import DATABASES, SERVICES
+from routing.importing.tsql.state import ROUTES as VIEW_OF_ROUTES
 from routing.importing.tsql.statements import (
     AlterRoute,
     CreateRoute,
     CreateService,
     DropRoute,
     DropService,
-    in_order,
 )
 from routing.terms import ZERO_GUID
 
@@ -63,6 +66,20 @@ def state_of(own: Own, at: datetime) -> InstanceState:
         databases=tuple(_database(row) for row in own["databases"]),
         # No table holds its name and port.
         endpoint=Endpoint(is_message_forwarding_enabled=forwards),
+        in_part=_find_in_part(own.get("imports", ())),
+    )
+
+
+def _find_in_part(imports: Sequence[Row]) -> frozenset[tuple[str, str]]:
+    """The views, with their databases, of which scripts alone have told, so that there may be more rows."""
+    views = (VIEW_OF_ROUTES, SERVICES, DATABASES)
+    exported = {(row["view_or_file"], row["database_name"] or "") for row in imports}
+    scripted = {row["database_name"] or "" for row in imports if row["view_or_file"] not in views}
+    return frozenset(
+        (view, database)
+        for database in scripted
+        for view in views
+        if (view == DATABASES) == (database == "") and (view, database) not in exported
     )
 
 
@@ -163,35 +180,40 @@ def _find_unsaid(before: InstanceState, after: InstanceState, databases: Collect
 
 
 def apply_all(
-    done: Imported, before: InstanceState, scripts: Sequence[Script], *, ignores_missing: bool = False
+    done: Imported,
+    before: InstanceState,
+    scripts: Sequence[Script],
+    *,
+    ignores_missing: bool = False,
+    leaves_out: Callable[[Statement], bool] = lambda statement: False,
 ) -> InstanceState:
     """Return the state after all scripts; what was not done is told.
 
-    ``ignores_missing`` where dropping a route that is not there is no fault.
+    ``ignores_missing`` where dropping a route that is not there is no fault. Statements for which ``leaves_out``
+    holds change nothing.
     """
     state = before
     for script in scripts:
-        result = apply_script(state, script)
+        result = apply_script(state, script, leaves_out)
         state = result.state
-        refused = [problem for problem in result.problems if not (ignores_missing and _is_no_route(problem))]
-        problems = in_order((*script.problems, *refused), script.file)
+        problems = [problem for problem in result.problems if not (ignores_missing and _is_no_route(problem))]
         done.problems += problems
         done.rejected += [phrase(problem) for problem in problems if not problem.counted]
         done.notes += [phrase(problem) for problem in problems if problem.counted]
         if not script.statements and not problems:
             done.notes.append(say_nothing(script))
-        unread = sum(not problem.counted for problem in script.problems)
         name = Path(script.file).name
         done.rows_read[script.file if name in done.rows_read else name] = (
-            len(script.statements) + unread,
-            unread + sum(not problem.counted for problem in refused),
+            result.applied + len(result.passed_over) + result.refused,
+            sum(not problem.counted for problem in problems),
             len(result.passed_over),
         )
     return state
 
 
 def _is_no_route(problem: Problem) -> bool:
-    return problem.number == _NONE_TO_DROP and problem.why.startswith(f"{DropRoute.words} ")
+    is_missing = problem.number == _NONE_TO_DROP or NOTHING_TELLS in problem.why
+    return is_missing and problem.why.startswith(f"{DropRoute.words} ")
 
 
 def say_nothing(script: Script) -> str:

@@ -8,9 +8,8 @@ from datetime import datetime, timedelta, timezone
 
 from routing.analysis.check.near import NearMisses
 from routing.analysis.check.remedies import Remedy, Stuck, remedy_of
-from routing.importing.tsql import apply_script, read_script
+from routing.importing.tsql import Script, apply_script, read_script
 from routing.importing.tsql.state import Database, Endpoint, InstanceState, Route, Service
-from routing.importing.tsql.statements import Script
 from routing.rules import estate as rules
 from routing.rules.deciding import scope_of
 from routing.rules.requesting import Requests

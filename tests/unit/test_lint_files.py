@@ -65,8 +65,8 @@ def test_a_script_alone_names_file_and_line(tmp_path: Path, capsys: pytest.Captu
     ]
     assert [one["error_number"] for one in done["findings"]] == [9744, None, 102, None]
     # The route may be there, for all that the script says.
+    assert any(note.startswith(f"{file}, line 8: DROP ROUTE 'Unknown': nothing tells") for note in done["notes"])
     assert done["not_taken"] == [
-        f"{file}, line 8: DROP ROUTE 'Unknown': the database 'Sales' has no such route (SQL Server's error 15151)",
         f"{file}, line 11: CREATE ROUTE 'Never': it does not run, since its batch cannot be parsed: see line 10",
     ]
     assert done["not_judged"] == {}
@@ -144,7 +144,7 @@ def test_statements_about_what_was_exported_are_left_out(
 
 def test_neither_spark_nor_arrow_is_needed(tmp_path: Path) -> None:
     done = without((*SPARK, "pandas", "pyarrow", "deltalake"), "lint", str(script(tmp_path)), "--format", "sarif")
-    assert done.stderr.splitlines()[-1].startswith("note: not taken, ")
+    assert any(line.startswith("note: not taken, ") for line in done.stderr.splitlines())
     assert json.loads(done.stdout)["version"] == "2.1.0"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -133,7 +133,7 @@ def try_scripts(evidence: Evidence, paths: Sequence[str], given: Given, scripted
     scripts = Scripts(named=[on_this_disk(path) for path in paths])
     tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
     for instance, script in read_scripts(scripts, known_names(evidence, given), given, [], scripted_at):
-        tried = _apply(tried, script, instance, [])
+        tried = _apply(tried, script, instance, lambda one: False)
     return tried
 
 
@@ -174,18 +174,19 @@ def _is_one(endpoint: Row) -> bool:
 def _with_script(evidence: Evidence, script: Script, instance: str) -> Evidence:
     """What a script says of what was not exported; it is in force throughout."""
     spelling = _spelling(evidence)
-    left_out = [one for one in script.statements if _is_exported(evidence, *subject_of(one, instance, spelling))]
-    return _apply(evidence, script, instance, left_out)
+    return _apply(
+        evidence, script, instance, lambda one: _is_exported(evidence, *subject_of(one, instance, spelling))
+    )
 
 
-def _apply(evidence: Evidence, script: Script, instance: str, left_out: Sequence[Statement]) -> Evidence:
+def _apply(evidence: Evidence, script: Script, instance: str, leaves_out: Callable[[Statement], bool]) -> Evidence:
     spelling, done = _spelling(evidence), Imported(is_dry_run=True)
-    gone = set(left_out)
-    counting = tuple(one for one in script.statements if one not in gone)
+    left_out = [one for one in script.statements if leaves_out(one)]
+    counting = [one for one in script.statements if not leaves_out(one)]
     is_open = any(not one.counted for one in script.problems) or _alters_unknown(
         evidence.rows["routes"], counting, instance, spelling
     )
-    rows = _apply_to_rows(evidence.rows, replace(script, statements=counting), instance, spelling, done)
+    rows = _apply_to_rows(evidence.rows, script, instance, spelling, done, leaves_out)
     scripted = {view: set(units) for view, units in evidence.scripted.items()}
     for one in counting:
         view, unit = subject_of(one, instance, spelling)
@@ -237,12 +238,17 @@ def _phrase(left_out: Statement) -> str:
 
 
 def _apply_to_rows(
-    rows: Mapping[str, Sequence[Row]], script: Script, instance: str, spelling: Spelling, done: Imported
+    rows: Mapping[str, Sequence[Row]],
+    script: Script,
+    instance: str,
+    spelling: Spelling,
+    done: Imported,
+    leaves_out: Callable[[Statement], bool],
 ) -> dict[str, Sequence[Row]]:
     """All rows with those of one instance as a script leaves them; ``done`` is told what was not done."""
     own = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
     others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
     before = state_of(own, script.scripted_at)
-    after = apply_all(done, before, [script])
+    after = apply_all(done, before, [script], leaves_out=leaves_out)
     changed = rows_of(own, before, after, instance)
     return {**rows, **{key: [*others[key], *changed[key]] for key in CONFIGURATION}}

@@ -10,9 +10,9 @@ from dataclasses import replace
 from routing.importing.tsql.database_changes import OF_DATABASES, change_database
 from routing.importing.tsql.endpoint_changes import OF_ENDPOINTS, change_endpoint
 from routing.importing.tsql.holdings import Holdings
-from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.refusal import RefusalError, UntoldError
 from routing.importing.tsql.route_rules import check_route
-from routing.importing.tsql.state import Route, Service
+from routing.importing.tsql.state import ROUTES, SERVICES, Route, Service
 from routing.importing.tsql.statements import (
     AlterRoute,
     CreateRoute,
@@ -23,17 +23,18 @@ from routing.importing.tsql.statements import (
     quote,
 )
 
+NOTHING_TELLS = "nothing tells"
+"""How remarks begin on what nothing that was imported tells."""
+
 _EXISTS, _MISSING = 15530, 15151
 
 
 def change(holdings: Holdings, statement: Statement) -> str | None:
     """Apply one statement; gives a remark on it, or None."""
     if isinstance(statement, (CreateRoute, AlterRoute, DropRoute)):
-        _change_route(holdings, statement)
-        return None
+        return _change_route(holdings, statement)
     if isinstance(statement, (CreateService, DropService)):
-        _change_service(holdings, statement)
-        return None
+        return _change_service(holdings, statement)
     if isinstance(statement, OF_DATABASES):
         return change_database(holdings, statement)
     if isinstance(statement, OF_ENDPOINTS):
@@ -43,24 +44,24 @@ def change(holdings: Holdings, statement: Statement) -> str | None:
 
 def _database_of(holdings: Holdings, statement: Statement) -> str:
     if statement.database is None:
-        raise RefusalError("its database is not known: no USE stands before it, nor was one given")
+        raise UntoldError("its database is not known: no USE stands before it, nor was one given")
     return holdings.spell(statement.database)
 
 
-def _change_route(holdings: Holdings, statement: CreateRoute | AlterRoute | DropRoute) -> None:
+def _change_route(holdings: Holdings, statement: CreateRoute | AlterRoute | DropRoute) -> str | None:
     database = _database_of(holdings, statement)
     if isinstance(statement, CreateRoute):
         same = holdings.routes_named(database, statement.name)
         if same:
             raise RefusalError(f"the route {quote(same[0].name)} exists already", _EXISTS)
         holdings.put_route(_alter(Route(database, statement.name, ""), statement))
-        return
+        return None
     route = holdings.route(database, statement.name)
     if route is None:
-        raise RefusalError(f"the database {quote(database)} has no such route", _MISSING)
+        return _miss_route(holdings, database, statement)
     if isinstance(statement, DropRoute):
         holdings.remove_route(route)
-        return
+        return None
     altered = _alter(route, statement)
     check_route(
         altered.remote_service_name,
@@ -69,6 +70,20 @@ def _change_route(holdings: Holdings, statement: CreateRoute | AlterRoute | Drop
         altered.mirror_address,
     )
     holdings.put_route(altered, instead_of=route)
+    return None
+
+
+def _miss_route(holdings: Holdings, database: str, statement: AlterRoute | DropRoute) -> str:
+    """What an ALTER or DROP does to a route that is not known; a remark where that is not sure to be refused."""
+    if holdings.tells(ROUTES, database, statement.name):
+        raise RefusalError(f"the database {quote(database)} has no such route", _MISSING)
+    if isinstance(statement, AlterRoute):
+        why = (
+            f"nothing tells of such a route in the database {quote(database)}, so its other options are not known"
+        )
+        raise UntoldError(why)
+    holdings.note_no_route(database, statement.name)
+    return f"{NOTHING_TELLS} whether the database {quote(database)} has such a route; it has none from here on"
 
 
 def _alter(route: Route, statement: CreateRoute | AlterRoute) -> Route:
@@ -84,14 +99,18 @@ def _alter(route: Route, statement: CreateRoute | AlterRoute) -> Route:
     )
 
 
-def _change_service(holdings: Holdings, statement: CreateService | DropService) -> None:
+def _change_service(holdings: Holdings, statement: CreateService | DropService) -> str | None:
     database = _database_of(holdings, statement)
     service = holdings.service(database, statement.name)
-    if isinstance(statement, DropService):
-        if service is None:
-            raise RefusalError(f"the database {quote(database)} has no such service", _MISSING)
-        holdings.remove_service(service)
-    elif service is not None:
-        raise RefusalError("the service exists already", _EXISTS)
-    else:
+    if isinstance(statement, CreateService):
+        if service is not None:
+            raise RefusalError("the service exists already", _EXISTS)
         holdings.put_service(Service(database, statement.name))
+        return None
+    if service is not None:
+        holdings.remove_service(service)
+        return None
+    if holdings.tells(SERVICES, database, statement.name):
+        raise RefusalError(f"the database {quote(database)} has no such service", _MISSING)
+    holdings.note_no_service(database, statement.name)
+    return f"{NOTHING_TELLS} whether the database {quote(database)} has such a service; it has none from here on"

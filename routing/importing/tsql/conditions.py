@@ -1,14 +1,16 @@
-"""The condition of an IF, where it asks whether something exists or a broker is enabled.
+"""The condition of an IF, and what it comes to.
 
-A condition is put into one line of a plain form, its strings as ``§0``, ``§1``…, and compared with
-the forms that scripts use. Any other condition is None: whether its branch runs is known to the
-server alone.
+A condition is taken apart at AND, OR and NOT. What is left is put into one line of a plain form, its strings as
+``§0``, ``§1``…, and compared with the forms that scripts use: constants, what the session itself knows, an error
+of the statement before, and whether something exists or a broker is enabled, which a state answers. Any other form
+is known to the server alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from routing.importing.tsql.statements import Guard, Subject
 from routing.importing.tsql.tokens import Kind, Lexeme
@@ -24,6 +26,8 @@ _SUBJECTS = {
     "sysdatabases": Subject.DATABASE,
 }
 _LONGEST = 100
+_LONGEST_WHOLE = 1000
+_DEEPEST = 20
 _ALIAS = r"(?:\w+ \. )?"
 _SCHEMA = r"(?:(?:(?P<db>\w+) \. )?(?:sys|dbo) \. |\w+ \. \. )?"
 _FROM = rf"from {_SCHEMA}(?P<view>{'|'.join(_SUBJECTS)})(?: as \w+| (?!where )\w+)?"
@@ -44,13 +48,175 @@ _PROPERTY = re.compile(
     r"databasepropertyex \( (?:(?P<name>§\d+)|db_name \( \)) , (?P<asked>§\d+) \) = (?P<value>[01])"
 )
 _ERROR = re.compile(r"@@error (?:< >|! =|>|(?P<none>=)) 0")
-_OPERAND = r"§\d+|\d+|db_name \( \)"
-_COMPARED = re.compile(rf"(?P<left>{_OPERAND}) (?P<sign>=|< >|! =|like|not like) (?P<right>{_OPERAND})")
+_OPERAND = r"§\d+|(?:- )?\d+|db_name \( \)"
+_SIGN = r"= |< > |! = |> = |< = |> |< |like |not like "
+_COMPARED = re.compile(rf"(?P<left>{_OPERAND}) (?P<sign>{_SIGN})(?P<right>{_OPERAND})")
+_NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
+    "=": lambda left, right: left == right,
+    "< >": lambda left, right: left != right,
+    "! =": lambda left, right: left != right,
+    "> =": lambda left, right: left >= right,
+    "< =": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    "<": lambda left, right: left < right,
+}
+_ANY_ERROR = 50000
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """What a session itself knows where a condition is asked.
+
+    ``error`` is @@ERROR, None where it is not known. ``caught`` is the error that a CATCH block handles, if known.
+    ``ask`` answers what depends on the state, None where that cannot tell.
+    """
+
+    database: str | None
+    error: int | None
+    depth: int
+    transaction_state: int
+    caught: int | None
+    ask: Callable[[Guard], bool | None]
+
+
+@dataclass(frozen=True)
+class ConditionAnswer:
+    """What a condition comes to; ``holds`` None where that is not known.
+
+    ``expects_no_error``: it rests on the statement before having ended without an error. ``by_state``: a state
+    has answered. ``guards`` are what a state would have to answer, if nothing else is open.
+    """
+
+    holds: bool | None
+    expects_no_error: bool = False
+    by_state: bool = False
+    guards: tuple[Guard, ...] = ()
+
+    def inverse(self) -> ConditionAnswer:
+        """The answer to NOT."""
+        holds = None if self.holds is None else not self.holds
+        return replace(self, holds=holds, guards=tuple(guard.inverse() for guard in self.guards))
+
+
+_NOT_KNOWN = ConditionAnswer(None)
+
+
+def answer_condition(words: Sequence[Lexeme], facts: SessionFacts) -> ConditionAnswer:
+    """Return what a condition comes to."""
+    if len(words) > _LONGEST_WHOLE or any(find_unknown_variable(word.text) for word in words):
+        return _NOT_KNOWN
+    return _answer(_with_facts(words, facts), facts, 0)
+
+
+def _with_facts(words: Sequence[Lexeme], facts: SessionFacts) -> list[Lexeme]:
+    """The words with numbers in the place of what the session knows."""
+    known = {"XACT_STATE": facts.transaction_state}
+    if facts.caught is not None:
+        known["ERROR_NUMBER"] = facts.caught
+    found: list[Lexeme] = []
+    index = 0
+    while index < len(words):
+        word = words[index]
+        is_call = [after.text for after in words[index + 1 : index + 3]] == ["(", ")"]
+        if word.upper == "@@TRANCOUNT":
+            found += _number(word, facts.depth)
+        elif word.upper == "@@ERROR" and facts.error:
+            found += _number(word, facts.error if facts.error > 0 else _ANY_ERROR)
+        elif word.upper in known and is_call:
+            found += _number(word, known[word.upper])
+            index += 2
+        else:
+            found.append(word)
+        index += 1
+    return found
+
+
+def _number(word: Lexeme, value: int) -> list[Lexeme]:
+    sign = [replace(word, kind=Kind.SIGN, text="-", upper="")] if value < 0 else []
+    return [*sign, replace(word, kind=Kind.NUMBER, text=str(abs(value)), upper="")]
+
+
+def _answer(words: Sequence[Lexeme], facts: SessionFacts, depth: int) -> ConditionAnswer:
+    words = _without_parentheses(words)
+    if depth > _DEEPEST or any(word.upper == "BETWEEN" for word in words):
+        return _NOT_KNOWN
+    for joint in ("OR", "AND"):
+        parts = _split(words, joint)
+        if len(parts) > 1:
+            return _join([_answer(part, facts, depth + 1) for part in parts], joint == "OR")
+    if words and words[0].upper == "NOT":
+        return _answer(words[1:], facts, depth + 1).inverse()
+    return _answer_one(words, facts)
+
+
+def _without_parentheses(words: Sequence[Lexeme]) -> Sequence[Lexeme]:
+    """The words without parentheses around all of them."""
+    while len(words) > 1 and words[0].text == "(" and words[-1].text == ")":
+        depth = 0
+        for index, word in enumerate(words):
+            depth += _depth(word)
+            if depth == 0 and index < len(words) - 1:
+                return words
+        words = words[1:-1]
+    return words
+
+
+def _depth(word: Lexeme) -> int:
+    return ((word.text == "(") - (word.text == ")")) if word.kind is Kind.SIGN else 0
+
+
+def _split(words: Sequence[Lexeme], joint: str) -> list[Sequence[Lexeme]]:
+    parts: list[Sequence[Lexeme]] = []
+    depth = start = 0
+    for index, word in enumerate(words):
+        depth += _depth(word)
+        if depth == 0 and word.upper == joint:
+            parts.append(words[start:index])
+            start = index + 1
+    return [*parts, words[start:]]
+
+
+def _join(parts: Sequence[ConditionAnswer], decides: bool) -> ConditionAnswer:
+    """What OR, which a part that holds decides, or AND, which one decides that does not, comes to."""
+    deciding = [part for part in parts if part.holds is decides]
+    if deciding:
+        return ConditionAnswer(
+            decides,
+            expects_no_error=all(part.expects_no_error for part in deciding),
+            by_state=all(part.by_state for part in deciding),
+        )
+    unknown = [part for part in parts if part.holds is None]
+    if not unknown:
+        return ConditionAnswer(
+            not decides,
+            expects_no_error=any(part.expects_no_error for part in parts),
+            by_state=any(part.by_state for part in parts),
+        )
+    is_open = all(part.guards for part in unknown)
+    return ConditionAnswer(None, guards=tuple(g for part in unknown for g in part.guards) if is_open else ())
+
+
+def _answer_one(words: Sequence[Lexeme], facts: SessionFacts) -> ConditionAnswer:
+    if len(words) >= _LONGEST:
+        return _NOT_KNOWN
+    error = asks_for_an_error(words)
+    if error is not None:
+        return ConditionAnswer(not error, expects_no_error=True)
+    constant = answer_of(words, facts.database)
+    if constant is not None:
+        return ConditionAnswer(constant)
+    guard = guard_of(words, facts.database)
+    if guard is None:
+        return _NOT_KNOWN
+    answer = facts.ask(guard)
+    if answer is None:
+        return ConditionAnswer(None, guards=(guard,))
+    return ConditionAnswer(answer == guard.holds, by_state=True)
 
 
 def asks_for_an_error(condition: Sequence[Lexeme]) -> bool | None:
     """Whether it holds where the statement before it ended with an error, or without one; None if it asks else."""
-    match = _ERROR.fullmatch(_plain(_form(condition))) if len(condition) < _LONGEST else None
+    match = _ERROR.fullmatch(_plain(_form(condition)))
     return None if match is None else match["none"] is None
 
 
@@ -59,14 +225,19 @@ def answer_of(condition: Sequence[Lexeme], database: str | None) -> bool | None:
 
     Texts that differ in more than case differ under every collation, if they are ASCII.
     """
-    match = _COMPARED.fullmatch(_plain(_form(condition))) if len(condition) < _LONGEST else None
-    if match is None or any(find_unknown_variable(lexeme.text) for lexeme in condition):
+    match = _COMPARED.fullmatch(_plain(_form(condition)))
+    if match is None:
         return None
     strings = [lexeme.text for lexeme in condition if lexeme.kind is Kind.STRING]
     left, right = (_operand(match[side], strings, database) for side in ("left", "right"))
     if left is None or right is None or left[0] != right[0]:
         return None
-    sign, one, other = match["sign"], left[1].rstrip(" "), right[1].rstrip(" ")
+    sign, one, other = match["sign"].strip(), left[1].rstrip(" "), right[1].rstrip(" ")
+    if left[0] == "number":
+        compare = _NUMBERS.get(sign)
+        return None if compare is None else compare(int(one), int(other))
+    if sign not in ("=", "< >", "! =", "like", "not like"):
+        return None
     if "like" in sign and any(mark in other for mark in "%_["):
         return None
     if one == other:
@@ -79,28 +250,25 @@ def _operand(form: str, strings: Sequence[str], database: str | None) -> tuple[s
     """Which kind of constant an operand is, and its text."""
     if form.startswith("§"):
         return "text", strings[int(form[1:])]
-    if form.isdecimal():
-        return "number", str(int(form))
+    digits = form.replace("- ", "-")
+    if digits.removeprefix("-").isdecimal():
+        return "number", str(int(digits))
     return None if database is None else ("text", database)
 
 
-def guard_of(condition: Sequence[Lexeme], database: str | None, asked: int) -> Guard | None:
+def guard_of(condition: Sequence[Lexeme], database: str | None) -> Guard | None:
     """The guard that a condition sets, asked in ``database``; None where it is of another form."""
-    if len(condition) > _LONGEST:
-        return None
     strings = [lexeme.text for lexeme in condition if lexeme.kind is Kind.STRING]
-    if any(find_unknown_variable(lexeme.text) for lexeme in condition):
-        return None
     form, holds = _plain(_form(condition)), True
     while form.startswith("not "):
         form, holds = _plain(form[4:]), not holds
     by_id = _DB_ID.fullmatch(form)
     if by_id:
         name = strings[int(by_id["name"][1:])]
-        return Guard(Subject.DATABASE, None, name, holds == bool(by_id["none"]), asked)
+        return Guard(Subject.DATABASE, None, name, holds == bool(by_id["none"]))
     of_property = _PROPERTY.fullmatch(form)
     if of_property:
-        return _property_guard(of_property, strings, database, holds, asked)
+        return _property_guard(of_property, strings, database, holds)
     match = _EXISTS.fullmatch(form) or _VALUE.fullmatch(form) or _COUNT.fullmatch(form)
     if match is None:
         return None
@@ -111,16 +279,16 @@ def guard_of(condition: Sequence[Lexeme], database: str | None, asked: int) -> G
     if groups.get("value") is not None:
         is_same = groups["value_sign"] == "= "
         tests["on"] = groups["value"] if is_same else "10"[int(groups["value"])]
-    return _guard(groups, tests, database, holds == (groups.get("none") is None), asked)
+    return _guard(groups, tests, database, holds == (groups.get("none") is None))
 
 
 def _property_guard(
-    match: re.Match[str], strings: Sequence[str], database: str | None, holds: bool, asked: int
+    match: re.Match[str], strings: Sequence[str], database: str | None, holds: bool
 ) -> Guard | None:
     name = strings[int(match["name"][1:])] if match["name"] else database
     if name is None or strings[int(match["asked"][1:])].lower() != "isbrokerenabled":
         return None
-    return Guard(Subject.BROKER, None, name, holds == (match["value"] == "1"), asked)
+    return Guard(Subject.BROKER, None, name, holds == (match["value"] == "1"))
 
 
 def _tests(form: str | None, strings: Sequence[str]) -> dict[str, str] | None:
@@ -148,7 +316,7 @@ def _tests(form: str | None, strings: Sequence[str]) -> dict[str, str] | None:
 
 
 def _guard(
-    match: Mapping[str, str | None], tests: Mapping[str, str], database: str | None, holds: bool, asked: int
+    match: Mapping[str, str | None], tests: Mapping[str, str], database: str | None, holds: bool
 ) -> Guard | None:
     subject = _SUBJECTS[match["view"] or ""]
     name = database if "current" in tests else tests.get("name")
@@ -156,8 +324,8 @@ def _guard(
         if name is None or "kind" in tests:
             return None
         if "on" in tests:
-            return Guard(Subject.BROKER, None, name, holds == (tests["on"] == "1"), asked)
-        return Guard(subject, None, name, holds, asked)
+            return Guard(Subject.BROKER, None, name, holds == (tests["on"] == "1"))
+        return Guard(subject, None, name, holds)
     if tests.keys() & {"current", "by_id", "on"}:
         return None
     if "kind" in tests and subject in (Subject.ENDPOINT, Subject.BROKER_ENDPOINT):
@@ -165,10 +333,10 @@ def _guard(
     elif "kind" in tests:
         return None
     if subject is Subject.BROKER_ENDPOINT:
-        return Guard(subject, None, name or "", holds, asked)
+        return Guard(subject, None, name or "", holds)
     if name is None:
         return None
-    return Guard(subject, None if subject is Subject.ENDPOINT else match["db"] or database, name, holds, asked)
+    return Guard(subject, None if subject is Subject.ENDPOINT else match["db"] or database, name, holds)
 
 
 def _form(condition: Sequence[Lexeme]) -> str:

@@ -1,4 +1,4 @@
-"""How far a batch runs: what a RETURN, THROW or GOTO leaves out, and which conditions it makes of the rest.
+"""How far a batch runs: what a RETURN, THROW, GOTO or error leaves out, and what makes the rest depend on it.
 
 What leaves under a condition is an ``Exit``: the rest runs only where it does not. A condition that only the
 server knows is taken for a check that the script passes, and what follows is named as depending on it; nothing is
@@ -7,22 +7,21 @@ named for what leaves after an error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.statements import Guard
 
 
 @dataclass(frozen=True)
 class Exit:
     """One that may leave: for ``label`` of a GOTO, None for the end of the batch or TRY block.
 
-    ``guards`` must hold for the rest to run; ``doubt`` is what it depends on where they are not known.
+    ``is_error``: a CATCH goes on. ``doubt`` is what the rest depends on where that is not known.
     """
 
     words: str
-    label: str | None
-    guards: tuple[Guard, ...] = ()
+    label: str | None = None
+    is_error: bool = False
     doubt: str | None = None
 
 
@@ -43,23 +42,22 @@ class Course:
             return fate.perhaps(self.perhaps)
         if self.left is not None:
             return fate.not_run(f"it stands after the {self.left.words}")
-        guards = tuple(guard for found in self.exits for guard in found.guards)
         for found in self.exits:
             fate = fate.doubted(found.doubt)
-        return replace(fate, guards=(*guards, *fate.guards))
+        return fate
 
-    def leave(self, words: str, fate: Fate, label: str | None = None) -> None:
+    def leave(self, words: str, fate: Fate, label: str | None = None, *, is_error: bool = False) -> None:
         """What stands here leaves, under this fate of its own; ``words`` are such as ``RETURN in line 2``."""
+        if fate.never or fate.passed_over:
+            return
         if fate.is_certain and self.perhaps is not None:
             self.perhaps = None
         elif fate.is_certain:
-            self.left = Exit(words, label)
-        elif fate.why_not is None and len(fate.guards) == 1:
-            self.exits.append(Exit(words, label, (fate.guards[0].inverse(),)))
-        elif fate.after_error:
+            self.left = self.left or Exit(words, label, is_error)
+        elif fate.after_error or fate.why_not is None:
             self.exits.append(Exit(words, label))
         else:
-            why = (fate.why_not or "it depends on several conditions").removeprefix("it ")
+            why = fate.why_not.removeprefix("it ")
             doubt = f"it runs only if the {words} does not, which {why}"
             self.exits.append(Exit(words, label, doubt=doubt))
 

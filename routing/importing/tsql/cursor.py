@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from routing.importing.tsql.refusal import RefusalError, UnparsedError, length, no_value
+from routing.importing.tsql.refusal import JOINED, RESERVED_WORD, RefusalError, UnparsedError, length, no_value
 from routing.importing.tsql.statements import quote
 from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
 from routing.importing.tsql.vocabulary import (
@@ -184,7 +184,7 @@ class Cursor:
         if lexeme.kind is Kind.CUT:
             return UnparsedError(f"the text ends inside a {lexeme.text}", None)
         if lexeme.kind is Kind.SIGN and lexeme.text == "+":
-            return UnparsedError("it is built by string concatenation, where SQL Server takes a literal alone")
+            return UnparsedError(JOINED)
         if lexeme.kind is Kind.WORD and lexeme.text.startswith("@"):
             return UnparsedError(f"{wanted} was expected, not the variable {quote(lexeme.text)}")
         found = lexeme.text if lexeme.kind is Kind.END else quote(lexeme.text)
@@ -194,7 +194,10 @@ class Cursor:
         lexeme = self.peek()
         if lexeme.kind is not Kind.WORD or find_unknown_variable(lexeme.text) is not None:
             raise self.unexpected(f"the {what}")
-        if lexeme.upper in RESERVED or _PLAIN_NAME.fullmatch(lexeme.text) is None:
+        if lexeme.upper in RESERVED:
+            why = f"the {what} was expected, not {quote(lexeme.text)}"
+            raise UnparsedError(f"{why}, a reserved keyword: brackets make a name of it", RESERVED_WORD)
+        if _PLAIN_NAME.fullmatch(lexeme.text) is None:
             raise self.unexpected(f"the {what}")
         return self._refuse_unreadable(self.next().text, what)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from routing.importing.tsql.holdings import Holdings
-from routing.importing.tsql.refusal import RefusalError
-from routing.importing.tsql.state import Database, Route
+from routing.importing.tsql.refusal import RefusalError, UntoldError
+from routing.importing.tsql.state import DATABASES, Database, Route
 from routing.importing.tsql.statements import (
     AlterDatabase,
     AlterDatabaseState,
@@ -38,8 +38,7 @@ def change_database(holdings: Holdings, statement: Statement) -> str | None:
     if isinstance(statement, CreateDatabase):
         return _create(holdings, statement.name)
     if isinstance(statement, (DropDatabase, DetachDatabase)):
-        _drop(holdings, statement)
-        return None
+        return _drop(holdings, statement)
     if isinstance(statement, RenameDatabase):
         return _rename(holdings, statement)
     if isinstance(statement, AlterDatabase):
@@ -54,22 +53,26 @@ def _create(holdings: Holdings, name: str) -> str:
         raise RefusalError("the database exists already", _EXISTS)
     holdings.put_database(Database(name, None))
     holdings.put_route(Route(name, DEFAULT_ROUTE, "LOCAL"))
+    holdings.note_new_database(name)
     return _NEW_ID
 
 
-def _drop(holdings: Holdings, statement: DropDatabase | DetachDatabase) -> None:
-    if not holdings.holds_database(statement.name):
-        if isinstance(statement, DetachDatabase):
-            raise RefusalError("the instance has no such database", _NONE_TO_DETACH)
-        if not statement.if_exists:
-            raise RefusalError("the instance has no such database", _NONE_TO_DROP)
+def _drop(holdings: Holdings, statement: DropDatabase | DetachDatabase) -> str | None:
+    is_detached = isinstance(statement, DetachDatabase)
+    is_missing = not holdings.holds_database(statement.name)
+    is_told = holdings.tells(DATABASES, "", statement.name)
+    if is_missing and is_told and not getattr(statement, "if_exists", False):
+        raise RefusalError("the instance has no such database", _NONE_TO_DETACH if is_detached else _NONE_TO_DROP)
     holdings.remove_database(statement.name)
+    if not is_missing or is_told:
+        return None
+    return "nothing tells whether the instance has such a database; it has none from here on"
 
 
 def _rename(holdings: Holdings, statement: RenameDatabase) -> str:
     name, new_name = statement.name, statement.new_name
     if not holdings.holds_database(name):
-        raise _none_to_alter()
+        raise _none_to_alter(holdings, name)
     if name.casefold() != new_name.casefold() and holdings.holds_database(new_name):
         raise RefusalError(f"the database {quote(new_name)} exists already", _EXISTS)
     holdings.rename_database(name, new_name)
@@ -79,7 +82,7 @@ def _rename(holdings: Holdings, statement: RenameDatabase) -> str:
 def _set_broker(holdings: Holdings, statement: AlterDatabase) -> str | None:
     database = holdings.database(statement.name)
     if database is None:
-        raise _none_to_alter()
+        raise _none_to_alter(holdings, statement.name)
     changed = replace(database, is_broker_enabled=statement.setting is not BrokerSetting.DISABLE)
     if statement.setting is BrokerSetting.NEW:
         changed = replace(changed, service_broker_guid=None)
@@ -87,5 +90,7 @@ def _set_broker(holdings: Holdings, statement: AlterDatabase) -> str | None:
     return {BrokerSetting.NEW: _NEW_ID, BrokerSetting.ERROR: _ENDED}.get(statement.setting)
 
 
-def _none_to_alter() -> RefusalError:
-    return RefusalError("no such database is known: an export of sys.databases tells", _NONE_TO_ALTER)
+def _none_to_alter(holdings: Holdings, name: str) -> RefusalError:
+    why = "no such database is known: an export of sys.databases tells"
+    is_told = holdings.tells(DATABASES, "", name) and not holdings.holds_database(name)
+    return RefusalError(why, _NONE_TO_ALTER) if is_told else UntoldError(why)

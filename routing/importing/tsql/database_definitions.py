@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from routing.importing.tsql.cursor import Cursor
 from routing.importing.tsql.definitions import Place
+from routing.importing.tsql.extents import begins_statement
 from routing.importing.tsql.refusal import RefusalError, UnparsedError, no_value
 from routing.importing.tsql.statements import (
     AlterDatabase,
@@ -18,6 +19,9 @@ from routing.importing.tsql.statements import (
 from routing.importing.tsql.tokens import Kind, Lexeme
 from routing.importing.tsql.vocabulary import STARTERS, find_misspelt, find_unknown_variable
 
+CURRENT = ""
+"""The name of the database in use, as a statement has it until it runs."""
+
 _SETTINGS = {setting.value: setting for setting in BrokerSetting}
 _STATES = frozenset(
     [
@@ -25,7 +29,10 @@ _STATES = frozenset(
         *("READ_ONLY", "READ_WRITE", "PARTNER", "WITNESS", "HADR"),
     ]
 )
+_AFTER_NEW_NAME = frozenset(["CONTAINMENT", "ON", "COLLATE", "WITH", "FOR", "AS", "LOG"])
 _OTHER_THINGS = {"AUDIT", "SCOPED", "ENCRYPTION"}
+_BROKER = "BROKER"
+_BROKER_PRIORITY = frozenset(["HONOR_BROKER_PRIORITY"])
 _ATTACHING = {"ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG"}
 
 
@@ -35,6 +42,8 @@ def create_database(cursor: Cursor, place: Place) -> list[Statement]:
     if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is Kind.WORD:
         return []
     name = cursor.name("database name")
+    if cursor.peek().upper not in _AFTER_NEW_NAME and not cursor.at_sign("("):
+        cursor.end_of_statement()
     words = {lexeme.upper for lexeme in _rest(cursor)}
     if words & _ATTACHING:
         raise attached(name)
@@ -87,6 +96,8 @@ def alter_database(cursor: Cursor, place: Place) -> list[Statement]:
         statements = [found for option in _set_options(cursor) for found in _read_option(option, place, name)]
         if any(isinstance(found, AlterDatabase) for found in statements):
             _termination(cursor)
+    elif cursor.peek().kind is Kind.SIGN and cursor.peek().text in "-./":
+        raise cursor.unexpected("SET or another clause")
     elif any(lexeme.upper in _SETTINGS for lexeme in _rest(cursor)):
         raise UnparsedError("a broker option stands behind no SET")
     if statements and doubt is not None:
@@ -102,7 +113,7 @@ def rename(place: Place, name: str, new_name: str) -> RenameDatabase:
 def _read_altered_name(cursor: Cursor, place: Place) -> tuple[str, RefusalError | None]:
     """The database's name, or why it is not known, which matters only where it is of routing."""
     if cursor.take_words("CURRENT"):
-        return place.database or "", None if place.database else RefusalError("the database in use is not known")
+        return CURRENT, None
     try:
         return cursor.name("database name"), None
     except UnparsedError:
@@ -118,13 +129,17 @@ def _read_altered_name(cursor: Cursor, place: Place) -> tuple[str, RefusalError 
 def _set_options(cursor: Cursor) -> list[list[Lexeme]]:
     """The lexemes of each option of SET, up to WITH or the statement's end."""
     options: list[list[Lexeme]] = [[]]
-    while not (cursor.at_end or cursor.at_sign(";") or cursor.peek().upper in STARTERS):
+    if cursor.at_sign("("):
+        raise UnparsedError("the options of SET stand in no parentheses")
+    while not (cursor.at_end or cursor.at_sign(";") or cursor.at_words("WITH") or begins_statement(cursor)):
         if cursor.peek().kind is Kind.CUT:
             raise cursor.unexpected("the end of the statement")
         if cursor.take_sign(","):
             options.append([])
         elif not cursor.skip_group():
             options[-1].append(cursor.next())
+    if options == [[]]:
+        raise cursor.unexpected("an option of the database")
     return [option for option in options if option]
 
 
@@ -140,6 +155,9 @@ def _read_option(option: list[Lexeme], place: Place, name: str) -> list[Statemen
     if meant is not None:
         raise UnparsedError(f"a database has no option {quote(first.text)}, but {meant}")
     setting = _SETTINGS.get(first.upper)
+    if setting is None and first.upper not in _BROKER_PRIORITY and any(_BROKER in word.upper for word in option):
+        written = " ".join(word.text for word in option)
+        raise UnparsedError(f"a database has no option {quote(written)}, but {', '.join(_SETTINGS)}")
     if setting is None:
         return []
     if len(option) > 1:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from routing.importing.tsql.cursor import Cursor
-from routing.importing.tsql.refusal import RefusalError, UnparsedError
+from routing.importing.tsql.refusal import RESERVED_WORD, RefusalError, UnparsedError
 from routing.importing.tsql.route_rules import LONGEST_LIFETIME, check_options, check_route
 from routing.importing.tsql.statements import (
     AlterRoute,
@@ -24,6 +24,7 @@ from routing.importing.tsql.statements import (
     Statement,
     quote,
 )
+from routing.importing.tsql.vocabulary import RESERVED, as_written
 
 _TEXT_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS")
 
@@ -61,7 +62,7 @@ def alter_route(cursor: Cursor, place: Place) -> list[Statement]:
     """ALTER ROUTE name WITH options; the rest of the route is known only when it is applied."""
     cursor.expect_words("ALTER", "ROUTE")
     name = cursor.name("route name")
-    options = _route_options(cursor, place)
+    options = _route_options(cursor, place, takes_commas_out=True)
     return [AlterRoute(file=place.file, line=place.line, database=place.database, name=name, options=options)]
 
 
@@ -98,14 +99,30 @@ def _owner(cursor: Cursor) -> str | None:
 
 def _skip_object_name(cursor: Cursor) -> None:
     """A queue's name has up to three parts and says nothing about routing."""
-    cursor.next()
-    while cursor.take_sign("."):
+    while True:
+        lexeme = cursor.next()
+        if lexeme.upper in RESERVED:
+            why = f"the queue name was expected, not {quote(lexeme.text)}, a reserved keyword"
+            raise UnparsedError(why, RESERVED_WORD)
+        if not cursor.take_sign("."):
+            return
         while cursor.take_sign("."):
             pass
-        cursor.next()
 
 
-def _route_options(cursor: Cursor, place: Place) -> RouteOptions:
+def find_brought_database(cursor: Cursor) -> tuple[str | None, str]:
+    """Return title and reason of a RESTORE or DBCC that brings in a database; no title for any other."""
+    verb, what = cursor.peek().upper, cursor.peek(1).upper
+    if verb == "RESTORE" and what in ("DATABASE", "LOG"):
+        name = quote(as_written(cursor.peek(2).text))
+        return f"RESTORE {what} {name}", "what the restored database holds is not in the script"
+    if verb == "DBCC" and what == "CLONEDATABASE":
+        return "DBCC CLONEDATABASE", "what the cloned database holds is not in the script"
+    return None, ""
+
+
+def _route_options(cursor: Cursor, place: Place, *, takes_commas_out: bool = False) -> RouteOptions:
+    """The options behind WITH; the manual's grammar of ALTER ROUTE leaves open whether commas are between them."""
     cursor.expect_words("WITH")
     texts: dict[str, str] = {}
     seconds: int | None = None
@@ -124,8 +141,13 @@ def _route_options(cursor: Cursor, place: Place) -> RouteOptions:
             raise UnparsedError(f"a route has no option {quote(cursor.peek().text)}")
         else:
             raise cursor.unexpected("a route option")
-        if not cursor.take_sign(","):
+        if cursor.take_sign(","):
+            continue
+        if not (takes_commas_out and cursor.peek().upper in (*_TEXT_OPTIONS, "LIFETIME")):
             break
+        cursor.notes.append(
+            f"no comma stands before {cursor.peek().upper}: the manual's grammar leaves open whether one must"
+        )
     cursor.end_of_statement()
     options = RouteOptions(
         service_name=texts.get("SERVICE_NAME"),

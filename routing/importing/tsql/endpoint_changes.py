@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from routing.importing.tsql.holdings import Holdings
-from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.refusal import RefusalError, UntoldError
 from routing.importing.tsql.state import Endpoint
 from routing.importing.tsql.statements import AlterEndpoint, CreateEndpoint, DropEndpoint, quote
 
 OF_ENDPOINTS = (CreateEndpoint, AlterEndpoint, DropEndpoint)
 
-_MISSING = 15151
+_MISSING, _SECOND = 15151, 7862
 _NO_TABLE = "whether an endpoint is STARTED is in no table"
 
 
@@ -26,12 +26,13 @@ def change_endpoint(holdings: Holdings, statement: CreateEndpoint | AlterEndpoin
 def _create_endpoint(holdings: Holdings, statement: CreateEndpoint) -> str | None:
     standing = holdings.endpoint
     if holdings.is_other_endpoint(statement.name) or _is_called(standing, statement.name):
-        raise RefusalError("the endpoint exists already")
+        raise RefusalError("the endpoint exists already", by_server=True)
     if not statement.for_service_broker:
-        holdings.other_endpoints.add(statement.name)
+        holdings.put_other_endpoint(statement.name)
         return None
-    if standing is not None and standing.name is not None:
-        raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {quote(standing.name)}")
+    if standing is not None and (standing.name is not None or standing.is_message_forwarding_enabled):
+        which = "which forwards messages" if standing.name is None else quote(standing.name)
+        raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {which}", _SECOND)
     holdings.endpoint = Endpoint(
         statement.name, statement.listener_port, bool(statement.is_message_forwarding_enabled)
     )
@@ -49,7 +50,7 @@ def _alter_endpoint(holdings: Holdings, statement: AlterEndpoint) -> str | None:
     if statement.for_service_broker is None and not is_named:
         if statement.listener_port is None:
             return remark
-        raise RefusalError("whether it is the SERVICE_BROKER endpoint is not known")
+        raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
     port, forwarding = statement.listener_port, statement.is_message_forwarding_enabled
     holdings.endpoint = Endpoint(
         standing.name or statement.name,
@@ -62,13 +63,11 @@ def _alter_endpoint(holdings: Holdings, statement: AlterEndpoint) -> str | None:
 def _drop_endpoint(holdings: Holdings, statement: DropEndpoint) -> None:
     standing = holdings.endpoint
     if holdings.is_other_endpoint(statement.name):
-        folded = statement.name.casefold()
-        others = holdings.other_endpoints
-        holdings.other_endpoints = {name for name in others if name.casefold() != folded}
+        holdings.remove_other_endpoint(statement.name)
     elif _is_called(standing, statement.name):
         holdings.endpoint = None
     elif standing is not None and standing.name is None:
-        raise RefusalError("whether it is the SERVICE_BROKER endpoint is not known")
+        raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
     else:
         raise RefusalError("the instance has no such endpoint", _MISSING)
 

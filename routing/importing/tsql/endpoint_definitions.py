@@ -46,6 +46,8 @@ def create_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
     cursor.expect_words("CREATE", "ENDPOINT")
     name = cursor.name("endpoint name")
     options = _read_options(cursor)
+    if options.payload is None:
+        raise cursor.unexpected("FOR SERVICE_BROKER or another payload")
     is_broker = options.payload == _BROKER
     if is_broker and options.listener_port is None:
         raise RefusalError("LISTENER_PORT is missing", by_server=True)
@@ -67,6 +69,8 @@ def alter_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
     """ALTER ENDPOINT; only the given options change."""
     cursor.expect_words("ALTER", "ENDPOINT")
     name = cursor.name("endpoint name")
+    if cursor.at_words("SET"):
+        raise cursor.unexpected("STATE, AS or FOR")
     options = _read_options(cursor)
     is_broker = None if options.payload is None else options.payload == _BROKER
     return [
@@ -86,7 +90,7 @@ def alter_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
 def _read_options(cursor: Cursor) -> _Options:
     options = _Options()
     start = cursor.position
-    while not (cursor.at_end or cursor.at_sign(";") or cursor.peek().upper in STARTERS):
+    while not (cursor.at_end or cursor.at_sign(";") or cursor.peek().upper in STARTERS or cursor.at_label):
         if cursor.position > start and cursor.peek(1).upper in _JOINED:
             cursor.take_sign(",")
         if cursor.take_words("AUTHORIZATION"):

@@ -1,4 +1,4 @@
-"""Whether a statement runs, as far as the script tells: always, on conditions, never, perhaps."""
+"""Whether a statement runs, as far as script and state tell: surely, never, perhaps."""
 
 from __future__ import annotations
 
@@ -9,28 +9,38 @@ from routing.importing.tsql.statements import Guard
 
 @dataclass(frozen=True)
 class Fate:
-    """The conditions that a statement stands under; ``why_not`` where it is left out.
+    """What a statement stands under; ``why_not`` where it is left out.
 
     ``never`` tells what surely does not run from what may, ``after_error`` what runs only after an error, which a
-    script is not supposed to meet. ``doubt`` is what a statement that is applied depends on all the same.
+    script is not supposed to meet; ``passed_over`` what stands under an IF that does not hold in this state.
+    ``doubt`` is what a statement that is applied depends on all the same. ``guards`` are the conditions around it
+    where there is no state to answer them.
     """
 
-    guards: tuple[Guard, ...] = ()
     why_not: str | None = None
     never: bool = False
     after_error: bool = False
+    passed_over: bool = False
     doubt: str | None = None
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs, or is taken to."""
+        return self.why_not is None and not self.passed_over
 
     @property
     def is_certain(self) -> bool:
         """Whether it runs whatever the state is."""
-        return not self.guards and self.why_not is None
+        return self.runs and not self.guards
 
-    def under(self, guard: Guard | None, line: int) -> Fate:
-        """The branch of the IF in this line; no ``guard`` where its condition is not understood."""
-        if guard is None:
-            return self.perhaps(f"it depends on the IF in line {line}, whose condition only the server knows")
-        return replace(self, guards=(*self.guards, guard))
+    def under(self, guards: tuple[Guard, ...]) -> Fate:
+        """A branch of an IF that only a state answers."""
+        return replace(self, guards=(*self.guards, *guards))
+
+    def not_held(self) -> Fate:
+        """A branch of an IF that does not hold in this state."""
+        return replace(self, passed_over=True)
 
     def perhaps(self, why_not: str) -> Fate:
         """The same, where it cannot be known whether it runs."""

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from routing.importing.tsql.state import Database, Endpoint, InstanceState, Route, Service
+from routing.importing.tsql.journal import Journal
+from routing.importing.tsql.state import (
+    DATABASES,
+    ROUTES,
+    SERVICES,
+    Database,
+    Endpoint,
+    InstanceState,
+    Route,
+    Service,
+)
 
 _Row = TypeVar("_Row", Route, Database)
 
@@ -13,22 +23,53 @@ _Row = TypeVar("_Row", Route, Database)
 class Holdings:
     """The rows by name: of routes and databases in any case, of services exactly.
 
-    ``endpoint`` and ``other_endpoints`` are as in InstanceState.
+    ``endpoint`` and ``other_endpoints`` are as in InstanceState. Changes are noted in a ``journal``.
     """
 
-    def __init__(self, state: InstanceState) -> None:
+    def __init__(self, state: InstanceState, journal: Journal | None = None) -> None:
+        self._journal = Journal() if journal is None else journal
         self._routes: dict[tuple[str, str], list[Route]] = {}
         self._services: dict[tuple[str, str], Service] = {}
         self._databases: dict[str, list[Database]] = {}
         self._spellings: dict[str, str] = {}
-        self.endpoint: Endpoint | None = state.endpoint
-        self.other_endpoints = set(state.other_endpoints)
+        self._endpoints: dict[str, Endpoint | None] = {"": state.endpoint}
+        self._others: dict[str, str] = {name.casefold(): name for name in state.other_endpoints}
+        self._told: dict[tuple[str, str, str], bool] = {}
         for database in state.databases:
             self.put_database(database)
         for route in state.routes:
             self.put_route(route)
         for service in state.services:
             self.put_service(service)
+        self._in_part = state.in_part
+        self._whole = _find_whole(state)
+        self._told.clear()
+        self._journal.forget()
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The SERVICE_BROKER endpoint."""
+        return self._endpoints[""]
+
+    @endpoint.setter
+    def endpoint(self, endpoint: Endpoint | None) -> None:
+        self._journal.put(self._endpoints, "", endpoint)
+
+    def tells(self, view: str, database: str, name: str = "") -> bool:
+        """Whether it is known what there is of this name: all of the view was imported, or the script did it."""
+        database = database.casefold()
+        key = (view, database, name if view == SERVICES else name.casefold())
+        return (view, database) in self._whole or (view, database, "") in self._told or key in self._told
+
+    def _tell(self, view: str, database: str, name: str) -> None:
+        key = (view, database.casefold(), name if view == SERVICES else name.casefold())
+        if key not in self._told:
+            self._journal.put(self._told, key, True)
+
+    def note_new_database(self, name: str) -> None:
+        """A database was made here: all that it holds is known."""
+        for view in (ROUTES, SERVICES):
+            self._tell(view, name, "")
 
     def state(self) -> InstanceState:
         """All of it as one value."""
@@ -37,7 +78,9 @@ class Holdings:
             services=tuple(self._services.values()),
             databases=tuple(database for rows in self._databases.values() for database in rows),
             endpoint=self.endpoint,
-            other_endpoints=frozenset(self.other_endpoints),
+            other_endpoints=frozenset(self._others.values()),
+            in_part=self._in_part,
+            whole=frozenset(self._whole | {key[:2] for key in self._told if key[2] == ""}),
         )
 
     def spell(self, database: str) -> str:
@@ -51,7 +94,15 @@ class Holdings:
 
     def is_other_endpoint(self, name: str) -> bool:
         """Whether this is the name of an endpoint for something other than Service Broker."""
-        return name.casefold() in {other.casefold() for other in self.other_endpoints}
+        return name.casefold() in self._others
+
+    def put_other_endpoint(self, name: str) -> None:
+        """Add an endpoint for something else."""
+        self._journal.put(self._others, name.casefold(), name)
+
+    def remove_other_endpoint(self, name: str) -> None:
+        """Take an endpoint for something else away."""
+        self._journal.remove(self._others, name.casefold())
 
     def database(self, name: str) -> Database | None:
         """The database of this name; of several that differ in case, the one spelled so."""
@@ -73,40 +124,61 @@ class Holdings:
         """Add a route, in the place of another if given."""
         key = (route.database_name.casefold(), route.name.casefold())
         rows = [row for row in self._routes.get(key, []) if row is not instead_of]
-        self._routes[key] = [*rows, route]
-        self._spellings.setdefault(key[0], route.database_name)
+        self._journal.put(self._routes, key, [*rows, route])
+        self._spell_first(route.database_name)
+        self._tell(ROUTES, *key)
 
     def put_service(self, service: Service) -> None:
         """Add a service."""
         folded = service.database_name.casefold()
-        self._services[(folded, service.name)] = service
-        self._spellings.setdefault(folded, service.database_name)
+        self._journal.put(self._services, (folded, service.name), service)
+        self._spell_first(service.database_name)
+        self._tell(SERVICES, folded, service.name)
 
     def put_database(self, database: Database, instead_of: Database | None = None) -> None:
         """Add a database, in the place of another if given."""
         key = database.name.casefold()
         rows = [row for row in self._databases.get(key, []) if row is not instead_of]
-        self._databases[key] = [*rows, database]
-        self._spellings.setdefault(key, database.name)
+        self._journal.put(self._databases, key, [*rows, database])
+        self._spell_first(database.name)
+        self._tell(DATABASES, "", key)
+
+    def _spell_first(self, name: str) -> None:
+        if name.casefold() not in self._spellings:
+            self._journal.put(self._spellings, name.casefold(), name)
 
     def remove_route(self, route: Route) -> None:
         """Take a route away."""
         key = (route.database_name.casefold(), route.name.casefold())
-        self._routes[key] = [row for row in self._routes[key] if row is not route]
-        if not self._routes[key]:
-            del self._routes[key]
+        rows = [row for row in self._routes[key] if row is not route]
+        if rows:
+            self._journal.put(self._routes, key, rows)
+        else:
+            self._journal.remove(self._routes, key)
+        self._tell(ROUTES, *key)
+
+    def note_no_route(self, database: str, name: str) -> None:
+        """There is no such route any more, if there was one."""
+        self._tell(ROUTES, database, name)
 
     def remove_service(self, service: Service) -> None:
         """Take a service away."""
-        del self._services[(service.database_name.casefold(), service.name)]
+        self._journal.remove(self._services, (service.database_name.casefold(), service.name))
+
+    def note_no_service(self, database: str, name: str) -> None:
+        """There is no such service any more, if there was one."""
+        self._tell(SERVICES, database, name)
 
     def remove_database(self, name: str) -> None:
         """Take a database away, with its routes and services."""
         folded = name.casefold()
-        self._databases.pop(folded, None)
-        self._spellings.pop(folded, None)
-        self._routes = {key: rows for key, rows in self._routes.items() if key[0] != folded}
-        self._services = {key: row for key, row in self._services.items() if key[0] != folded}
+        self._journal.remove(self._databases, folded)
+        self._journal.remove(self._spellings, folded)
+        for key in [key for key in self._routes if key[0] == folded]:
+            self._journal.remove(self._routes, key)
+        for key in [key for key in self._services if key[0] == folded]:
+            self._journal.remove(self._services, key)
+        self._tell(DATABASES, "", folded)
 
     def rename_database(self, name: str, new_name: str) -> None:
         """Give a database another name; its routes and services go along."""
@@ -114,14 +186,25 @@ class Holdings:
         routes = [row for row in state.routes if row.database_name.casefold() == name.casefold()]
         services = [row for row in state.services if row.database_name.casefold() == name.casefold()]
         database = self.database(name)
+        is_whole = [view for view in (ROUTES, SERVICES) if self.tells(view, name)]
         self.remove_database(name)
-        self._spellings[new_name.casefold()] = new_name
+        self._journal.put(self._spellings, new_name.casefold(), new_name)
         if database is not None:
             self.put_database(replace(database, name=new_name))
         for route in routes:
             self.put_route(replace(route, database_name=new_name))
         for service in services:
             self.put_service(replace(service, database_name=new_name))
+        for view in is_whole:
+            self._tell(view, new_name, "")
+
+
+def _find_whole(state: InstanceState) -> set[tuple[str, str]]:
+    """The views, with their databases, of which the state has rows, and all of them."""
+    found = {(ROUTES, route.database_name.casefold()) for route in state.routes}
+    found |= {(SERVICES, service.database_name.casefold()) for service in state.services}
+    found |= {(DATABASES, "")} if state.databases else set()
+    return (found - {(view, database.casefold()) for view, database in state.in_part}) | state.whole
 
 
 def _find_named(rows: list[_Row], name: str) -> _Row | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from routing.importing.tsql.cursor import Cursor
 from routing.importing.tsql.database_definitions import attached, rename
 from routing.importing.tsql.definitions import Place
 from routing.importing.tsql.refusal import RefusalError, known_to_the_server, no_value
@@ -16,6 +15,7 @@ from routing.importing.tsql.statements import (
     quote,
 )
 from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.tree import Argument
 from routing.importing.tsql.vocabulary import find_unknown_variable
 
 ValueOf = Callable[[Lexeme], str | None]
@@ -32,8 +32,10 @@ _STATES = {
 }
 
 
-def read_procedure(name: str, cursor: Cursor, place: Place, value_of: ValueOf) -> list[Statement] | None:
-    """What the procedure does, whose arguments begin at the cursor; None for one that does nothing here.
+def read_procedure(
+    name: str, arguments: Sequence[Argument], place: Place, value_of: ValueOf
+) -> list[Statement] | None:
+    """What the procedure does with these arguments; None for one that does nothing here.
 
     Raises RefusalError where an argument is not known, or what it does cannot be.
     """
@@ -41,25 +43,20 @@ def read_procedure(name: str, cursor: Cursor, place: Place, value_of: ValueOf) -
     if procedure is None:
         return None
     parameters, read = procedure
-    return read(_arguments(cursor, parameters, value_of), place)
+    return read(_arguments(arguments, parameters, value_of), place)
 
 
-def is_known_procedure(name: str) -> bool:
-    """Whether a call of this procedure changes databases."""
-    return name.lower() in _PROCEDURES
-
-
-def _arguments(cursor: Cursor, parameters: tuple[str, ...], value_of: ValueOf) -> dict[str, str | RefusalError]:
+def _arguments(
+    arguments: Sequence[Argument], parameters: tuple[str, ...], value_of: ValueOf
+) -> dict[str, str | RefusalError]:
     """The arguments by parameter, given by name or in order; why not, where one is not known."""
     found: dict[str, str | RefusalError] = {}
-    for index in range(_MOST_ARGUMENTS):
+    for index, argument in enumerate(arguments[:_MOST_ARGUMENTS]):
         parameter = parameters[index] if index < len(parameters) else ""
-        if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
-            parameter = cursor.next().text[1:].lower()
-            cursor.next()
-        found[parameter] = _value(cursor.next(), value_of)
-        if not cursor.take_sign(","):
-            break
+        if argument.name is not None:
+            parameter = argument.name[1:].lower()
+        if argument.words:
+            found[parameter] = _value(argument.words[0], value_of)
     return found
 
 

@@ -5,46 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from hashlib import sha256
 
 from routing.importing.reach import Place
-from routing.importing.tsql import assigning, content, control, leaving, passing, running, walker
 from routing.importing.tsql.decoding import Decoded, decode
-from routing.importing.tsql.fate import ALWAYS, Fate
+from routing.importing.tsql.grammar import parse_batch
+from routing.importing.tsql.script import Script, read_parts
 from routing.importing.tsql.servers import is_same_server
-from routing.importing.tsql.session import Session
 from routing.importing.tsql.sqlcmd import Batch, Include, batches
-from routing.importing.tsql.statements import Problem, Script, in_order, quote
+from routing.importing.tsql.statement_parser import ParserSettings
+from routing.importing.tsql.statements import Problem, quote
 from routing.importing.tsql.tokens import tokenize
+from routing.importing.tsql.tree import ScriptBatch
 from routing.importing.tsql.vocabulary import as_written
-
-_HANDLERS: dict[str, walker.Handler] = {
-    walker.OTHERS: passing.pass_over,
-    "ALTER": content.definition,
-    "BEGIN": control.begin,
-    "COMMIT": control.commit,
-    "CREATE": content.definition,
-    "DECLARE": assigning.declare,
-    "DBCC": running.check,
-    "DENY": passing.permission,
-    "DROP": content.definition,
-    "ELSE": control.lone_else,
-    "END": control.end,
-    "EXEC": running.execute,
-    "EXECUTE": running.execute,
-    "GOTO": leaving.go_to,
-    "GRANT": passing.permission,
-    "IF": control.branch,
-    "RESTORE": running.restore,
-    "RETURN": leaving.leave,
-    "REVOKE": passing.permission,
-    "ROLLBACK": control.roll_back,
-    "SELECT": assigning.select,
-    "SET": assigning.set_,
-    "THROW": leaving.throw,
-    "USE": running.use,
-    "WHILE": control.loop,
-}
 
 
 def read_script(
@@ -71,10 +45,10 @@ def read_script(
     if scripted_at.tzinfo is None:
         raise ValueError("scripted_at needs a time zone")
     since = scripted_at.astimezone(timezone.utc)
-    session = Session(since, database, template_defaults)
-    connection = 0
+    parts: list[ScriptBatch | Problem] = []
     named: list[str] = []
-    ended: str | None = None
+    connection = 0
+    is_script = False
     contents = [text]
 
     def include_and_keep(including: str, written: str) -> tuple[str, str]:
@@ -85,28 +59,24 @@ def read_script(
 
     for found in batches(text, file, variables or {}, include and include_and_keep):
         if isinstance(found, Problem):
-            session.problems.append(found)
+            parts.append(found)
             continue
         if found.connection != connection:
-            connection, session.database = found.connection, None
+            connection = found.connection
             named += [] if found.server is None else [as_written(found.server)]
-        is_theirs = servers is not None and found.server not in servers
-        # What others run says nothing here, but an error may end the script.
-        reader = Session(since, None, template_defaults) if is_theirs else session
-        fate = ALWAYS if servers is not None else _whose(found, instance)
-        unparsed = _read_batch(reader, found, fate.not_run(ended))
-        if unparsed is not None and found.exits:
-            ended = ended or f"sqlcmd ends the script after the error in line {unparsed}, as :on error exit says"
-    return Script(
-        file=file,
-        scripted_at=since,
-        statements=tuple(session.statements),
-        problems=in_order(session.problems, file),
-        database=session.database,
-        found=session.found,
-        servers=tuple(dict.fromkeys(named)),
-        content_digest=_digest_content(contents, database, variables or {}),
-    )
+        is_foreign = servers is not None and found.server not in servers
+        parsed = parse_batch(
+            tokenize(found.text), partial(_place_in, found), ParserSettings(since, template_defaults, is_script)
+        )
+        if is_foreign:
+            # What others run says nothing here, but an error may end the script.
+            parsed = replace(parsed, statements=0)
+        is_script = is_script or parsed.statements > 0
+        why_not = None if servers is not None else _say_whose(found, instance)
+        parts.append(ScriptBatch(parsed, found.connection, found.exits, why_not, is_foreign))
+    script = read_parts(file, since, parts, database, template_defaults)
+    digest = _digest_content(contents, database, variables or {})
+    return replace(script, servers=tuple(dict.fromkeys(named)), content_digest=digest)
 
 
 def _digest_content(contents: Sequence[str], database: str | None, variables: Mapping[str, str]) -> str:
@@ -177,18 +147,16 @@ def _decode(path: Place) -> Decoded:
     return decoded
 
 
-def _whose(batch: Batch, instance: str | None) -> Fate:
-    """Whether a batch runs on this instance."""
+def _place_in(batch: Batch, row: int) -> tuple[str, int]:
+    return batch.places[row]
+
+
+def _say_whose(batch: Batch, instance: str | None) -> str | None:
+    """Why a batch does not run on this instance; None where it does."""
     if _is_own(batch, instance):
-        return ALWAYS
-    return ALWAYS.not_run(f"it runs on the server {quote(as_written(batch.server or ''))} of :connect")
+        return None
+    return f"it runs on the server {quote(as_written(batch.server or ''))} of :connect"
 
 
 def _is_own(batch: Batch, instance: str | None) -> bool:
     return batch.server is None or (instance is not None and is_same_server(batch.server, instance))
-
-
-def _read_batch(session: Session, batch: Batch, fate: Fate) -> int | None:
-    """The line for which the batch cannot be parsed, None where it can be."""
-    tokens = tokenize(batch.text)
-    return walker.Walker(session, tokens, lambda row: batch.places[row], _HANDLERS).run(fate)

@@ -6,7 +6,8 @@ from routing.importing.tsql.statements import quote
 from routing.importing.tsql.vocabulary import UnknownVariable
 
 SYNTAX = 102
-
+RESERVED_WORD = 156
+JOINED = "it is built by string concatenation, where SQL Server takes a literal alone"
 
 # What these miss may be there, for all that a script says.
 _MISSING = frozenset([3701, 5011, 15010, 15151])
@@ -23,6 +24,10 @@ class RefusalError(Exception):
         self.why = why
         self.number = number
         self.by_server = by_server or (number is not None and number not in _MISSING)
+
+
+class UntoldError(RefusalError):
+    """A statement that is taken to succeed, of which nothing tells what it leaves: it is named and not applied."""
 
 
 class UnparsedError(RefusalError):

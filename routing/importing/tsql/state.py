@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+
+ROUTES, SERVICES, DATABASES = "routes", "services", "databases"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class InstanceState:
     """All of one instance.
 
     ``endpoint`` is None where there is none, ``Endpoint()`` where that is not known.
-    ``other_endpoints`` are the names of those for something else.
+    ``other_endpoints`` are the names of those for something else. A view of which there are rows is whole, but for
+    those ``in_part``, each with its database, or an empty text for the view of databases; those that are ``whole``
+    without rows are named.
     """
 
     routes: tuple[Route, ...] = ()
@@ -59,3 +63,5 @@ class InstanceState:
     databases: tuple[Database, ...] = ()
     endpoint: Endpoint | None = None
     other_endpoints: frozenset[str] = frozenset()
+    in_part: frozenset[tuple[str, str]] = frozenset()
+    whole: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)

@@ -46,15 +46,13 @@ class Guard:
     """A condition of an IF: that ``subject`` ``name`` exists, or does not if ``holds`` is false.
 
     ``database`` is where a route or service is looked for. For BROKER_ENDPOINT, an empty ``name`` is any. For
-    BROKER, ``name`` is the database and ``holds`` whether its broker is enabled. ``asked`` numbers the IFs of a
-    script: what stands under one IF, and under its ELSE, goes by one answer, given before any of it runs.
+    BROKER, ``name`` is the database and ``holds`` whether its broker is enabled.
     """
 
     subject: Subject
     database: str | None
     name: str
     holds: bool
-    asked: int
 
     def inverse(self) -> Guard:
         """The condition of the ELSE branch."""
@@ -84,7 +82,7 @@ class BrokerSetting(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One statement, at its place; it runs only where every guard holds.
+    """One statement, at its place.
 
     ``doubt`` is what only the server knows of whether it runs, where that is taken to be so.
     """
@@ -93,7 +91,6 @@ class Statement:
     line: int
     database: str | None
     name: str
-    guards: tuple[Guard, ...] = ()
     doubt: str | None = None
 
     words = "statement"
@@ -219,27 +216,6 @@ class DetachDatabase(Statement):
     """sp_detach_db: the database leaves the instance, its files stay."""
 
     words = "sp_detach_db"
-
-
-@dataclass(frozen=True)
-class Script:
-    """One script as it was read: its statements in their order and its problems in that of `in_order`.
-
-    ``encoding`` is None where the caller gave text; ``database`` is the context at the end; ``found`` is how many
-    statements of T-SQL were recognised, about whatever they are; ``servers`` are those that ``:connect`` names.
-    ``content_digest`` is the SHA-256 of all that was read, files of ``:r`` included, of the first database and of
-    the variables of ``-v``.
-    """
-
-    file: str
-    scripted_at: datetime
-    statements: tuple[Statement, ...]
-    problems: tuple[Problem, ...]
-    encoding: str | None = None
-    database: str | None = None
-    found: int = 0
-    servers: tuple[str, ...] = ()
-    content_digest: str = ""
 
 
 def in_order(problems: Iterable[Problem], file: str) -> tuple[Problem, ...]:

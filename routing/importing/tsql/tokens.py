@@ -19,7 +19,7 @@ from sqlglot.dialects.tsql import TSQL
 from sqlglot.errors import TokenError
 
 from routing.importing.tsql.lexical import CODE, Mode, Segment, State, segments
-from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED
+from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED, STARTERS
 
 
 class Kind(Enum):
@@ -67,7 +67,8 @@ class Tokens:
 _LONGEST_PART = 40
 _FIRST_WORD = re.compile(rf"[\w@#$]{{1,{_LONGEST_PART}}}")
 _INVISIBLE_RUN = re.compile(f"{INVISIBLE.pattern}+")
-_KEYWORDS = RESERVED | {*NOUNS, "ADDRESS", "BROKER_INSTANCE", "LIFETIME", "MIRROR_ADDRESS", "SERVICE_NAME"}
+_OPTIONS = ("ADDRESS", "BROKER_INSTANCE", "LIFETIME", "MIRROR_ADDRESS", "SERVICE_NAME")
+_KEYWORDS = RESERVED | STARTERS | {*NOUNS, *_OPTIONS}
 
 
 class _Lexer(TSQL.Tokenizer):

@@ -1,43 +1,69 @@
-"""What a ROLLBACK undoes: the statements since the transaction began."""
+"""The transaction of a connection: how deep it is, where it and its savepoints began, and whether it is doomed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
-from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.statements import Guard, Statement
+from routing.importing.tsql.statements import Guard
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A point to go back to: how many effects a script had by then, and how many changes could be undone."""
+
+    effects: int
+    changes: int
+
+
+@dataclass
 class Transaction:
-    """How many are open, and how many statements were noted before the outermost began, under which guards."""
+    """The one that is open; ``depth`` is @@TRANCOUNT, ``start`` where the outermost began, under ``guards``.
+
+    ``line`` and ``name`` are those of its BEGIN. ``savepoints`` are names, in their order, with their marks.
+    ``doomed``: an error has left nothing but ROLLBACK. ``perhaps_ended`` is the COMMIT or ROLLBACK that may have
+    ended it, under a condition that only the server knows.
+    """
 
     depth: int = 0
-    start: int = 0
+    start: Mark = Mark(0, 0)
     guards: tuple[Guard, ...] = ()
+    name: str | None = None
+    doomed: bool = False
+    perhaps_ended: str | None = None
+    savepoints: list[tuple[str, Mark]] = field(default_factory=list)
 
-    def begun(self, statements: Sequence[Statement], fate: Fate) -> Transaction:
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one."""
+        return self.depth > 0
+
+    @property
+    def state(self) -> int:
+        """XACT_STATE()."""
+        return 0 if not self.is_open else (-1 if self.doomed else 1)
+
+    def begin(self, mark: Mark, guards: tuple[Guard, ...], name: str | None) -> None:
         """BEGIN TRANSACTION; they nest."""
-        if fate.why_not is not None:
-            return self
-        return replace(self, depth=self.depth + 1) if self.depth else Transaction(1, len(statements), fate.guards)
+        if self.is_open:
+            self.depth += 1
+        else:
+            self.reset()
+            self.depth, self.start, self.guards, self.name = 1, mark, guards, name
 
-    def committed(self, fate: Fate) -> Transaction:
-        """COMMIT ends the innermost."""
-        is_its_own = fate.why_not is None and fate.guards[: len(self.guards)] == self.guards
-        return replace(self, depth=self.depth - 1) if is_its_own and self.depth else self
+    def save(self, name: str, mark: Mark) -> None:
+        """SAVE TRANSACTION."""
+        self.savepoints.append((name, mark))
 
-    def surely_undoes(self, fate: Fate) -> bool:
-        """Whether a ROLLBACK of this fate runs wherever the transaction does."""
-        return self.depth > 0 and fate.why_not is None and fate.guards == self.guards
+    def find_savepoint(self, name: str) -> Mark | None:
+        """The newest savepoint of this name, exactly; those behind it are gone."""
+        for index in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[index][0] == name:
+                del self.savepoints[index + 1 :]
+                return self.savepoints[index][1]
+        return None
 
-    def perhaps_undoes(self, fate: Fate) -> bool:
-        """Whether one may run, though no error is expected."""
-        return self.depth > 0 and not (fate.never or fate.after_error or self.surely_undoes(fate))
-
-
-def doubted(statement: Statement, line: int) -> Statement:
-    """The statement, which counts only if the ROLLBACK in this line does not run."""
-    doubt = f"it counts only if the ROLLBACK in line {line} does not run, which depends on a condition"
-    return statement if statement.doubt else replace(statement, doubt=doubt)
+    def reset(self) -> None:
+        """It is over."""
+        self.depth, self.guards, self.name = 0, (), None
+        self.doomed, self.perhaps_ended = False, None
+        self.savepoints.clear()

@@ -243,7 +243,7 @@ def test_what_one_script_makes_is_known_to_the_next(read: ReadText) -> None:
     """The endpoint's name too, which no table holds."""
     done, changes, _ = apply(
         read,
-        ("CREATE ENDPOINT e AS TCP (LISTENER_PORT = 4022) FOR SERVICE_BROKER ()", AT),
+        ("ALTER ENDPOINT e FOR SERVICE_BROKER (MESSAGE_FORWARDING = DISABLED)", AT),
         ("CREATE DATABASE New", AT),
         ("DROP ENDPOINT e\nALTER DATABASE New SET DISABLE_BROKER", LATER),
     )
@@ -256,7 +256,8 @@ def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
     """What reading finds and what applying finds, together."""
     rows, done = own(), Imported(is_dry_run=True)
     script = read(
-        "DROP ROUTE none\nEXEC(@x)\nALTER DATABASE shop SET OFFLINE\nDROP ROUTE neither\nEXEC(@y)\n"
+        "DROP ROUTE none DECLARE @x char, @y char\nEXEC(@x)\n"
+        "ALTER DATABASE shop SET OFFLINE\nDROP ROUTE neither\nEXEC(@y)\n"
         "IF @x = 1 RETURN\nDROP ROUTE a",
         database="shop",
     )

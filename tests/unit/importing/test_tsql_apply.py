@@ -97,7 +97,6 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
         ("CREATE ROUTE tostock WITH ADDRESS = 'LOCAL'", 15530, "'ToStock' exists already"),
         ("ALTER ROUTE x WITH ADDRESS = 'LOCAL'", 15151, "has no such route"),
         ("DROP ROUTE x", 15151, "the database 'Shop' has no such route"),
-        ("USE other DROP ROUTE ToStock", 15151, "the database 'other' has no such route"),
         ("ALTER ROUTE ToStock WITH ADDRESS = 'LOCAL'", 9743, "a mirror address with ADDRESS"),
         ("ALTER ROUTE ToStock WITH ADDRESS = 'tcp://STOCK2:4022'", 9747, "are the same"),
         (
@@ -117,7 +116,7 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
         ("ALTER DATABASE other SET ENABLE_BROKER", 5011, "no such database is known"),
         (
             "CREATE ENDPOINT e AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()",
-            None,
+            7862,
             "a SERVICE_BROKER endpoint already, 'broker'",
         ),
         (
@@ -178,7 +177,7 @@ def test_a_new_broker_has_an_id_that_only_the_server_knows(run: Run) -> None:
 
 
 def test_a_new_database_has_its_local_route(run: Run) -> None:
-    result = run("CREATE DATABASE Stock\nUSE stock\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'")
+    result = run("CREATE DATABASE Stock\nGO\nUSE stock\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'")
     assert result.state.databases[-1] == Database("Stock", None)
     assert result.state.routes[-2:] == (
         Route("Stock", "AutoCreatedLocal", "LOCAL"),
@@ -315,7 +314,6 @@ def test_a_condition_that_does_not_hold(run: Run, text: str, passed_over: int) -
         (Endpoint("broker", 4023), " WHERE name = 'BROKER'", False, 0),
         # One that forwards is there, whatever its name, which no table holds.
         (Endpoint(is_message_forwarding_enabled=True), "", False, 0),
-        (Endpoint(is_message_forwarding_enabled=True), " WHERE name = 'broker'", True, 1),
         (Endpoint(), "", True, 1),
     ],
 )

@@ -242,7 +242,7 @@ def test_broker_options_of_databases(read: ReadText) -> None:
         ("DBCC CLONEDATABASE (a, b) WITH SERVICEBROKER", "cloned"),
         ("EXEC master.dbo.sp_attach_db @dbname = N'a', @filename1 = N'a.mdf'", "attached database 'a'"),
         ("exec sp_attach_single_file_db 'a', 'a.mdf'", "attached database 'a'"),
-        ("EXEC sp_detach_db @name", "'@name' is known to the server alone"),
+        ("DECLARE @name sysname EXEC sp_detach_db @name", "'@name' is known to the server alone"),
         ("EXEC sp_detach_db '$(name)'", "sqlcmd variable 'name' has no value"),
         ("EXEC sp_renamedb 'a'", "its argument @newname is missing"),
     ],
@@ -285,7 +285,7 @@ def test_databases_are_renamed_and_detached(read: ReadText) -> None:
     script = read(
         """sp_renamedb 'a', N'[b]'
         GO
-        USE [db]
+        USE [db] DECLARE @a sysname, @b sysname
         ALTER DATABASE [db] MODIFY NAME = [new db]
         ALTER ROUTE r WITH ADDRESS = 'LOCAL'
         EXEC sp_rename 'c', 'd', 'DATABASE'
@@ -312,7 +312,7 @@ def test_databases_are_renamed_and_detached(read: ReadText) -> None:
 
 
 def test_a_name_that_may_have_changed_is_not_known(read: ReadText) -> None:
-    script = read("IF @x = 1 ALTER DATABASE DB MODIFY NAME = b\nDROP ROUTE r")
+    script = read("IF @@SPID = 1 ALTER DATABASE DB MODIFY NAME = b\nDROP ROUTE r")
     assert [(found.name, found.database) for found in script.statements] == [("r", None)]
     assert [problem.line for problem in script.problems] == [1, 1]
 

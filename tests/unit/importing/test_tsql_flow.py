@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from routing.importing.tsql import Script
+from routing.importing.tsql import Database, InstanceState, Route, Script, apply_script
+from routing.importing.tsql.conditions import SessionFacts, answer_condition
 from routing.importing.tsql.statements import Guard, Subject
+from routing.importing.tsql.tokens import tokenize
 
 ReadText = Callable[..., Script]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
+
+
+def _applied(script: Script, databases: tuple[str, ...] = ()) -> list[str]:
+    """The names of the statements that are applied to an instance with these databases."""
+    routes = tuple(Route("db", name, "LOCAL") for name in "abc")
+    state = InstanceState(routes, databases=tuple(Database(name, None) for name in (*databases, "db")))
+    return [statement.name for statement in apply_script(state, script).statements]
 
 
 def _contexts(script: Script) -> list[tuple[str, str | None]]:
@@ -46,7 +56,7 @@ def test_a_use_that_cannot_be_known_leaves_no_database(read: ReadText, name: str
 
 
 def _guard(subject: Subject, name: str, holds: bool, database: str | None = None) -> Guard:
-    return Guard(subject, database, name, holds, 1)
+    return Guard(subject, database, name, holds)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +138,18 @@ def _guard(subject: Subject, name: str, holds: bool, database: str | None = None
     ],
 )
 def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, guard: Guard) -> None:
+    asked: list[Guard] = []
+
+    def ask(question: Guard) -> bool:
+        asked.append(question)
+        return True
+
+    words = tokenize(condition).lexemes
+    answer = answer_condition(words, SessionFacts("db", 0, 0, 0, None, ask))
+    assert [replace(question, holds=True) for question in asked] == [replace(guard, holds=True)]
+    assert (answer.holds, answer.by_state) == (guard.holds, True)
     script = read(f"IF {condition} DROP ROUTE a ELSE DROP ROUTE b\nDROP ROUTE c")
-    assert [found.guards for found in script.statements] == [(guard,), (guard.inverse(),), ()]
+    assert [found.name for found in script.statements] == ["a", "b", "c"]
     assert script.problems == ()
 
 
@@ -160,7 +180,7 @@ def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, gu
     ],
 )
 def test_other_conditions_make_both_branches_unknown(read: ReadText, condition: str) -> None:
-    script = read(f"\nIF {condition} DROP ROUTE a; ELSE BEGIN DROP ROUTE b END\nDROP ROUTE c")
+    script = read(f"DECLARE @x int\nIF {condition} DROP ROUTE a; ELSE BEGIN DROP ROUTE b END\nDROP ROUTE c")
     assert [found.name for found in script.statements] == ["c"]
     assert [problem.line for problem in script.problems] == [2, 2]
     assert all("the IF in line 2" in problem.why for problem in script.problems)
@@ -194,23 +214,25 @@ def test_nested_conditions_add_up_and_else_belongs_to_the_nearest_if(read: ReadT
              ELSE DROP ROUTE b
            DROP ROUTE c"""
     )
-    x, y = Guard(Subject.DATABASE, None, "x", True, 1), Guard(Subject.DATABASE, None, "y", True, 2)
-    assert [found.guards for found in script.statements] == [(x, y), (x, y.inverse()), ()]
+    assert _applied(script, databases=("x", "y")) == ["a", "c"]
+    assert _applied(script, databases=("x",)) == ["b", "c"]
+    assert _applied(script, databases=("y",)) == ["c"]
 
 
 def test_an_if_governs_one_statement_or_block(read: ReadText) -> None:
     script = read(
-        """IF @x = 1 PRINT 'x' DROP ROUTE a
+        """DECLARE @x int, @y int
+           IF @x = 1 PRINT 'x' DROP ROUTE a
            IF @x = 1 BEGIN SELECT CASE WHEN 1 = 1 THEN 2 END; BEGIN PRINT 'y' END END DROP ROUTE b
            IF @x = 1 SET @y = CASE @x WHEN 1 THEN 2 ELSE 3 END ELSE DROP ROUTE c
            DROP ROUTE d"""
     )
     assert [found.name for found in script.statements] == ["a", "b", "d"]
-    assert [problem.line for problem in script.problems] == [3]
+    assert [problem.line for problem in script.problems] == [4]
 
 
 def test_an_else_without_its_if_is_unknown(read: ReadText) -> None:
-    script = read("IF @x = 1 INSERT t SELECT 1 ELSE DROP ROUTE a\nDROP ROUTE b")
+    script = read("IF @@SERVERNAME = 1 some words PRINT 'x' PRINT 'y' ELSE DROP ROUTE a\nDROP ROUTE b")
     assert [found.name for found in script.statements] == ["b"]
     assert [problem.line for problem in script.problems] == [1]
 
@@ -230,7 +252,7 @@ def test_try_runs_and_catch_may(read: ReadText) -> None:
 
 
 def test_a_loop_is_unknown(read: ReadText) -> None:
-    script = read("WHILE @i < 5 BEGIN DROP ROUTE a SET @i += 1 END DROP ROUTE b")
+    script = read("DECLARE @i int WHILE @i < 5 BEGIN DROP ROUTE a SET @i += 1 END DROP ROUTE b")
     assert [found.name for found in script.statements] == ["b"]
     assert "loop" in script.problems[0].why
 
@@ -246,7 +268,7 @@ def test_a_loop_is_unknown(read: ReadText) -> None:
 )
 def test_the_body_of_a_module_is_not_run(read: ReadText, head: str) -> None:
     end = "END" if head.endswith("BEGIN") else ""
-    script = read(f"{head}\nUSE x\n{ROUTE}\nEXEC(@sql)\nRETURN {end}\nGO\nDROP PROCEDURE p DROP ROUTE b")
+    script = read(f"{head}\nDECLARE @s char\n{ROUTE}\nEXEC(@s)\nRETURN {end}\nGO\nDROP PROCEDURE p DROP ROUTE b")
     assert _contexts(script) == [("b", "db")]
     (problem,) = script.problems
     assert problem.line == 3
@@ -261,10 +283,8 @@ def test_return_ends_the_batch(read: ReadText) -> None:
 
 def test_after_a_conditional_return_the_condition_failed(read: ReadText) -> None:
     script = read("IF DB_ID('x') IS NULL BEGIN PRINT 'no'; RETURN END\nDROP ROUTE a\nGO\nDROP ROUTE b")
-    assert [found.guards for found in script.statements] == [
-        (Guard(Subject.DATABASE, None, "x", True, 1),),
-        (),
-    ]
+    assert _applied(script) == ["b"]
+    assert _applied(script, databases=("x",)) == ["a", "b"]
 
 
 def test_a_check_that_only_the_server_can_make_is_taken_for_passed(read: ReadText) -> None:
@@ -301,14 +321,14 @@ def test_what_is_rolled_back_does_not_count(read: ReadText) -> None:
            ROLLBACK
            DROP ROUTE e"""
     )
-    assert [found.name for found in script.statements] == ["c", "d", "e"]
-    assert [problem.line for problem in script.problems] == [1, 2]
-    assert all("rolled back in line 4" in problem.why for problem in script.problems)
+    assert [found.name for found in script.statements] == ["c", "e"]
+    assert [problem.line for problem in script.problems] == [1, 2, 5]
+    assert [int(problem.why[-1]) for problem in script.problems] == [4, 4, 5]
 
 
 def test_a_rollback_under_a_condition(read: ReadText) -> None:
     script = read(
-        """IF DB_ID('x') IS NOT NULL
+        """DECLARE @x int IF DB_ID('x') IS NOT NULL
         BEGIN
             BEGIN TRAN DROP ROUTE a ROLLBACK
             DROP ROUTE b
@@ -328,14 +348,14 @@ def test_a_rollback_under_a_condition(read: ReadText) -> None:
 
 
 def test_a_use_under_a_condition(read: ReadText) -> None:
-    script = read("IF DB_ID('X') IS NOT NULL USE x DROP ROUTE a\nIF @y = 1 USE y\nDROP ROUTE b")
+    script = read("IF DB_ID('X') IS NOT NULL USE x DROP ROUTE a\nIF @@SPID = 1 USE y\nDROP ROUTE b")
     assert _contexts(script) == [("a", "x"), ("b", None)]
     assert [problem.line for problem in script.problems] == [2]
 
 
 def test_dialogs_are_no_blocks(read: ReadText) -> None:
     script = read(
-        """BEGIN DIALOG CONVERSATION @h FROM SERVICE a TO SERVICE 'b'
+        """DECLARE @h uniqueidentifier, @x int BEGIN DIALOG CONVERSATION @h FROM SERVICE a TO SERVICE 'b'
            IF @x = 1 BEGIN END CONVERSATION @h; DROP ROUTE a END
            BEGIN CONVERSATION TIMER (@h) TIMEOUT = 5
            END CONVERSATION @h

@@ -6,14 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import Endpoint, InstanceState, Route, Script, apply_script
-from routing.importing.tsql.statements import Guard, Subject
+from routing.importing.tsql import Database, Endpoint, InstanceState, Route, Script, apply_script
 
 ReadText = Callable[..., Script]
 
 
 def _names(script: Script) -> list[str]:
     return [found.name for found in script.statements]
+
+
+def _applied(script: Script, *databases: str) -> list[str]:
+    """The names of the statements that are applied to an instance with these databases."""
+    routes = tuple(Route("db", name, "LOCAL") for name in "abc")
+    state = InstanceState(routes, databases=tuple(Database(name, None) for name in (*databases, "db")))
+    return [statement.name for statement in apply_script(state, script).statements]
 
 
 def _doubts(script: Script) -> list[tuple[str, str | None]]:
@@ -85,8 +91,8 @@ def test_after_a_goto_to_a_label_above_nothing_counts(read: ReadText) -> None:
 
 def test_a_goto_under_a_condition_that_the_state_answers(read: ReadText) -> None:
     script = read("IF DB_ID('x') IS NULL GOTO done DROP ROUTE a\ndone:\nDROP ROUTE b")
-    there = Guard(Subject.DATABASE, None, "x", True, 1)
-    assert [(found.name, found.guards) for found in script.statements] == [("a", (there,)), ("b", ())]
+    assert _applied(script) == ["b"]
+    assert _applied(script, "x") == ["a", "b"]
 
 
 def test_the_way_of_old_scripts_to_handle_errors(read: ReadText) -> None:
@@ -136,17 +142,15 @@ def test_what_follows_is_applied_and_named_as_depending_on_it(read: ReadText, le
 
 def test_two_returns_under_conditions_that_the_state_answers(read: ReadText) -> None:
     script = read("IF DB_ID('x') IS NULL RETURN\nIF DB_ID('y') IS NULL RETURN\nDROP ROUTE a")
-    (found,) = script.statements
-    assert [(guard.name, guard.holds) for guard in found.guards] == [("x", True), ("y", True)]
+    assert [_applied(script), _applied(script, "x"), _applied(script, "x", "y")] == [[], [], ["a"]]
     nested = read("IF DB_ID('x') IS NULL IF DB_ID('y') IS NULL RETURN\nDROP ROUTE a")
-    assert [found.guards for found in nested.statements] == [()]
-    assert "it depends on several conditions".removeprefix("it ") in str(nested.statements[0].doubt)
+    assert [_applied(nested), _applied(nested, "x"), _applied(nested, "y")] == [[], ["a"], ["a"]]
 
 
 def test_noexec_under_a_condition_that_the_state_answers(read: ReadText) -> None:
     script = read("IF DB_ID('x') IS NULL SET NOEXEC ON\nGO\nDROP ROUTE a\nGO\nSET NOEXEC OFF\nDROP ROUTE b")
-    there = Guard(Subject.DATABASE, None, "x", True, 1)
-    assert [(found.name, found.guards) for found in script.statements] == [("a", (there,)), ("b", ())]
+    assert _applied(script) == ["b"]
+    assert _applied(script, "x") == ["a", "b"]
 
 
 def test_a_condition_that_the_state_cannot_answer_is_named(read: ReadText) -> None:

@@ -102,7 +102,7 @@ def test_what_a_variable_without_value_may_complete_rejects_no_batch(read: ReadT
         "CREATE TABLE t (b datetime2 GENERATED ALWAYS AS ROW START, c datetime2 GENERATED ALWAYS AS ROW END)",
         "ALTER TABLE t ADD b datetime2 GENERATED ALWAYS AS ROW END HIDDEN",
         "BEGIN DISTRIBUTED TRANSACTION; COMMIT",
-        "BEGIN DIALOG @h FROM SERVICE a TO SERVICE 'b'; END CONVERSATION @h WITH CLEANUP",
+        "DECLARE @h char; BEGIN DIALOG @h FROM SERVICE a TO SERVICE 'b'; END CONVERSATION @h WITH CLEANUP",
         "CREATE SERVER ROLE x; ALTER SERVICE MASTER KEY REGENERATE; CREATE ROLE y",
         "ALTER SERVICE s ON QUEUE q (DROP CONTRACT c)",
         "CREATE EVENT NOTIFICATION n ON SERVER FOR CREATE_ROUTE, DROP_ROUTE TO SERVICE 's', 'current database'",
@@ -112,7 +112,7 @@ def test_what_a_variable_without_value_may_complete_rejects_no_batch(read: ReadT
         "ALTER DATABASE x SET CHANGE_TRACKING = ON (CHANGE_RETENTION = 2 DAYS), RECOVERY FULL WITH NO_WAIT",
         "ALTER DATABASE x SET HADR OFF; ALTER DATABASE x ADD FILEGROUP f CONTAINS MEMORY_OPTIMIZED_DATA",
         "WITH c AS (SELECT 1 AS n) SELECT * FROM c; MERGE t USING s ON 1 = 1 WHEN MATCHED THEN DELETE;",
-        "UPDATETEXT t.c @p 0 NULL 'x'; SETUSER; LINENO 5",
+        "DECLARE @p binary(16); UPDATETEXT t.c @p 0 NULL 'x'; SETUSER; LINENO 5",
         "some_future_statement x y z",
     ],
 )

@@ -1,0 +1,422 @@
+"""EXEC: texts that are known are read, system procedures and the script's own are followed, others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from routing.importing.tsql.constants import Constant, read_type
+from routing.importing.tsql.definitions import Place as DefinitionPlace
+from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.grammar import parse_batch
+from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_every_database, takes_data
+from routing.importing.tsql.modules import key_of, read_parameters
+from routing.importing.tsql.new_databases import find_early_use
+from routing.importing.tsql.procedures import read_procedure
+from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.script_run import (
+    TEMPORARY,
+    Frame,
+    ProcedureKey,
+    ScriptRun,
+    StoredProcedure,
+)
+from routing.importing.tsql.statement_parser import ParserSettings
+from routing.importing.tsql.statements import Statement, quote
+from routing.importing.tsql.tokens import Kind, Lexeme, tokenize
+from routing.importing.tsql.tree import (
+    Argument,
+    Call,
+    DropModules,
+    Module,
+    Node,
+    Parameter,
+    ParsedBatch,
+    Place,
+    RunText,
+    Words,
+)
+from routing.importing.tsql.vocabulary import speaks_of_routing
+
+_RUNS_TEXT = "sp_executesql"
+_DEEPEST_CALL = 32
+_NOT_FOUND, _TOO_DEEP, _NO_ARGUMENT, _NO_PARAMETER, _TOO_MANY = 2812, 217, 201, 8145, 8144
+_EXISTS, _NO_OBJECT, _IN_TRANSACTION, _NARROW = 2714, 208, 15002, 214
+_IS_VARIABLE = "of a variable: its text is known to the server alone"
+_IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
+_IS_BUILT = "of a text built by string concatenation, which only the server can do"
+
+
+def _unset_walk(nodes: Sequence[Node | None], fate: Fate) -> None:
+    raise RuntimeError("calls run statements by an interpreter")
+
+
+def _unset_apply(statements: Sequence[Statement], fate: Fate, place: Place) -> None:
+    raise RuntimeError("calls apply statements by an interpreter")
+
+
+class Calls:
+    """Follows the calls of one run; ``walk`` runs nodes, ``apply`` applies statements."""
+
+    def __init__(self, run: ScriptRun, settings: ParserSettings) -> None:
+        self._run = run
+        self._settings = settings
+        self.walk: Callable[[Sequence[Node | None], Fate], None] = _unset_walk
+        self.apply: Callable[[Sequence[Statement], Fate, Place], None] = _unset_apply
+
+    # Texts
+
+    def run_text(self, node: RunText, fate: Fate) -> None:
+        """EXEC ('…'): literals and known variables joined by plus signs are known; AT names another instance."""
+        run = self._run
+        effective = run.settle(fate)
+        value = run.evaluate(node.value, fate, is_plain=True)
+        if node.server is not None:
+            self._report_linked(node.place, node.server, value, effective)
+        elif value is None:
+            is_variable = len(node.value) == 1 and node.value[0].text.startswith("@")
+            self._name_unknown(node, _IS_VARIABLE if is_variable else _IS_BUILT, effective)
+        else:
+            self._run_known(node, value, node.value, effective, None, {})
+        run.forget_changed(node.words)
+
+    def _name_unknown(self, node: Node, why: str, effective: Fate, number: int | None = None) -> None:
+        run = self._run
+        run.frame.texts.pass_on(node.words)
+        if effective.never or effective.passed_over:
+            return
+        run.report(node.place, f"EXEC {why}", number)
+        if effective.runs and number is not None:
+            run.fail(number, f"EXEC in line {node.place[1]}, which fails", node.place[1], effective)
+        elif effective.runs:
+            run.connection.error = None
+
+    def _report_linked(self, place: Place, server: str, value: Constant | None, effective: Fate) -> None:
+        if (value is None or speaks_of_routing(value.text)) and not effective.passed_over:
+            self._run.report(place, f"EXEC: it runs on the linked server {quote(server)}")
+
+    def _run_known(
+        self,
+        node: Node,
+        value: Constant,
+        words: Sequence[Lexeme],
+        effective: Fate,
+        database: str | None,
+        parameters: dict[str, tuple[Words, Constant | None]] | None,
+    ) -> None:
+        """Run a text that is known; ``parameters`` are those of sp_executesql, None where they are not known."""
+        run = self._run
+        has_variables = any(word.kind is Kind.WORD for word in words)
+        if has_variables and not run.affords(len(value.text), node.place):
+            return
+        run.frame.texts.run(node.words)
+        if self._is_too_deep(node.place, "EXEC", effective):
+            return
+        declared: Collection[str] | None = None if parameters is None else parameters
+        settings = replace(self._settings, declared=declared)
+        batch = parse_batch(tokenize(value.text), lambda _row: node.place, settings)
+        frame = Frame(batch.text)
+        for name, (type_words, known) in (parameters or {}).items():
+            frame.variables.declare(name, read_type(type_words))
+            frame.variables.assign(name, known, Fate())
+        self._run_frame(frame, batch, node.place, effective, database)
+
+    def _run_frame(
+        self, frame: Frame, batch: ParsedBatch, place: Place, effective: Fate, database: str | None
+    ) -> None:
+        """Run what is called: its USE and its SET end with it; where it cannot be parsed, the call alone fails."""
+        run, connection = self._run, self._run.connection
+        kept = (connection.database, connection.aborts, connection.is_implicit, connection.course)
+        connection.database = database or connection.database
+        connection.course = replace(connection.course, exits=list(connection.course.exits))
+        fate = effective
+        early = find_early_use(batch.nodes, run.holdings) if effective.runs and not batch.faults else None
+        faults = [*batch.faults, *([] if early is None else [early])]
+        for fault in faults:
+            run.report(fault.place, f"{fault.why}; nothing of its batch runs", fault.number, by_server=True)
+        if faults:
+            line = faults[0].place[1]
+            fate = effective.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
+        run.frames.append(frame)
+        self.walk(batch.nodes, fate)
+        for where, why, is_remark in frame.texts.find_problems():
+            run.report(where, why, counted=is_remark)
+        run.frames.pop()
+        connection.database, connection.aborts, connection.is_implicit, connection.course = kept
+        if faults and effective.runs:
+            words = f"EXEC in line {place[1]}, which fails"
+            run.fail(faults[0].number, words, place[1], effective, heeds_abort=False)
+
+    def _is_too_deep(self, place: Place, title: str, effective: Fate) -> bool:
+        run = self._run
+        if len(run.frames) <= _DEEPEST_CALL:
+            return False
+        run.report(place, f"{title}: calls nest more than {_DEEPEST_CALL} deep", _TOO_DEEP)
+        if effective.runs:
+            run.fail(_TOO_DEEP, f"{title} in line {place[1]}, which fails", place[1], effective)
+        return True
+
+    # Procedures
+
+    def call(self, node: Call, fate: Fate) -> None:
+        """EXEC of a procedure."""
+        run = self._run
+        effective = run.settle(fate)
+        parts = self._parts_of(node, fate)
+        name = parts[-1] if parts else ""
+        server = parts[0] if len(parts) > 3 else None
+        if name.lower() == _RUNS_TEXT:
+            self._execute_text(node, parts, server, fate, effective)
+        elif server is not None or not parts:
+            self._pass_texts(node, name, effective)
+        elif not self._call_system(node, name, fate, effective):
+            self._call_own(node, parts, fate, effective)
+        run.forget_changed(node.words)
+
+    def _parts_of(self, node: Call, fate: Fate) -> tuple[str, ...]:
+        if node.variable is None:
+            return node.parts
+        value = self._run.value_of(node.variable.text, fate)
+        if value is None:
+            return ()
+        words = tokenize(value.text).lexemes
+        return tuple(word.text for word in words if word.kind in (Kind.WORD, Kind.NAME))
+
+    def _execute_text(
+        self, node: Call, parts: tuple[str, ...], server: str | None, fate: Fate, effective: Fate
+    ) -> None:
+        run = self._run
+        words = node.arguments[0].words if node.arguments else ()
+        value = run.evaluate(words, fate, is_plain=True) if len(words) == 1 else None
+        if server is not None:
+            self._report_linked(node.place, server, value, effective)
+        elif value is None:
+            self._name_unknown(node, _IS_VARIABLE, effective)
+        elif not value.is_national:
+            self._name_unknown(node, _IS_NARROW, effective, _NARROW)
+        else:
+            database = (parts[-3] or None) if len(parts) > 2 else None
+            self._run_known(node, value, words, effective, database, self._text_parameters(node, fate))
+
+    def _text_parameters(self, node: Call, fate: Fate) -> dict[str, tuple[Words, Constant | None]] | None:
+        """The parameters of sp_executesql by name, with their types and the values that are known."""
+        if len(node.arguments) < 2:
+            return {}
+        heads = self._run.evaluate(node.arguments[1].words, fate, is_plain=True)
+        if heads is None:
+            return None
+        parameters = read_parameters(tokenize(heads.text).lexemes)
+        values = self._bind(parameters, node.arguments[2:], fate)
+        return {one.name: (one.type_words, values.get(one.name.casefold())) for one in parameters}
+
+    def _bind(
+        self, parameters: Sequence[Parameter], arguments: Sequence[Argument], fate: Fate
+    ) -> dict[str, Constant | None]:
+        """The values of parameters by their names, in lower case, given by name or in order."""
+        values: dict[str, Constant | None] = {}
+        for index, argument in enumerate(arguments):
+            name = argument.name
+            if name is None:
+                name = parameters[index].name if index < len(parameters) else ""
+            if argument.words:
+                values[name.casefold()] = self._value_of_argument(argument, fate)
+        return values
+
+    def _value_of_argument(self, argument: Argument, fate: Fate) -> Constant | None:
+        word = argument.words[0]
+        if len(argument.words) == 1 and word.kind is Kind.WORD and not word.text.startswith("@"):
+            # A bare word is a text, as in ``EXEC p abc``.
+            return None if word.upper == "NULL" else Constant(word.text)
+        return self._run.evaluate(argument.words, fate, is_plain=True)
+
+    def _pass_texts(self, node: Call, procedure: str, effective: Fate) -> None:
+        """Note that a procedure may run the texts that it is given, unless it is known to take data."""
+        run = self._run
+        if effective.runs:
+            run.connection.error = None
+        if runs_in_every_database(procedure):
+            self._run_everywhere(node, procedure, effective)
+            return
+        if takes_data(procedure, node.words):
+            run.frame.texts.show(node.words)
+            return
+        run.frame.texts.pass_on(node.words)
+        why = find_hidden_statement(node.words)
+        if why is not None and not effective.passed_over:
+            run.report(node.place, why)
+
+    def _run_everywhere(self, node: Call, procedure: str, effective: Fate) -> None:
+        run = self._run
+        run.frame.texts.run(node.words)
+        known = run.frame.variables.resolve(node.words, effective)
+        is_named = _has_unknown_value(known) or any(speaks_of_routing(word.text) for word in known)
+        if not is_named or effective.passed_over:
+            return
+        if effective.never:
+            run.report(node.place, f"EXEC {procedure}: {effective.why_not}")
+            return
+        why = "it runs in every database, and only the server knows which those are"
+        run.refuse(node.place, f"EXEC {procedure}", RefusalError(why))
+
+    def _call_system(self, node: Call, name: str, fate: Fate, effective: Fate) -> bool:
+        """Whether it is a procedure of the system that changes databases; it is run then."""
+        run = self._run
+
+        def value_of(variable: Lexeme) -> str | None:
+            value = run.value_of(variable.text, fate)
+            return None if value is None else value.text
+
+        where = DefinitionPlace(*node.place, None, self._settings.scripted_at)
+        try:
+            statements = read_procedure(name, node.arguments, where, value_of)
+        except RefusalError as refusal:
+            if effective.never:
+                run.report(node.place, f"{name}: {effective.why_not}")
+            elif not effective.passed_over:
+                run.refuse(node.place, name, refusal)
+            return True
+        if statements is None:
+            return False
+        if statements and effective.runs and run.connection.transaction.is_open:
+            self._fail(node.place, name, "it is not allowed in a transaction", _IN_TRANSACTION, effective)
+            return True
+        self.apply(statements, effective, node.place)
+        if not statements:
+            self._pass_texts(node, name, effective)
+        return True
+
+    def _fail(self, place: Place, title: str, why: str, number: int, effective: Fate) -> None:
+        self._run.report(place, f"{title}: {why}", number)
+        self._run.fail(number, f"{title} in line {place[1]}, which fails", place[1], effective)
+
+    def _key_of(self, parts: Sequence[str]) -> ProcedureKey:
+        schema, name = key_of(tuple(parts[-2:]))
+        if name.startswith("#"):
+            return TEMPORARY, "", name
+        database = parts[-3] if len(parts) > 2 and parts[-3] else self._run.connection.database
+        return (database or "").casefold(), schema, name
+
+    def _call_own(self, node: Call, parts: tuple[str, ...], fate: Fate, effective: Fate) -> None:
+        """Follow a procedure that the script made; any other is not followed."""
+        run = self._run
+        key = self._key_of(parts)
+        if key not in run.procedures:
+            self._pass_texts(node, parts[-1], effective)
+            return
+        procedure = run.procedures[key]
+        title = f"EXEC {'.'.join(parts)}"
+        if procedure is None:
+            if effective.runs:
+                self._fail(node.place, title, "the script has dropped the procedure", _NOT_FOUND, effective)
+            return
+        if effective.never or effective.passed_over:
+            return
+        run.called.add(id(procedure.module))
+        if not procedure.is_sure:
+            run.report(node.place, f"{title}: whether the script makes this procedure depends on a condition")
+        if self._is_too_deep(node.place, title, effective):
+            return
+        self._run_procedure(node, procedure, title, fate, effective)
+
+    def _run_procedure(
+        self, node: Call, procedure: StoredProcedure, title: str, fate: Fate, effective: Fate
+    ) -> None:
+        run, module = self._run, procedure.module
+        fault = _find_argument_fault(module.parameters, node.arguments)
+        if fault is not None:
+            if effective.runs:
+                self._fail(node.place, title, *fault, effective)
+            return
+        values = self._bind(module.parameters, node.arguments, fate)
+        frame = Frame(module.text)
+        for one in module.parameters:
+            name = one.name.casefold()
+            frame.variables.declare(one.name, read_type(one.type_words))
+            known = values.get(name)
+            if name not in values and one.default is not None:
+                known = run.evaluate(one.default, fate, is_plain=True) if one.default else None
+            frame.variables.assign(one.name, known, Fate())
+        inner = effective
+        if not procedure.is_sure:
+            inner = effective.perhaps(f"it depends on whether the script makes the procedure {quote(module.name)}")
+        batch = ParsedBatch(text=module.text, nodes=module.body, faults=(), labels=module.labels)
+        self._run_frame(frame, batch, node.place, inner, procedure.database)
+
+    # Making and dropping procedures
+
+    def create(self, node: Module, fate: Fate) -> None:
+        """CREATE or ALTER of a procedure, function or trigger: its body is not run here."""
+        run = self._run
+        effective = run.settle(fate)
+        procedure = StoredProcedure(node, run.connection.database, effective.runs)
+        if effective.never or effective.passed_over or node.kind != "procedure":
+            self.name_body(procedure, fate)
+            return
+        key = self._key_of(("", *node.key) if node.key[1].startswith("#") else node.key)
+        known = run.procedures.get(key)
+        if node.verb == "CREATE" and known is not None and known.is_sure and effective.runs:
+            title = f"CREATE PROCEDURE {quote(node.name)}"
+            self._fail(node.place, title, "the script has made it already", _EXISTS, effective)
+            self.name_body(procedure, fate)
+            return
+        if effective.runs:
+            run.connection.error = 0
+        run.created.append(procedure)
+        run.journal.put(run.procedures, key, procedure)
+
+    def drop(self, node: DropModules, fate: Fate) -> None:
+        """DROP PROCEDURE: a call of one that the script has dropped fails."""
+        run = self._run
+        effective = run.settle(fate)
+        for parts in node.keys:
+            key = self._key_of(parts)
+            if not effective.runs:
+                if not (effective.never or effective.passed_over) and run.procedures.get(key) is not None:
+                    run.journal.put(run.procedures, key, replace(run.procedures[key], is_sure=False))  # type: ignore[type-var]
+                continue
+            if key in run.procedures and run.procedures[key] is None and not node.if_exists:
+                run.fail(3701, f"DROP PROCEDURE in line {node.place[1]}, which fails", node.place[1], effective)
+                return
+            if key in run.procedures or not node.if_exists:
+                run.journal.put(run.procedures, key, None)
+            run.connection.error = 0
+
+    def name_uncalled(self) -> None:
+        """Name what stands in procedures that the script makes and does not call."""
+        for procedure in self._run.created:
+            if id(procedure.module) not in self._run.called:
+                self.name_body(procedure, Fate())
+
+    def name_body(self, procedure: StoredProcedure, fate: Fate) -> None:
+        """Name what stands in the body of a module that does not run."""
+        run, module = self._run, procedure.module
+        why = f"it stands in the body of the {module.kind} {quote(module.name)}, which the script only creates"
+        run.frames.append(Frame(module.text))
+        self.walk(module.body, fate.not_run(why))
+        for place, reason, is_remark in run.frame.texts.find_problems():
+            run.report(place, reason, counted=is_remark)
+        run.frames.pop()
+
+
+def _has_unknown_value(words: Sequence[Lexeme]) -> bool:
+    """Return whether a call still has a variable as a value, once those that are known are replaced."""
+    following = [*(word.text for word in words[1:]), ""]
+    pairs = zip(words, following, strict=True)
+    return any(word.kind is Kind.WORD and word.text.startswith("@") and after != "=" for word, after in pairs)
+
+
+def _find_argument_fault(parameters: Sequence[Parameter], arguments: Sequence[Argument]) -> tuple[str, int] | None:
+    """Why a procedure cannot be called with these arguments, and SQL Server's number."""
+    names = [one.name.casefold() for one in parameters]
+    given: set[str] = set()
+    for index, argument in enumerate(arguments):
+        if argument.name is not None and argument.name.casefold() not in names:
+            return f"it has no parameter {quote(argument.name)}", _NO_PARAMETER
+        if argument.name is None and index >= len(names):
+            return "it is given more arguments than it has parameters", _TOO_MANY
+        if argument.words:
+            given.add(names[index] if argument.name is None else argument.name.casefold())
+    for one in parameters:
+        if one.default is None and one.name.casefold() not in given:
+            return f"its parameter {quote(one.name)} is not given", _NO_ARGUMENT
+    return None

@@ -1,0 +1,207 @@
+"""Where a statement ends.
+
+T-SQL needs no semicolons, and many words that begin a statement are clauses of others.
+"""
+
+from __future__ import annotations
+
+from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.tokens import Kind
+from routing.importing.tsql.vocabulary import STARTERS
+
+_PERMISSIONS = frozenset(["GRANT", "DENY", "REVOKE"])
+_LONGEST_PERMISSION = 300
+_MAIN_VERBS = frozenset(["SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"])
+_JOINS_SELECTS = frozenset(["UNION", "ALL", "EXCEPT", "INTERSECT", "AS", "FOR", "EXPLAIN"])
+_EVENTS = frozenset(["FOR", "AFTER", "BEFORE", "OF", "ON", "THEN"])
+_ALTERED_BY_SET = frozenset(["DATABASE", "SERVER", "FULLTEXT", "EXTERNAL", "AVAILABILITY", "RESOURCE"])
+_DROPPED_PARTS = frozenset(
+    ["COLUMN", "CONSTRAINT", "PERIOD", "MEMBER", "TARGET", "ENCRYPTION", "FILE", "ATTRIBUTE", "VALUE", "FOR"]
+)
+_NOT_RESERVED = frozenset(["SEND", "RECEIVE", "GET", "MOVE", "ENABLE", "DISABLE", "THROW"])
+"""Words that begin statements and may be names as well."""
+
+_NEEDS = {
+    "ADD": ("SIGNATURE", "COUNTER", "SENSITIVITY"),
+    "GET": ("CONVERSATION",),
+    "MOVE": ("CONVERSATION",),
+    "SEND": ("ON",),
+    "ENABLE": ("TRIGGER",),
+    "DISABLE": ("TRIGGER",),
+}
+"""What follows words that begin a statement only so."""
+
+
+def at_common_table(cursor: Cursor) -> bool:
+    """Return whether WITH begins a statement here: a common table expression or XMLNAMESPACES."""
+    if not cursor.at_words("WITH"):
+        return False
+    if cursor.peek(1).upper in ("XMLNAMESPACES", "CHANGE_TRACKING_CONTEXT"):
+        return cursor.peek(2).text == "("
+    if cursor.peek(1).kind not in (Kind.WORD, Kind.NAME):
+        return False
+    ahead = 2
+    if cursor.peek(ahead).text == "(" and cursor.peek(ahead).kind is Kind.SIGN:
+        while cursor.peek(ahead).text != ")" and cursor.peek(ahead).kind is not Kind.END:
+            ahead += 1
+        ahead += 1
+    is_group = cursor.peek(ahead).upper == "AS" and cursor.peek(ahead + 1).text == "("
+    return is_group and cursor.peek(ahead + 2).upper in ("SELECT", "WITH", "VALUES")
+
+
+def begins_statement(cursor: Cursor) -> bool:
+    """Return whether a word here begins a statement, wherever it stands."""
+    word, after = cursor.peek().upper, cursor.peek(1).upper
+    if word == "WITH":
+        return at_common_table(cursor)
+    if word not in STARTERS or (word in _NEEDS and after not in _NEEDS[word]):
+        return False
+    if word == "IF":
+        return not (after == "EXISTS" and cursor.peek(2).text != "(")
+    return True
+
+
+def at_end_of_condition(cursor: Cursor) -> bool:
+    """Return whether the condition of an IF or WHILE ends here."""
+    if cursor.at_words("UPDATE") and cursor.peek(1).text == "(":
+        return False
+    return cursor.at_end or cursor.at_sign(";") or cursor.at_label or begins_statement(cursor)
+
+
+class Extent:
+    """Moves a cursor from the first word of a statement to its end.
+
+    ``verb`` is the word that says what the statement does, behind common table expressions; ``calls_at`` is the
+    place of an EXEC whose rows it inserts. ``lacks_semicolon`` tells a WITH right behind it.
+    """
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._start = cursor.position
+        self._first = cursor.peek().upper
+        self._second = cursor.peek(1).upper
+        self._may_set = self._first == "UPDATE" and self._second != "STATISTICS"
+        self._has_source = False
+        self.verb = self._first
+        self.calls_at: int | None = None
+        self.lacks_semicolon = False
+
+    def skip(self) -> None:
+        """Move behind the statement, which takes one word at least."""
+        cursor = self._cursor
+        if self._first in _PERMISSIONS:
+            self._skip_permissions()
+        cursor.next()
+        while not self.at_end():
+            self._note()
+            if not cursor.skip_group():
+                cursor.next()
+
+    def _skip_permissions(self) -> None:
+        """Up to TO or FROM stand words that begin other statements."""
+        cursor = self._cursor
+        for ahead in range(1, _LONGEST_PERMISSION):
+            lexeme = cursor.peek(ahead)
+            if lexeme.upper in ("TO", "FROM"):
+                cursor.position += ahead
+                return
+            if lexeme.text == ";" or lexeme.kind is Kind.END:
+                return
+
+    def at_end(self) -> bool:
+        """Return whether the statement ends here."""
+        cursor = self._cursor
+        if cursor.at_end or cursor.at_sign(";") or cursor.at_label:
+            return True
+        if cursor.peek().upper not in STARTERS or not begins_statement(cursor):
+            return False
+        before = self._before(1)
+        if cursor.at_words("WITH"):
+            if before in ("AS", "FOR", "RETURN") or self._first == "WITH":
+                return False
+            self.lacks_semicolon = True
+            return True
+        return not self._goes_on(cursor.peek().upper, before, cursor.peek(1).upper)
+
+    def _before(self, back: int) -> str:
+        place = self._cursor.position - back
+        lexemes = self._cursor.between(place, place + 1) if place >= self._start else ()
+        return (lexemes[0].upper or lexemes[0].text) if lexemes else ""
+
+    def _note(self) -> None:
+        word = self._cursor.peek().upper
+        if self._first == "WITH" and self.verb == "WITH" and word in _MAIN_VERBS:
+            self.verb = word
+            self._may_set = word == "UPDATE"
+        elif word == "SET":
+            self._may_set = False
+        elif word in ("SELECT", "VALUES", "DEFAULT"):
+            self._has_source = True
+
+    def _goes_on(self, word: str, before: str, after: str) -> bool:
+        """Whether a word that begins statements is a clause of this one."""
+        if word in _NOT_RESERVED and before in (".", "AS", ",", "=", "+", "("):
+            return True
+        if word in _MAIN_VERBS:
+            return self._is_clause(word, before, after)
+        if word == "SET":
+            return self._sets(before, after)
+        if word in ("EXEC", "EXECUTE"):
+            return self._executes(before)
+        if self._first == "ALTER" and self._alters(word, after):
+            return True
+        return (
+            (word == "FETCH" and before in ("ROW", "ROWS"))
+            or (word in ("ROLLBACK", "GRANT") and before == "WITH")
+            or (word == "REVERT" and before == "NO")
+            or (word == "END" and before == "ROW" and self._before(2) == "AS")
+            or (word == "INSERT" and self._first == "BULK")
+        )
+
+    def _is_clause(self, word: str, before: str, after: str) -> bool:
+        if self._first == "WITH" and self.verb == "WITH":
+            return True
+        if word == "SELECT":
+            is_source = self.verb == "INSERT" and not self._has_source
+            return is_source or before in _JOINS_SELECTS
+        if word == "MERGE":
+            return after in ("JOIN", "RANGE", "UNION")
+        if word == "INSERT" and self._first == "BULK":
+            return True
+        is_event = before in _EVENTS or (before == "," and self._first == "CREATE")
+        return before == "FOR" or (is_event and (self.verb == "MERGE" or self._first in ("CREATE", "ALTER")))
+
+    def _sets(self, before: str, after: str) -> bool:
+        if self._may_set or (self.verb == "MERGE" and before == "UPDATE"):
+            return True
+        if self._first not in ("ALTER", "CREATE") or after.startswith("@"):
+            return False
+        if after in ("NULL", "DEFAULT") or self._cursor.peek(1).text == "(":
+            return True
+        return self._first == "ALTER" and self._second in _ALTERED_BY_SET and "SET" not in self._earlier()
+
+    def _earlier(self) -> set[str]:
+        return {lexeme.upper for lexeme in self._cursor.between(self._start, self._cursor.position)}
+
+    def _executes(self, before: str) -> bool:
+        if before in ("WITH", ",") and self._first in ("CREATE", "ALTER"):
+            return True
+        if self.verb == "INSERT" and not self._has_source:
+            self.calls_at = self._cursor.position
+            self._has_source = True
+            return True
+        return False
+
+    def _alters(self, word: str, after: str) -> bool:
+        if word in ("ADD", "ENABLE", "DISABLE", "RECONFIGURE"):
+            return True
+        if word == "ALTER":
+            return after == "COLUMN"
+        if word in ("GRANT", "DENY"):
+            return self._second == "AVAILABILITY"
+        if word != "DROP":
+            return False
+        words = self._cursor.between(self._start, self._cursor.position)
+        # Right behind ALTER TABLE and a name, which may have a schema.
+        is_first = len(words) <= 3 or (len(words) == 5 and words[3].text == ".")
+        return is_first or after in _DROPPED_PARTS or self._cursor.peek(1).text == "("

@@ -1,0 +1,401 @@
+"""The lexemes of a batch → its statements as they lie inside one another, and why SQL Server cannot parse it.
+
+A batch is parsed before any of it runs. Only causes that are certain are faults: T-SQL that is merely not known
+here is none.
+"""
+
+from __future__ import annotations
+
+from routing.importing.tsql.content import find_definition, find_other_fault
+from routing.importing.tsql.extents import at_end_of_condition, begins_statement
+from routing.importing.tsql.foreign_text import find_foreign_text
+from routing.importing.tsql.lexical import Mode
+from routing.importing.tsql.modules import AFTER_CREATE, FIRST_IN_BATCH, find_body, read_name, read_parameters
+from routing.importing.tsql.parsing import NOT_BLOCKS, find_imbalance, find_misspelt_start
+from routing.importing.tsql.refusal import RESERVED_WORD, SYNTAX
+from routing.importing.tsql.statement_parser import Locate, ParserSettings, StatementParser
+from routing.importing.tsql.statements import quote
+from routing.importing.tsql.tokens import Kind, Tokens
+from routing.importing.tsql.tree import (
+    Assign,
+    Block,
+    IfElse,
+    Label,
+    Loop,
+    Module,
+    Node,
+    OtherStatement,
+    ParsedBatch,
+    Place,
+    SetOptions,
+    TryCatch,
+    Words,
+)
+from routing.importing.tsql.vocabulary import RESERVED, STARTERS, find_unknown_variable
+
+DEEPEST = 100
+"""Blocks inside one another."""
+
+_TRANSACTION = frozenset(["TRAN", "TRANSACTION", "DISTRIBUTED"])
+_BEFORE_STATEMENTS = frozenset(["BEGIN", "TRY", "CATCH", "ELSE"])
+_PROCEDURES = ("sp_", "xp_")
+_NOT_CLOSED = {Mode.STRING.value: 105, Mode.QUOTED.value: 105, Mode.BRACKET.value: 105, Mode.COMMENT.value: 113}
+_NOT_FIRST, _LABEL_TWICE, _NO_LABEL, _BREAK, _CONTINUE, _NOT_ALONE = 111, 132, 133, 135, 136, 1067
+_PLANS = frozenset(["SHOWPLAN_XML", "SHOWPLAN_ALL", "SHOWPLAN_TEXT"])
+
+
+class _NestingError(Exception):
+    """Blocks nest deeper than any server takes."""
+
+
+def parse_batch(tokens: Tokens, locate: Locate, settings: ParserSettings) -> ParsedBatch:
+    """Return the statements of a batch, or of the text of an EXEC, and its faults."""
+    return _BatchParser(tokens, locate, settings).parse()
+
+
+class _BatchParser(StatementParser):
+    def __init__(self, tokens: Tokens, locate: Locate, settings: ParserSettings) -> None:
+        super().__init__(tokens, locate, settings)
+        self._labels: dict[str, Place] = {}
+        self._statements = 0
+        self._depth = 0
+        self._loops = 0
+        self._lacks_catch = False
+        self._is_first = False
+        self._others = {
+            "ALTER": self._definition,
+            "BACKUP": self._brings_database,
+            "BEGIN": self._begin,
+            "BREAK": self._leave_loop,
+            "COMMIT": self._transaction,
+            "CONTINUE": self._leave_loop,
+            "CREATE": self._definition,
+            "DECLARE": self._declare,
+            "DBCC": self._brings_database,
+            "DROP": self._definition,
+            "ELSE": self._lone_else,
+            "END": self._end,
+            "EXEC": self._execute,
+            "EXECUTE": self._execute,
+            "GOTO": self._goto,
+            "IF": self._if,
+            "RAISERROR": self._raise,
+            "RESTORE": self._brings_database,
+            "RETURN": self._return,
+            "ROLLBACK": self._transaction,
+            "SAVE": self._transaction,
+            "SELECT": self._select,
+            "SET": self._set,
+            "THROW": self._throw,
+            "USE": self._use,
+            "WHILE": self._while,
+        }
+
+    def parse(self) -> ParsedBatch:
+        """Return the batch."""
+        self._is_balanced = self._check_balance()
+        unread: Place | None = None
+        nodes: list[Node] = []
+        try:
+            while not self._cursor.at_end:
+                self._append(nodes)
+        except _NestingError:
+            unread = self._here()
+        self._check_whole(nodes)
+        return ParsedBatch(
+            text=self._tokens.text,
+            nodes=tuple(nodes),
+            faults=tuple(sorted(self._faults, key=lambda fault: fault.place[1])),
+            labels=frozenset(self._labels),
+            unread=unread,
+            statements=self._statements,
+        )
+
+    def _append(self, nodes: list[Node]) -> None:
+        """Read one statement, or a semicolon."""
+        if not self._cursor.take_sign(";"):
+            nodes.append(self._statement(is_first=not nodes))
+
+    def _check_balance(self) -> bool:
+        """Whether all is closed that is opened, and every character is one."""
+        tokens = self._tokens
+        foreign = find_foreign_text(tokens)
+        for text in foreign:
+            self._add_fault(self._locate(text.row), text.why, SYNTAX)
+        if tokens.cut is not None:
+            why = f"the text ends inside a {tokens.cut_in} that begins here"
+            self._add_fault(self._locate(tokens.cut), why, _NOT_CLOSED.get(tokens.cut_in))
+            return False
+        imbalance = find_imbalance(tokens.lexemes) if self._is_whole else None
+        if imbalance is not None:
+            self._add_fault(self._locate(imbalance.row), imbalance.why, SYNTAX)
+        return imbalance is None and not foreign
+
+    def _check_whole(self, nodes: list[Node]) -> None:
+        for goto in self._gotos:
+            if goto.label not in self._labels:
+                self._fault(goto.place, f"GOTO: its batch has no label {quote(goto.words[1].text)}", _NO_LABEL)
+        # Names are looked at once all can be parsed. One SET as a whole script is a piece of a batch.
+        is_piece = not self._settings.is_script and len(nodes) == 1 and isinstance(nodes[0], Assign)
+        for row, why, number in self._names.find_faults() if not (self._faults or is_piece) else ():
+            self._fault(self._locate(row), why, number)
+        plans = [node for node in nodes if isinstance(node, SetOptions) and _PLANS & set(node.options)]
+        if plans and len(nodes) > 1:
+            self._fault(plans[0].place, f"SET {plans[0].options[0]} must be alone in its batch", _NOT_ALONE)
+
+    # Statements
+
+    def _statement(self, is_first: bool = False) -> Node:
+        """Read one statement with those that it governs."""
+        if self._depth >= DEEPEST:
+            raise _NestingError
+        cursor = self._cursor
+        if cursor.at_label:
+            return self._label()
+        self._depth += 1
+        self._count()
+        self._check_spelling()
+        try:
+            return self._read(is_first)
+        finally:
+            self._depth -= 1
+
+    def _read(self, is_first: bool) -> Node:
+        cursor = self._cursor
+        self._is_first = is_first and self._depth == 1
+        word = cursor.peek()
+        if self._is_first and self._at_call():
+            return self._call()
+        if word.upper in STARTERS and not begins_statement(cursor):
+            return self._other()
+        return self._others.get(word.upper, self._other)()
+
+    def _at_call(self) -> bool:
+        """Whether a procedure is called without EXEC, as the first statement of a batch may."""
+        first = self._cursor.peek()
+        is_name = first.kind in (Kind.WORD, Kind.NAME) and first.upper not in STARTERS
+        return is_name and not first.text.startswith("@") and find_unknown_variable(first.text) is None
+
+    def _count(self) -> None:
+        """Count a statement that surely is one: where it begins, one does."""
+        first = self._cursor.peek()
+        before = self._cursor.peek(-1) if self._cursor.position else None
+        is_call = before is None and first.text.lower().startswith(_PROCEDURES)
+        is_script = self._settings.is_script or self._statements > 0
+        is_begun = first.upper in STARTERS and (before is None or before.text in (";", ":") or is_script)
+        self._statements += is_call or is_begun
+
+    def _check_spelling(self) -> None:
+        cursor = self._cursor
+        is_first = cursor.position == 0
+        before = None if is_first else cursor.peek(-1)
+        if before is None or before.text == ";" or before.upper in _BEFORE_STATEMENTS:
+            why = find_misspelt_start(cursor.peek(), cursor.peek(1), cursor.peek(2), is_first)
+            if why is not None:
+                self._fault(self._here(), why)
+
+    def _label(self) -> Node:
+        place, name = self._here(), self._cursor.next().text
+        self._cursor.next()
+        if name.casefold() in self._labels:
+            self._fault(place, f"the label {quote(name)} stands in the batch twice", _LABEL_TWICE)
+        self._labels.setdefault(name.casefold(), place)
+        return Label(place=place, name=name.casefold())
+
+    # What governs others
+
+    def _governed(self, what: str, place: Place) -> Node | None:
+        cursor = self._cursor
+        is_end = cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION"
+        if cursor.at_end or cursor.at_sign(";") or is_end or cursor.at_words("ELSE"):
+            self._fault(place, f"the {what} has no statement")
+            return None
+        return self._statement()
+
+    def _condition(self) -> Words:
+        cursor = self._cursor
+        cursor.next()
+        start = cursor.position
+        while not at_end_of_condition(cursor):
+            if not cursor.skip_group():
+                cursor.next()
+        return self._words(start)
+
+    def _if(self) -> Node:
+        place = self._here()
+        condition = self._condition()
+        then = self._governed("IF", place)
+        line = self._here()
+        if not self._take_else():
+            return IfElse(place=place, words=condition, then=then)
+        return IfElse(place=place, words=condition, then=then, otherwise=self._governed("ELSE", line))
+
+    def _take_else(self) -> bool:
+        """Move past an ELSE, if one stands here, behind semicolons or not."""
+        cursor, position = self._cursor, self._cursor.position
+        while cursor.take_sign(";"):
+            pass
+        if cursor.take_words("ELSE"):
+            return True
+        cursor.position = position
+        return False
+
+    def _lone_else(self) -> Node:
+        place = self._here()
+        self._cursor.next()
+        return IfElse(place=place, is_else=True, then=self._governed("ELSE", place))
+
+    def _while(self) -> Node:
+        place = self._here()
+        condition = self._condition()
+        self._loops += 1
+        body = self._governed("WHILE", place)
+        self._loops -= 1
+        return Loop(place=place, words=condition, body=body)
+
+    def _leave_loop(self) -> Node:
+        word = self._cursor.peek().upper
+        if not self._loops:
+            number = _BREAK if word == "BREAK" else _CONTINUE
+            self._fault(self._here(), f"{word} stands outside a loop", number)
+        place, start = self._here(), self._cursor.position
+        self._cursor.next()
+        return OtherStatement(place=place, words=self._words(start))
+
+    def _begin(self) -> Node:
+        place, cursor, following = self._here(), self._cursor, self._cursor.peek(1).upper
+        if following in _TRANSACTION:
+            return self._transaction()
+        if following in NOT_BLOCKS:
+            return self._other()
+        cursor.next()
+        if cursor.take_words("TRY"):
+            return self._try(place)
+        if cursor.take_words("CATCH"):
+            if not self._lacks_catch:
+                self._fault(place, "no TRY block ends right before this CATCH")
+            return TryCatch(place=place, body=(), handler=self._catch(), catch_line=place[1])
+        if cursor.take_words("ATOMIC", "WITH"):
+            cursor.skip_group()
+        body = self._block("END")
+        if not body:
+            self._fault(place, "the BEGIN … END that begins here is empty")
+        return Block(place=place, body=body)
+
+    def _try(self, place: Place) -> Node:
+        body = self._block("END TRY")
+        if not body:
+            self._fault(place, "the TRY block that begins here is empty")
+        line = self._here()[1]
+        if not self._cursor.take_words("BEGIN", "CATCH"):
+            self._lacks_catch = True
+            self._fault(place, "no CATCH follows the TRY block that begins here right behind its END TRY")
+            return TryCatch(place=place, body=body, handler=(), catch_line=line)
+        return TryCatch(place=place, body=body, handler=self._catch(), catch_line=line)
+
+    def _catch(self) -> tuple[Node, ...]:
+        self._handlers += 1
+        body = self._block("END CATCH")
+        self._handlers -= 1
+        return body
+
+    def _block(self, closing: str) -> tuple[Node, ...]:
+        cursor = self._cursor
+        nodes: list[Node] = []
+        while not cursor.at_end:
+            if cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION":
+                place = self._here()
+                found = self._take_end()
+                if found != closing:
+                    self._fault(place, f"{closing} was expected, not {found}")
+                break
+            self._append(nodes)
+        return tuple(nodes)
+
+    def _take_end(self) -> str:
+        self._cursor.next()
+        if self._cursor.peek().upper in ("TRY", "CATCH"):
+            return f"END {self._cursor.next().upper}"
+        return "END"
+
+    def _end(self) -> Node:
+        """END CONVERSATION, or an END too much, which is told by the balance."""
+        place, start = self._here(), self._cursor.position
+        if self._cursor.peek(1).upper == "CONVERSATION":
+            return self._other()
+        self._take_end()
+        return OtherStatement(place=place, words=self._words(start))
+
+    def _definition(self) -> Node:
+        cursor = self._cursor
+        name_at = 3 if cursor.at_words("CREATE", "OR", "ALTER") else 1
+        verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
+        if (verb, kind) in FIRST_IN_BATCH:
+            return self._first_in_batch(name_at)
+        if verb == "DROP" and kind in ("PROC", "PROCEDURE"):
+            return self._drop_modules()
+        read = None if name_at == 3 else find_definition(verb, kind)
+        if read is not None:
+            return self._read_definition(read)
+        place, start = self._here(), cursor.position
+        refusal = find_other_fault(cursor, name_at)
+        if refusal is not None:
+            self._fault(place, f"{verb} {kind}: {refusal.why}", refusal.number)
+        self._skip()
+        return OtherStatement(place=place, words=self._words(start))
+
+    def _first_in_batch(self, name_at: int) -> Node:
+        """A procedure, view or the like: it stands first in its batch, of which all that follows is its body."""
+        cursor, place, start = self._cursor, self._here(), self._cursor.position
+        verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
+        if self._depth > 1:
+            self._fault(place, f"{verb} {kind} cannot stand in a block or under a condition", RESERVED_WORD)
+        elif not self._is_first:
+            self._fault(place, f"{verb} {kind} must be the first statement of its batch", _NOT_FIRST)
+        if kind in AFTER_CREATE:
+            self._names.allow_any()
+            self._skip()
+            return OtherStatement(place=place, words=self._words(start))
+        cursor.position += name_at + 1
+        name, key = read_name(cursor)
+        if cursor.peek(-1).upper in RESERVED:
+            self._fault(place, f"{verb} {kind}: {quote(name)} is a reserved keyword", RESERVED_WORD)
+        head = cursor.position
+        find_body(cursor, kind)
+        header = self._words(head)
+        if kind == "VIEW":
+            self._skip_view(place)
+            return OtherStatement(place=place, words=self._words(start))
+        self._names.declare_all(head, cursor.position)
+        return self._read_module(place, verb, kind, name, key, header)
+
+    def _skip_view(self, place: Place) -> None:
+        cursor = self._cursor
+        if cursor.at_end:
+            return
+        self._skip()
+        has_semicolon = cursor.at_sign(";")
+        while cursor.take_sign(";"):
+            pass
+        if not cursor.at_end:
+            self._fault(place, "a view must be alone in its batch", _NOT_FIRST if has_semicolon else RESERVED_WORD)
+
+    def _read_module(
+        self, place: Place, verb: str, kind: str, name: str, key: tuple[str, str], header: Words
+    ) -> Node:
+        cursor = self._cursor
+        self._module = {"PROC": "procedure"}.get(kind, kind.lower())
+        body: list[Node] = []
+        while not cursor.at_end:
+            self._append(body)
+        return Module(
+            place=place,
+            verb=verb,
+            kind=self._module,
+            name=name,
+            key=key,
+            parameters=read_parameters(header) if self._module == "procedure" else (),
+            body=tuple(body),
+            labels=frozenset(self._labels),
+            text=self._tokens.text,
+        )

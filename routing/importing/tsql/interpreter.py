@@ -1,0 +1,330 @@
+"""Runs the statements of batches as far as script and state tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from routing.importing.tsql.answers import phrase_guard
+from routing.importing.tsql.assigning import assign
+from routing.importing.tsql.calling import Calls
+from routing.importing.tsql.changes import change
+from routing.importing.tsql.course import Course
+from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.grammar import DEEPEST
+from routing.importing.tsql.held_texts import find_shown_statement, find_statement_elsewhere
+from routing.importing.tsql.new_databases import find_early_use
+from routing.importing.tsql.refusal import RefusalError, UntoldError, no_value
+from routing.importing.tsql.script_run import Effect, Frame, ScriptRun
+from routing.importing.tsql.statements import Guard, RenameDatabase, Statement, Subject, quote
+from routing.importing.tsql.steering import (
+    find_transaction_refusal,
+    raise_error,
+    run_transaction,
+    set_options,
+    starts_transaction,
+)
+from routing.importing.tsql.tree import (
+    Assign,
+    Block,
+    Call,
+    Definition,
+    DropModules,
+    Goto,
+    IfElse,
+    Label,
+    Loop,
+    Module,
+    Node,
+    OtherStatement,
+    ParsedBatch,
+    Place,
+    RaiseError,
+    Return,
+    RunText,
+    SetOptions,
+    Throw,
+    TransactionStatement,
+    TryCatch,
+    Use,
+)
+from routing.importing.tsql.vocabulary import find_unknown_variable
+
+
+class Interpreter:
+    """Runs nodes into a ``ScriptRun``; what does not run is walked through all the same, to name what it holds."""
+
+    def __init__(self, run: ScriptRun, calls: Calls) -> None:
+        self._run = run
+        self._calls = calls
+        self._handlers: dict[type[Node], Callable[..., None]] = {
+            Assign: lambda node, fate: assign(run, node, fate),
+            Block: self._block,
+            Call: calls.call,
+            Definition: self._define,
+            DropModules: calls.drop,
+            Goto: self._goto,
+            IfElse: self._if,
+            Label: self._label,
+            Loop: self._loop,
+            Module: calls.create,
+            OtherStatement: self._pass_over,
+            RaiseError: lambda node, fate: raise_error(run, node, fate),
+            Return: self._return,
+            RunText: calls.run_text,
+            SetOptions: lambda node, fate: set_options(run, node, fate),
+            Throw: self._throw,
+            TransactionStatement: lambda node, fate: run_transaction(run, node, fate),
+            TryCatch: self._try,
+            Use: self._use,
+        }
+        calls.walk = self.walk
+        calls.apply = self.apply
+
+    def run_batch(self, batch: ParsedBatch, fate: Fate) -> None:
+        """Run one batch; nothing of it where it has faults, which are not told of one that is not sent."""
+        run, connection = self._run, self._run.connection
+        early = None if batch.faults or fate.never else find_early_use(batch.nodes, run.holdings)
+        faults = [*batch.faults, *([] if early is None else [early])]
+        connection.failed_line = None
+        for fault in faults if not fate.never else ():
+            run.report(fault.place, f"{fault.why}; nothing of its batch runs", fault.number, by_server=True)
+        if faults:
+            line = faults[0].place[1]
+            fate = fate.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
+            connection.error, connection.failed_line = faults[0].number, line
+        self.run_frame(Frame(batch.text), batch, fate)
+        if connection.transaction.doomed:
+            run.roll_back_all(
+                "it is rolled back with its transaction, which an error left without a way to commit"
+            )
+
+    def run_frame(self, frame: Frame, batch: ParsedBatch, fate: Fate) -> None:
+        """Run the statements of a batch, or of a text that is like one."""
+        run = self._run
+        run.frames.append(frame)
+        self.walk(batch.nodes, fate)
+        for place, why, is_remark in frame.texts.find_problems():
+            run.report(place, why, counted=is_remark)
+        run.frames.pop()
+        if batch.unread is not None:
+            run.report(batch.unread, f"blocks nest more than {DEEPEST} deep: the rest of the batch is not read")
+
+    def walk(self, nodes: Sequence[Node | None], fate: Fate) -> None:
+        """Run statements one after another."""
+        for node in nodes:
+            if node is not None and self._run.takes_step(node.place):
+                self._handlers[type(node)](node, fate)
+
+    # What governs others
+
+    def _block(self, node: Block, fate: Fate) -> None:
+        self.walk(node.body, fate)
+
+    def _if(self, node: IfElse, fate: Fate) -> None:
+        run, line = self._run, node.place[1]
+        effective = run.settle(fate)
+        if node.is_else:
+            then = otherwise = fate.perhaps(f"it depends on the IF of the ELSE in line {line}")
+        elif effective.never or effective.passed_over:
+            then = otherwise = fate
+        else:
+            then, otherwise = self._branches(node, fate)
+            run.connection.error = 0 if effective.runs else run.connection.error
+        self.walk([node.then], then)
+        self.walk([node.otherwise], otherwise)
+
+    def _branches(self, node: IfElse, fate: Fate) -> tuple[Fate, Fate]:
+        """The fates of an IF's branch and of its ELSE."""
+        run, line = self._run, node.place[1]
+        answer = run.answer(node.words, fate)
+        if answer.holds is None and not answer.guards:
+            unknown = fate.perhaps(f"it depends on the IF in line {line}, whose condition only the server knows")
+            return unknown, unknown
+        if answer.holds is None and run.holdings is None:
+            return fate.under(answer.guards), fate.under(tuple(guard.inverse() for guard in answer.guards))
+        if answer.holds is None:
+            # Where the state does not tell, the branch that comes first is taken to run.
+            asked = " and ".join(phrase_guard(guard) for guard in answer.guards)
+            return fate.doubted(f"it runs only if {asked}, which is not known"), fate.not_held()
+        if answer.expects_no_error:
+            other = fate.after_an_error(f"it runs only after an error: see the IF in line {line}")
+        elif answer.by_state:
+            other = fate.not_held()
+        else:
+            verb = "holds" if answer.holds else "does not hold"
+            other = fate.not_run(f"the condition of the IF in line {line} {verb}")
+        return (fate, other) if answer.holds else (other, fate)
+
+    def _loop(self, node: Loop, fate: Fate) -> None:
+        self.walk([node.body], fate.perhaps(f"it stands in the loop that begins in line {node.place[1]}"))
+
+    def _try(self, node: TryCatch, fate: Fate) -> None:
+        frame = self._run.frame
+        frame.courses.append(Course())
+        self.walk(node.body, fate)
+        left = frame.courses.pop().left
+        if left is None or not left.is_error:
+            why = f"it runs only after an error: it stands in the CATCH in line {node.catch_line}"
+            fate = fate.after_an_error(why)
+        frame.caught.append(frame.thrown if left is not None and left.is_error else None)
+        self.walk(node.handler, fate)
+        frame.caught.pop()
+
+    # What leaves
+
+    def _label(self, node: Label, fate: Fate) -> None:
+        self._run.frame.courses[0].land(node.name)
+        self._run.frame.variables.forget_all()
+
+    def _goto(self, node: Goto, fate: Fate) -> None:
+        if not self._run.settle(fate).never:
+            self._run.frame.courses[0].leave(f"GOTO in line {node.place[1]}", fate, node.label)
+
+    def _return(self, node: Return, fate: Fate) -> None:
+        if not self._run.settle(fate).never:
+            self._run.frame.courses[0].leave(f"RETURN in line {node.place[1]}", fate)
+
+    def _throw(self, node: Throw, fate: Fate) -> None:
+        run, line = self._run, node.place[1]
+        words = f"THROW in line {line}"
+        effective = run.settle(fate)
+        run.frame.texts.show(node.words)
+        if effective.is_certain:
+            run.fail(_error_number(run, node), words, line, fate, ends_batch=True)
+        elif not effective.never:
+            run.frame.courses[-1].leave(words, fate, is_error=True)
+
+    # What routing is about
+
+    def _define(self, node: Definition, fate: Fate) -> None:
+        run = self._run
+        if node.is_fault:
+            return
+        for note in node.notes:
+            run.report(node.place, f"{node.title}: {note}", counted=True)
+        effective = run.settle(fate)
+        in_transaction = find_transaction_refusal(run, node) if effective.runs else None
+        refusal = in_transaction or node.refusal
+        if refusal is not None:
+            self._refuse(node.place, node.title, refusal, effective)
+            return
+        if effective.runs:
+            starts_transaction(run, node.words, effective)
+        self.apply(node.statements, effective, node.place)
+
+    def _refuse(self, place: Place, title: str, refusal: RefusalError, effective: Fate) -> None:
+        run = self._run
+        if effective.never and not effective.passed_over:
+            run.report(place, f"{title}: {effective.why_not}")
+            return
+        run.refuse(place, title, refusal)
+        if effective.runs and (refusal.by_server or refusal.number is not None):
+            run.fail(refusal.number, f"{title} in line {place[1]}, which fails", place[1], effective)
+
+    def apply(self, statements: Sequence[Statement], effective: Fate, place: Place) -> None:
+        """Apply what statements do, where they run; name them or pass them over where they do not."""
+        run = self._run
+        for read in statements:
+            if not effective.runs:
+                self._leave_out(read, effective)
+                self._rename(read, effective)
+                continue
+            statement = replace(read, database=run.connection.database, doubt=effective.doubt)
+            try:
+                self._apply_one(statement, effective.guards)
+            except RefusalError as refusal:
+                is_told = not isinstance(refusal, UntoldError)
+                run.refuse((statement.file, statement.line), statement.title, refusal)
+                if is_told:
+                    words = f"{statement.title} in line {statement.line}, which fails"
+                    run.fail(refusal.number, words, place[1], effective)
+                    return
+            run.connection.error = 0
+
+    def _leave_out(self, statement: Statement, effective: Fate) -> None:
+        if effective.passed_over:
+            self._run.passed_over.append(replace(statement, database=self._run.connection.database))
+        else:
+            place = (statement.file, statement.line)
+            self._run.report(place, f"{statement.title}: {effective.why_not}")
+
+    def _apply_one(self, statement: Statement, guards: tuple[Guard, ...]) -> None:
+        """Apply a statement that runs. Raises RefusalError."""
+        run, connection = self._run, self._run.connection
+        if statement.name == "":
+            # ALTER DATABASE CURRENT.
+            if connection.database is None:
+                raise UntoldError("the database in use is not known")
+            statement = replace(statement, name=connection.database)
+        if run.leaves_out(statement):
+            run.left_out.append(statement)
+            return
+        remark = None if run.holdings is None else change(run.holdings, statement)
+        run.effects.append(Effect(statement, [] if remark is None else [remark]))
+        self._rename(statement, Fate(guards=guards))
+
+    def _rename(self, statement: Statement, effective: Fate) -> None:
+        """A database in use goes on under its new name; where that is not sure, it is not known."""
+        run, used = self._run, self._run.connection.database
+        if (
+            not isinstance(statement, RenameDatabase)
+            or used is None
+            or used.casefold() != statement.name.casefold()
+        ):
+            return
+        if effective.is_certain:
+            run.connection.database = statement.new_name
+        elif not (effective.never or effective.passed_over):
+            why = f"{statement.title}: whether it runs is not sure"
+            run.forget_database((statement.file, statement.line), why)
+
+    def _use(self, node: Use, fate: Fate) -> None:
+        run = self._run
+        effective = run.settle(fate)
+        if effective.never or effective.passed_over:
+            return
+        if node.name is None:
+            if node.refusal is not None:
+                run.forget_database(node.place, f"USE: {node.refusal.why}")
+            return
+        for note in node.notes:
+            run.report(node.place, f"USE: {note}", counted=True)
+        if effective.why_not is None and all(_says_it_exists(node.name, guard) for guard in effective.guards):
+            run.connection.database = node.name
+            run.connection.error = 0
+            return
+        why = effective.why_not or "it stands under a condition"
+        run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
+
+    def _pass_over(self, node: OtherStatement, fate: Fate) -> None:
+        """A statement that says nothing about routing."""
+        run = self._run
+        effective = run.settle(fate)
+        first = node.words[0] if node.words else None
+        missing = None if first is None or not first.upper else find_unknown_variable(first.text)
+        if missing is not None and not effective.never:
+            run.report(node.place, no_value(missing).why)
+        run.forget_changed(node.words)
+        run.frame.texts.show(node.words)
+        elsewhere, shown = find_statement_elsewhere(node.words), find_shown_statement(node.words)
+        if elsewhere is not None:
+            run.report(node.place, elsewhere)
+        elif shown is not None:
+            run.report(node.place, shown, counted=True)
+        if effective.runs:
+            starts_transaction(run, node.words, effective)
+            run.connection.error = None
+
+
+def _says_it_exists(name: str, guard: Guard) -> bool:
+    is_same = guard.subject is Subject.DATABASE and guard.name.casefold() == name.casefold()
+    return is_same and guard.holds
+
+
+def _error_number(run: ScriptRun, node: Throw) -> int | None:
+    """The number of THROW; that of the error that is caught where it throws it again."""
+    if len(node.words) > 1:
+        text = node.words[1].text
+        return int(text) if text.isdecimal() and len(text) < 10 else None
+    return run.frame.caught[-1] if run.frame.caught else None

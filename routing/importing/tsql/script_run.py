@@ -1,0 +1,313 @@
+"""What one run of a script has come to: its connection, its calls, what it did and what could not be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from routing.importing.tsql.answers import answer_guard
+from routing.importing.tsql.conditions import ConditionAnswer, SessionFacts, answer_condition
+from routing.importing.tsql.constants import Constant, Evaluation
+from routing.importing.tsql.course import Course
+from routing.importing.tsql.fate import ALWAYS, Fate
+from routing.importing.tsql.held_texts import HeldTexts
+from routing.importing.tsql.holdings import Holdings
+from routing.importing.tsql.journal import Journal
+from routing.importing.tsql.refusal import RefusalError, UnparsedError
+from routing.importing.tsql.state import InstanceState
+from routing.importing.tsql.statements import Guard, Problem, Statement
+from routing.importing.tsql.tokens import Lexeme
+from routing.importing.tsql.transactions import Mark, Transaction
+from routing.importing.tsql.tree import Module, Place
+from routing.importing.tsql.variables import Variables, find_changed
+
+_MOST_HELD = 2_000_000
+_MOST_STEPS = 200_000
+UNNUMBERED = -1
+"""@@ERROR where SQL Server's number is not known."""
+
+
+@dataclass
+class Connection:
+    """A connection: its database, None where that is not known, its options, its transaction and @@ERROR.
+
+    ``error`` is None where it is not known. ``course`` is what SET NOEXEC makes of what follows, ``ended`` what an
+    error does that ends the connection. ``failed_line`` is that of an error that no CATCH took.
+    """
+
+    database: str | None
+    aborts: bool = False
+    is_implicit: bool = False
+    error: int | None = 0
+    failed_line: int | None = None
+    course: Course = field(default_factory=Course)
+    ended: Course = field(default_factory=Course)
+    transaction: Transaction = field(default_factory=Transaction)
+
+
+@dataclass
+class Frame:
+    """A batch, a text of EXEC or a procedure while it runs.
+
+    ``courses`` are its own and those of the TRY blocks around what runs, the innermost last; ``caught`` the errors
+    of the CATCH blocks around it; ``thrown`` the last error that left a TRY block.
+    """
+
+    text: str
+    variables: Variables = field(default_factory=Variables)
+    texts: HeldTexts = field(default_factory=HeldTexts)
+    courses: list[Course] = field(default_factory=lambda: [Course()])
+    caught: list[int | None] = field(default_factory=list)
+    thrown: int | None = None
+
+
+@dataclass
+class Effect:
+    """A statement that was applied, and remarks on it."""
+
+    statement: Statement
+    remarks: list[str]
+
+
+@dataclass(frozen=True)
+class StoredProcedure:
+    """A procedure that the script made, in a database; ``is_sure`` that it is this one that a call runs."""
+
+    module: Module
+    database: str | None
+    is_sure: bool
+
+
+ProcedureKey = tuple[str, str, str]
+"""Database, schema and name, in lower case."""
+
+
+class ScriptRun:
+    """One run of a script against a state, or against none: then no IF about a state is answered.
+
+    Statements for which ``leaves_out`` holds are taken to succeed and change nothing.
+    """
+
+    def __init__(
+        self,
+        database: str | None,
+        state: InstanceState | None,
+        leaves_out: Callable[[Statement], bool] = lambda statement: False,
+    ) -> None:
+        self.journal = Journal()
+        self.holdings = None if state is None else Holdings(state, self.journal)
+        self.leaves_out = leaves_out
+        self.connection = Connection(database)
+        self.frames: list[Frame] = []
+        self.problems: list[Problem] = []
+        self.effects: list[Effect] = []
+        self.passed_over: list[Statement] = []
+        self.left_out: list[Statement] = []
+        self.procedures: dict[ProcedureKey, StoredProcedure | None] = {}
+        self.created: list[StoredProcedure] = []
+        self.called: set[int] = set()
+        self.ended: str | None = None
+        self._held = 0
+        self._steps = 0
+
+    @property
+    def frame(self) -> Frame:
+        """The innermost one."""
+        return self.frames[-1]
+
+    def report(
+        self,
+        place: Place,
+        why: str,
+        number: int | None = None,
+        *,
+        counted: bool = False,
+        by_server: bool | None = None,
+    ) -> None:
+        """Note a problem; what has a number of SQL Server's is refused ``by_server`` unless that is said."""
+        is_refused = number is not None if by_server is None else by_server
+        self.problems.append(Problem(*place, why, number, counted, is_refused))
+
+    def refuse(self, place: Place, title: str, refusal: RefusalError) -> None:
+        """Note a statement that was not read or is refused."""
+        by_server = refusal.by_server and not isinstance(refusal, UnparsedError)
+        self.report(place, f"{title}: {refusal.why}", refusal.number, by_server=by_server)
+
+    def takes_step(self, place: Place) -> bool:
+        """Whether one statement more may run: procedures that call others could run without end."""
+        self._steps += 1
+        if self._steps == _MOST_STEPS:
+            self.report(place, f"the script runs more than {_MOST_STEPS} statements: what follows is not read")
+        return self._steps < _MOST_STEPS
+
+    def affords(self, characters: int, place: Place) -> bool:
+        """Whether variables may hold and run so many characters more: one that is joined to itself doubles."""
+        was_enough = self._held <= _MOST_HELD
+        self._held += characters
+        if was_enough and self._held > _MOST_HELD:
+            self.report(place, f"its variables hold more than {_MOST_HELD} characters: not known from here on")
+        return self._held <= _MOST_HELD
+
+    def settle(self, fate: Fate) -> Fate:
+        """The fate with what else decides here: what was left above, SET NOEXEC, the connection's end."""
+        for course in (*self.frame.courses, self.connection.course, self.connection.ended):
+            fate = course.settle(fate)
+        return fate
+
+    def settle_option(self, fate: Fate) -> Fate:
+        """The same for what SET NOEXEC leaves to run: itself."""
+        for course in (*self.frame.courses, self.connection.ended):
+            fate = course.settle(fate)
+        return fate
+
+    # Values
+
+    def value_of(self, name: str, fate: Fate) -> Constant | None:
+        """What a variable holds; None where that is not known."""
+        connection = self.connection
+        if name.upper() == "@@TRANCOUNT":
+            return Constant(str(connection.transaction.depth), is_number=True)
+        if name.upper() == "@@ERROR":
+            is_known = connection.error is not None and connection.error >= 0
+            return Constant(str(connection.error), is_number=True) if is_known else None
+        return self.frame.variables.value(name, fate)
+
+    def evaluate(self, words: Sequence[Lexeme], fate: Fate, is_plain: bool = False) -> Constant | None:
+        """What an expression comes to; None where that is not known."""
+        value_of = partial(self.value_of, fate=fate)
+        return Evaluation(words, self.frame.text, value_of, self.connection.database, is_plain).value()
+
+    def answer(self, condition: Sequence[Lexeme], fate: Fate) -> ConditionAnswer:
+        """What a condition comes to here."""
+        connection, caught = self.connection, self.frame.caught
+        facts = SessionFacts(
+            connection.database,
+            connection.error,
+            connection.transaction.depth,
+            connection.transaction.state,
+            caught[-1] if caught else None,
+            self._ask,
+        )
+        return answer_condition(self.frame.variables.resolve(condition, fate), facts)
+
+    def _ask(self, guard: Guard) -> bool | None:
+        return None if self.holdings is None else answer_guard(self.holdings, guard)
+
+    def forget_changed(self, words: Sequence[Lexeme]) -> None:
+        """Variables that a statement of these words gives values are not known any more."""
+        for name in find_changed(words):
+            self.frame.variables.forget(name)
+
+    # Errors and transactions
+
+    def fail(
+        self,
+        number: int | None,
+        words: str,
+        line: int,
+        fate: Fate,
+        *,
+        ends_batch: bool = False,
+        heeds_abort: bool = True,
+    ) -> None:
+        """A statement ends with an error: a CATCH goes on, or the batch ends, or the next statement runs.
+
+        ``words`` say which, as in ``THROW in line 2``. SET XACT_ABORT ON makes most errors end the batch.
+        """
+        connection = self.connection
+        connection.error = UNNUMBERED if number is None else number
+        if fate.guards:
+            return
+        aborts = connection.aborts and heeds_abort
+        trying = self._find_trying()
+        if trying is not None:
+            for frame in self.frames[trying + 1 :]:
+                frame.courses[0].leave(words, ALWAYS)
+            self.frames[trying].courses[-1].leave(words, ALWAYS, is_error=True)
+            self.frames[trying].thrown = number
+            connection.transaction.doomed = connection.transaction.is_open and (
+                aborts or connection.transaction.doomed
+            )
+            return
+        connection.failed_line = line
+        if ends_batch or aborts:
+            for frame in self.frames:
+                frame.courses[0].leave(words, ALWAYS)
+        if aborts and connection.transaction.is_open:
+            self.roll_back_all(f"it is rolled back with its transaction, after the {words}")
+
+    def _find_trying(self) -> int | None:
+        """The innermost frame with a TRY block around what runs."""
+        for index in range(len(self.frames) - 1, -1, -1):
+            if len(self.frames[index].courses) > 1:
+                return index
+        return None
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether a CATCH takes the errors of what runs."""
+        return self._find_trying() is not None
+
+    def mark(self) -> Mark:
+        """A point to roll back to."""
+        return Mark(len(self.effects), self.journal.length)
+
+    def begin_transaction(self, guards: tuple[Guard, ...], name: str | None = None) -> None:
+        """A transaction begins, or one inside it."""
+        if not self.connection.transaction.is_open:
+            self.journal.forget()
+        self.connection.transaction.begin(self.mark(), guards, name)
+
+    def roll_back(self, mark: Mark, why: str) -> None:
+        """Undo what was done since a mark, and say why."""
+        undone = self.effects[mark.effects :]
+        del self.effects[mark.effects :]
+        self.journal.undo_to(mark.changes)
+        for effect in undone:
+            statement = effect.statement
+            self.report((statement.file, statement.line), f"{statement.title}: {why}")
+
+    def roll_back_all(self, why: str) -> None:
+        """Undo the whole transaction."""
+        self.roll_back(self.connection.transaction.start, why)
+        self.connection.transaction.reset()
+
+    def doubt_since(self, mark: Mark, doubt: str) -> None:
+        """What was done since a mark depends on something that is taken to be so."""
+        for effect in self.effects[mark.effects :]:
+            if effect.statement.doubt is None:
+                effect.statement = replace(effect.statement, doubt=doubt)
+
+    def connect(self, database: str | None) -> None:
+        """Open another connection; the one before is closed."""
+        self.close(":CONNECT opens another connection")
+        self.connection = Connection(database)
+        self.procedures = {key: value for key, value in self.procedures.items() if key[0] != TEMPORARY}
+
+    def close(self, why: str) -> None:
+        """The connection ends: sqlcmd rolls back what it left open."""
+        transaction = self.connection.transaction
+        if not transaction.is_open:
+            return
+        if transaction.perhaps_ended is not None:
+            self.doubt_since(transaction.start, f"it counts only if the {transaction.perhaps_ended} runs")
+            transaction.reset()
+            return
+        open_where = "its transaction is still open where"
+        self.roll_back_all(
+            f"{open_where} {why}: sqlcmd rolls it back, SSMS leaves it open until its window closes"
+        )
+
+    def find_procedure(self, key: ProcedureKey) -> StoredProcedure | None:
+        """The procedure of the script that a call runs; None where the script made none, or dropped it."""
+        return self.procedures.get(key)
+
+    def forget_database(self, place: Place, why: str) -> None:
+        """From here on the database in use is not known."""
+        self.connection.database = None
+        self.report(place, f"{why}; the database in use is not known from here on")
+
+
+TEMPORARY = "#"
+"""The database of procedures that one connection has."""

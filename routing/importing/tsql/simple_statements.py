@@ -1,0 +1,209 @@
+"""Statements of a line: assignments, options of the session, transactions, errors, and calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.declared import VariableNames
+from routing.importing.tsql.extents import at_end_of_condition
+from routing.importing.tsql.tokens import Kind
+from routing.importing.tsql.tree import (
+    Argument,
+    Assign,
+    Assignment,
+    Call,
+    Place,
+    RaiseError,
+    RunText,
+    SetOptions,
+    TransactionStatement,
+    Words,
+)
+from routing.importing.tsql.vocabulary import STARTERS
+
+_TRANSACTION = frozenset(["TRAN", "TRANSACTION", "WORK"])
+_SOURCES = frozenset(
+    ["FROM", "WHERE", "GROUP", "HAVING", "ORDER", "OPTION", "UNION", "EXCEPT", "INTERSECT", "INTO", "FOR"]
+)
+_OUTPUT = frozenset(["OUTPUT", "OUT"])
+
+
+def read_transaction(cursor: Cursor, place: Place) -> TransactionStatement | None:
+    """BEGIN, COMMIT, ROLLBACK or SAVE of a transaction; None for another statement, as BACKUP's old SAVE."""
+    verb = cursor.next().upper
+    cursor.take_words("DISTRIBUTED")
+    has_noun = cursor.peek().upper in _TRANSACTION
+    if has_noun:
+        cursor.next()
+    elif verb in ("SAVE", "BEGIN"):
+        return None
+    name = None
+    lexeme = cursor.peek()
+    is_name = lexeme.kind is Kind.NAME or (lexeme.kind is Kind.WORD and lexeme.upper != "WITH")
+    if has_noun and is_name and not at_end_of_condition(cursor):
+        name = cursor.next()
+    return TransactionStatement(place=place, verb=verb, name=name)
+
+
+def read_options(cursor: Cursor, place: Place) -> SetOptions:
+    """SET option, option… ON or OFF."""
+    cursor.next()
+    options: list[str] = []
+    while cursor.peek().kind is Kind.WORD and not at_end_of_condition(cursor):
+        options.append(cursor.next().upper)
+        if not cursor.take_sign(","):
+            break
+    is_on = {"ON": True, "OFF": False}.get(cursor.peek().upper)
+    return SetOptions(place=place, options=tuple(options), is_on=is_on)
+
+
+def read_error(cursor: Cursor, place: Place) -> RaiseError:
+    """RAISERROR (message, severity, state) WITH LOG."""
+    cursor.next()
+    if not cursor.at_group:
+        return RaiseError(place=place, severity=(), is_logged=False)
+    arguments = _split(cursor.group())
+    is_logged = False
+    while not at_end_of_condition(cursor):
+        is_logged = is_logged or cursor.peek().upper == "LOG"
+        cursor.next()
+    return RaiseError(place=place, severity=arguments[1] if len(arguments) > 1 else (), is_logged=is_logged)
+
+
+def _split(words: Words) -> list[Words]:
+    """The words between commas outside parentheses."""
+    parts: list[list[int]] = [[]]
+    depth = 0
+    for index, word in enumerate(words):
+        if word.kind is Kind.SIGN:
+            depth += (word.text == "(") - (word.text == ")")
+        if depth == 0 and word.kind is Kind.SIGN and word.text == ",":
+            parts.append([])
+        else:
+            parts[-1].append(index)
+    return [tuple(words[index] for index in part) for part in parts]
+
+
+def read_assignments(cursor: Cursor, end: int, place: Place, names: VariableNames | None) -> Assign:
+    """DECLARE, SET or SELECT of variables, up to ``end``; DECLARE notes its ``names``."""
+    cursor.next()
+    found: list[Assignment] = []
+    has_source = False
+    while cursor.position < end and cursor.peek().text.startswith("@"):
+        if names is not None:
+            names.declare(cursor.position)
+        name = cursor.next().text
+        type_words = _read_type(cursor, end) if names is not None else ()
+        sign = _read_sign(cursor)
+        start = cursor.position
+        while cursor.position < end and not cursor.at_sign(","):
+            if cursor.peek().upper in _SOURCES:
+                has_source = True
+                break
+            if not cursor.skip_group():
+                cursor.next()
+        found.append(Assignment(name, sign, cursor.between(start, cursor.position), type_words))
+        if has_source or not cursor.take_sign(","):
+            break
+    has_source = has_source or (names is None and cursor.position < end)
+    return Assign(place=place, assignments=tuple(found), is_declaration=names is not None, has_source=has_source)
+
+
+def _read_type(cursor: Cursor, end: int) -> Words:
+    cursor.take_words("AS")
+    start = cursor.position
+    while cursor.position < end and not (cursor.at_sign("=") or cursor.at_sign(",")):
+        if not cursor.skip_group():
+            cursor.next()
+    return cursor.between(start, cursor.position)
+
+
+def _read_sign(cursor: Cursor) -> str:
+    """``=``, ``+=`` or another; empty where nothing is assigned."""
+    sign = ""
+    while cursor.peek().kind is Kind.SIGN and cursor.peek().text in "+-*/%&|^=.":
+        sign += cursor.next().text
+        if sign.endswith("="):
+            break
+    return sign
+
+
+def read_text_call(cursor: Cursor, place: Place) -> RunText:
+    """The text in parentheses of an EXEC, at the cursor, and the linked server of AT."""
+    if not cursor.at_group:
+        return RunText(place=place, value=(), server=None)
+    value = cursor.group()
+    if cursor.take_words("AS"):
+        cursor.next()
+        cursor.take_sign("=")
+        cursor.next()
+    server = cursor.next().text if cursor.take_words("AT") else None
+    return RunText(place=place, value=value, server=server)
+
+
+@dataclass(frozen=True)
+class ReadCall:
+    """A call, and whether it joins an argument of others, which no call can."""
+
+    call: Call
+    is_joined: bool
+
+
+def read_call(cursor: Cursor, place: Place, names: VariableNames) -> ReadCall:
+    """A procedure with its arguments, behind EXEC or first in a batch; ``names`` learns of its parameters."""
+    result = variable = None
+    if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
+        result = cursor.next().text
+        cursor.next()
+    parts: list[str] = []
+    if cursor.peek().text.startswith("@"):
+        variable = cursor.next()
+    else:
+        parts = read_parts(cursor)
+    if cursor.at_sign(";") and cursor.peek(1).kind is Kind.NUMBER:
+        cursor.next()
+        cursor.next()
+    arguments: list[Argument] = []
+    is_joined = False
+    while not at_end_of_condition(cursor) and not cursor.at_words("WITH"):
+        before = cursor.position
+        argument = _read_argument(cursor, names)
+        is_joined = is_joined or any(word.text == "+" and word.kind is Kind.SIGN for word in argument.words[1:])
+        arguments.append(argument)
+        if not cursor.take_sign(",") or cursor.position == before:
+            break
+    call = Call(place=place, parts=tuple(parts), variable=variable, result=result, arguments=tuple(arguments))
+    return ReadCall(call, is_joined)
+
+
+def _read_argument(cursor: Cursor, names: VariableNames) -> Argument:
+    name = None
+    if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
+        names.ignore(cursor.position)
+        name = cursor.next().text
+        cursor.next()
+    start = cursor.position
+    while not (at_end_of_condition(cursor) or cursor.at_sign(",") or cursor.peek().upper in (*_OUTPUT, "WITH")):
+        if not cursor.skip_group():
+            cursor.next()
+    words = cursor.between(start, cursor.position)
+    is_output = cursor.peek().upper in _OUTPUT
+    if is_output:
+        cursor.next()
+    is_default = len(words) == 1 and words[0].upper == "DEFAULT"
+    return Argument(name, () if is_default else words, is_output)
+
+
+def read_parts(cursor: Cursor) -> list[str]:
+    """The parts of a procedure's name at the cursor, those left out between dots empty."""
+    parts: list[str] = []
+    while cursor.peek().kind in (Kind.WORD, Kind.NAME) and cursor.peek().upper not in STARTERS:
+        parts.append(cursor.next().text)
+        dots = 0
+        while cursor.take_sign("."):
+            dots += 1
+        if dots == 0:
+            break
+        parts.extend([""] * (dots - 1))
+    return parts

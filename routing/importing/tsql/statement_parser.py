@@ -1,0 +1,281 @@
+"""Statements that govern no others: lexemes → nodes, and for what SQL Server cannot parse them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from routing.importing.tsql import definitions
+from routing.importing.tsql.content import find_stray_sign, title_of
+from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.declared import VariableNames
+from routing.importing.tsql.extents import Extent, at_end_of_condition
+from routing.importing.tsql.modules import read_dropped
+from routing.importing.tsql.parsing import find_misspelt_definition
+from routing.importing.tsql.refusal import JOINED, SYNTAX, RefusalError, UnparsedError
+from routing.importing.tsql.simple_statements import (
+    read_assignments,
+    read_call,
+    read_error,
+    read_options,
+    read_text_call,
+    read_transaction,
+)
+from routing.importing.tsql.tokens import Kind, Tokens
+from routing.importing.tsql.tree import (
+    Definition,
+    DropModules,
+    Fault,
+    Goto,
+    Node,
+    OtherStatement,
+    Place,
+    Return,
+    Throw,
+    Use,
+    Words,
+)
+from routing.importing.tsql.vocabulary import find_unknown_variable
+
+Locate = Callable[[int], Place]
+"""The file and line of a row of the text."""
+
+_COMMON_TABLE, _MERGE, _VALUE_RETURNED, _RETHROW, _USE_IN_MODULE = 319, 10713, 178, 10704, 154
+_RETURNS_NOTHING = frozenset(["batch", "trigger"])
+
+
+@dataclass(frozen=True)
+class ParserSettings:
+    """What a text is read with.
+
+    ``is_script``: statements were recognised before it. ``declared`` are the variables that it has from outside,
+    None where that is not known.
+    """
+
+    scripted_at: datetime
+    template_defaults: bool
+    is_script: bool = False
+    declared: Collection[str] | None = ()
+
+
+class StatementParser:
+    """Reads statements at its cursor; ``faults`` are why the batch cannot be parsed."""
+
+    def __init__(self, tokens: Tokens, locate: Locate, settings: ParserSettings) -> None:
+        self._tokens = tokens
+        self._locate = locate
+        self._settings = settings
+        self._cursor = Cursor(tokens, settings.template_defaults)
+        self._names = VariableNames(tokens.lexemes, settings.declared)
+        self._faults: list[Fault] = []
+        self._gotos: list[Goto] = []
+        self._handlers = 0
+        self._module = "batch"
+        # A variable of sqlcmd without value may stand for anything: what cannot be parsed is then not certain.
+        self._is_whole = not any(find_unknown_variable(found.text) for found in tokens.lexemes if found.upper)
+        self._is_balanced = True
+
+    def _add_fault(self, place: Place, why: str, number: int | None) -> None:
+        self._faults.append(Fault(place, why, number))
+
+    def _fault(self, place: Place, why: str, number: int | None = SYNTAX) -> bool:
+        """Note why the batch cannot be parsed, where that is certain."""
+        is_certain = self._is_whole and self._is_balanced
+        if is_certain:
+            self._add_fault(place, why, number)
+        return is_certain
+
+    def _here(self) -> Place:
+        return self._locate(self._cursor.peek().row)
+
+    def _skip(self) -> Extent:
+        """Move behind the statement."""
+        place, start = self._here(), self._cursor.position
+        extent = Extent(self._cursor)
+        extent.skip()
+        self._check_extent(extent, place, start)
+        return extent
+
+    def _check_extent(self, extent: Extent, place: Place, start: int) -> None:
+        cursor = self._cursor
+        if extent.lacks_semicolon:
+            why = "WITH begins a common table expression here, and the statement before it has no semicolon"
+            self._fault(self._here(), why, _COMMON_TABLE)
+        if extent.verb == "MERGE" and not cursor.at_sign(";"):
+            self._fault(place, "MERGE must end with a semicolon", _MERGE)
+        misspelt = find_misspelt_definition(cursor.between(start, cursor.position + 1))
+        if misspelt is not None:
+            self._fault(place, misspelt)
+
+    def _finish(self) -> None:
+        """Move behind what is left of a statement whose beginning was read."""
+        cursor = self._cursor
+        while not at_end_of_condition(cursor):
+            if not cursor.skip_group():
+                cursor.next()
+
+    def _words(self, start: int) -> Words:
+        return self._cursor.between(start, self._cursor.position)
+
+    def _other(self) -> Node:
+        place, start = self._here(), self._cursor.position
+        extent = self._skip()
+        if extent.calls_at is not None:
+            end, self._cursor.position = self._cursor.position, extent.calls_at
+            node = self._execute()
+            self._cursor.position = max(end, self._cursor.position)
+            return node
+        return OtherStatement(place=place, words=self._words(start))
+
+    def _transaction(self) -> Node:
+        place, start = self._here(), self._cursor.position
+        node = read_transaction(self._cursor, place)
+        self._finish()
+        if node is None:
+            return OtherStatement(place=place, words=self._words(start))
+        return replace(node, words=self._words(start))
+
+    def _goto(self) -> Node:
+        place, start = self._here(), self._cursor.position
+        self._cursor.next()
+        label = self._cursor.next().text.casefold()
+        self._finish()
+        node = Goto(place=place, words=self._words(start), label=label)
+        if node.words[1:] and node.words[1].kind in (Kind.WORD, Kind.NAME):
+            self._gotos.append(node)
+        return node
+
+    def _return(self) -> Node:
+        place, start = self._here(), self._cursor.position
+        self._cursor.next()
+        if not at_end_of_condition(self._cursor) and self._module in _RETURNS_NOTHING:
+            self._fault(place, "RETURN has a value outside a procedure or function", _VALUE_RETURNED)
+        self._finish()
+        return Return(place=place, words=self._words(start))
+
+    def _throw(self) -> Node:
+        place, start = self._here(), self._cursor.position
+        self._cursor.next()
+        if at_end_of_condition(self._cursor) and not self._handlers:
+            self._fault(place, "THROW has no arguments outside a CATCH block", _RETHROW)
+        self._finish()
+        return Throw(place=place, words=self._words(start))
+
+    def _raise(self) -> Node:
+        place, start = self._here(), self._cursor.position
+        node = read_error(self._cursor, place)
+        self._finish()
+        return replace(node, words=self._words(start))
+
+    def _declare(self) -> Node:
+        if not self._cursor.peek(1).text.startswith("@"):
+            return self._other()
+        return self._assign(is_declaration=True)
+
+    def _set(self) -> Node:
+        cursor, place, start = self._cursor, self._here(), self._cursor.position
+        if not cursor.peek(1).text.startswith("@"):
+            node = read_options(cursor, place)
+            self._finish()
+            return replace(node, words=self._words(start))
+        return self._assign()
+
+    def _select(self) -> Node:
+        cursor = self._cursor
+        if not (cursor.peek(1).text.startswith("@") and cursor.peek(2).text in ("=", "+")):
+            return self._other()
+        return self._assign()
+
+    def _assign(self, is_declaration: bool = False) -> Node:
+        place, start = self._here(), self._cursor.position
+        self._skip()
+        end, self._cursor.position = self._cursor.position, start
+        node = read_assignments(self._cursor, end, place, self._names if is_declaration else None)
+        self._cursor.position = end
+        return replace(node, words=self._words(start))
+
+    def _use(self) -> Node:
+        place, start, cursor = self._here(), self._cursor.position, self._cursor
+        cursor.next()
+        self._take_notes()
+        if self._module != "batch":
+            self._fault(place, f"USE stands in the body of a {self._module}", _USE_IN_MODULE)
+        try:
+            name: str | None = cursor.name("database name")
+            cursor.end_of_statement()
+            refusal: RefusalError | None = None
+        except RefusalError as error:
+            name, refusal = None, error
+            if isinstance(error, UnparsedError):
+                self._fault(place, f"USE: {error.why}", error.number)
+        self._finish()
+        return Use(place=place, words=self._words(start), name=name, refusal=refusal, notes=self._take_notes())
+
+    def _execute(self) -> Node:
+        if self._cursor.peek(1).upper == "AS":
+            return self._other()
+        place, start = self._here(), self._cursor.position
+        if self._cursor.peek(1).text == "(" and self._cursor.peek(1).kind is Kind.SIGN:
+            self._cursor.next()
+            run = read_text_call(self._cursor, place)
+            self._finish()
+            return replace(run, words=self._words(start))
+        self._cursor.next()
+        return self._call(start)
+
+    def _call(self, start: int | None = None) -> Node:
+        cursor = self._cursor
+        start = cursor.position if start is None else start
+        place = self._locate(cursor.between(start, start + 1)[0].row)
+        found = read_call(cursor, place, self._names)
+        if found.is_joined:
+            self._fault(place, f"EXEC: {JOINED}")
+        self._finish()
+        misspelt = find_misspelt_definition(cursor.between(start, cursor.position + 1))
+        if misspelt is not None:
+            self._fault(place, misspelt)
+        cursor.position = max(cursor.position, start + 1)
+        return replace(found.call, words=self._words(start))
+
+    def _brings_database(self) -> Node:
+        """RESTORE, and DBCC CLONEDATABASE, bring routes and services that the script does not name."""
+        cursor, place, start = self._cursor, self._here(), self._cursor.position
+        title, why = definitions.find_brought_database(cursor)
+        stray = find_stray_sign(cursor) if cursor.peek(1).upper in ("DATABASE", "LOG") else None
+        if stray is not None:
+            self._fault(place, f"{cursor.peek().upper} {cursor.peek(1).upper}: {stray.why}", stray.number)
+        self._skip()
+        if title is None:
+            return OtherStatement(place=place, words=self._words(start))
+        return Definition(place=place, words=self._words(start), title=title, refusal=RefusalError(why))
+
+    def _read_definition(self, read: definitions.Definition) -> Node:
+        cursor, place, start = self._cursor, self._here(), self._cursor.position
+        title = title_of(cursor)
+        self._take_notes()
+        where = definitions.Place(*place, None, self._settings.scripted_at)
+        try:
+            statements = read(cursor, where)
+        except RefusalError as refusal:
+            is_fault = isinstance(refusal, UnparsedError) and self._fault(
+                place, f"{title}: {refusal.why}", refusal.number
+            )
+            cursor.position = max(cursor.position, start + 2)
+            self._finish()
+            words = self._words(start)
+            return Definition(place=place, words=words, title=title, refusal=refusal, is_fault=is_fault)
+        notes = self._take_notes()
+        self._finish()
+        words = self._words(start)
+        return Definition(place=place, words=words, title=title, statements=tuple(statements), notes=notes)
+
+    def _drop_modules(self) -> Node:
+        place, start = self._here(), self._cursor.position
+        keys, if_exists = read_dropped(self._cursor)
+        self._finish()
+        return DropModules(place=place, words=self._words(start), keys=keys, if_exists=if_exists)
+
+    def _take_notes(self) -> tuple[str, ...]:
+        notes, self._cursor.notes = tuple(self._cursor.notes), []
+        return notes
