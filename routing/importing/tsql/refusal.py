@@ -51,7 +51,11 @@ def phrase_unknown(variable: UnknownVariable) -> str:
 
 def no_value(variable: UnknownVariable) -> RefusalError:
     """Why a text with a place that has no value cannot be read."""
-    return RefusalError(f"{phrase_unknown(variable)}: give it with -v {variable.name}=VALUE")
+    # A tool's own statement, such as #{if broker}, is no name.
+    advice = (
+        f"give it with -v {variable.name}=VALUE" if " " not in variable.name else "let the tool fill it in first"
+    )
+    return RefusalError(f"{phrase_unknown(variable)}: {advice}")
 
 
 def known_to_the_server(variable: str) -> RefusalError:

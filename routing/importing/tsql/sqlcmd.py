@@ -21,6 +21,7 @@ from routing.importing.tsql.vocabulary import (
     as_written,
     find_unknown_variable,
     mark_unknown,
+    name_of_variable,
     speaks_of_routing,
 )
 
@@ -153,7 +154,7 @@ class _Lines:
             kind = str(match.lastgroup)
             # A migration tool fills its placeholders before sqlcmd runs: no :setvar does.
             values = self._variables if kind == "sqlcmd" else self._given
-            value = values.get(match[kind].casefold())
+            value = values.get(name_of_variable(match).casefold())
             self._filled_in += len(value or "")
             if value is not None and self._filled_in <= _MOST_FILLED_IN:
                 return value

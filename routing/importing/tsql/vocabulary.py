@@ -12,8 +12,8 @@ from functools import lru_cache
 VARIABLE = re.compile(
     r"\$\((?P<sqlcmd>[^\s()'\"$]+)\)"
     r"|\$\{(?P<dollar>[^\s{}'\"$]+)\}"
-    r"|\{\{\s*(?P<braces>[^\s{}'\"]+)\s*\}\}"
-    r"|#\{(?P<hash>[^\s{}'\"#]+)\}#?"
+    r"|\{\{(?P<braces>[^{}'\"\r\n]+)\}\}"
+    r"|#\{(?P<hash>[^{}'\"\r\n]+)\}#?"
     r"|(?<![$@#])\$(?P<dollars>[A-Za-z_][\w.]*)\$"
 )
 """A place to fill in: a variable of sqlcmd, or a placeholder of a migration tool, as ``${name}`` of Flyway,
@@ -119,10 +119,15 @@ def speaks_of_routing(text: str) -> bool:
     return _BROKER_TEXT.search(text) is not None
 
 
+def name_of_variable(variable: re.Match[str]) -> str:
+    """Return the name that a match of `VARIABLE` holds."""
+    return variable[str(variable.lastgroup)].strip()
+
+
 def mark_unknown(variable: re.Match[str]) -> str:
     """Return what stands for a match of `VARIABLE` that has no value."""
     kind = str(variable.lastgroup)
-    return _WRITTEN[kind][0] + variable[kind].translate(_SIGNS) + _CLOSE
+    return _WRITTEN[kind][0] + name_of_variable(variable).translate(_SIGNS) + _CLOSE
 
 
 def find_unknown_variable(text: str) -> UnknownVariable | None:

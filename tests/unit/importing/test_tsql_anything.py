@@ -46,6 +46,16 @@ PIECES = st.sampled_from(
             "\n:\n",
             "\n:x\n",
         ),
+        *('\n:connect "tcp:s,1" -l 5\n', "${v}", "{{ w }}", "#{v}#", "$w$", "```", "\u2014", "\u200b", "\u00ad"),
+        *(
+            "sp_MSforeachdb",
+            "AFFINITY =",
+            "RAISERROR(",
+            "Please run this",
+            "the",
+            "PRINT @v",
+            "INSERT t VALUES (@v)",
+        ),
         *("r", "[r]", "'LOCAL'", "'tcp://h:1'", "10", "-1", "1e5", "0x1", "<a, b, c>", "<a,b,>"),
         *("\x00", "\ufeff", "\ufffd", "\ue000", "\ue001", "\u00a0", "é", "\U0001f600", "\ud800"),
     ]

@@ -166,6 +166,15 @@ def test_a_placeholder_without_a_value_is_named(read: ReadText, form: str, shown
     assert why in problem.why
 
 
+@pytest.mark.parametrize("place", ["#{if Broker}", "{{#each hosts as host}}", "#{Host | ToLower}"])
+def test_a_statement_of_a_tool_is_named(read: ReadText, place: str) -> None:
+    script = read(f"DROP ROUTE a;\n{place}\nGO\nCREATE ROUTE r WITH ADDRESS = 'TCP://{place}'")
+    assert [found.name for found in script.statements] == ["a"]
+    assert [problem.line for problem in script.problems] == [2, 4]
+    said = f"the placeholder '{place}' of a migration tool has no value: let the tool fill it in first"
+    assert all(said in problem.why for problem in script.problems)
+
+
 def test_only_a_value_of_the_caller_fills_a_placeholder(read: ReadText) -> None:
     script = read(":setvar a ${b}\nDROP ROUTE $(a)\nDROP ROUTE ${a}", variables={"b": "x"})
     assert [found.name for found in script.statements] == ["x"]
