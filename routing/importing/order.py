@@ -231,11 +231,12 @@ def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -
     return TakenBack(routes, kept, notes)
 
 
-def imports_changes(imports: Sequence[Row], rows: Iterable[Row], latest: datetime = _EVER) -> Changes:
+def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetime = _EVER) -> Changes:
     """Return what changes in ``imports``: of a view the last import stays alone, of scripts every one.
 
     The same import again changes nothing; of an older release's that is one of the same view and time. Imports of
-    routes at times after ``latest``, which are taken back, are removed.
+    routes and scripts at times after ``latest``, which are taken back, get the time at which they were imported,
+    or that of this import if it is earlier: once their own time comes they would count as newer than this one.
     """
     of_views = {(_unit(row), row["view_or_file"]): row for row in imports if is_of_view(row)}
     changes = Changes()
@@ -248,6 +249,10 @@ def imports_changes(imports: Sequence[Row], rows: Iterable[Row], latest: datetim
         if not has_content or old["exported_at"] != row["exported_at"]:
             changes.put.append(row)
             changes.remove.append(old)
-    to_come = (row for row in imports if row["exported_at"] > latest and speaks_of_routes(row))
-    changes.remove += [row for row in to_come if row not in changes.remove]
+    for row in imports:
+        is_taken_back = row["exported_at"] > latest and (speaks_of_routes(row) or not is_of_view(row))
+        if is_taken_back and row not in changes.remove:
+            changes.remove.append(row)
+            own = (new["exported_at"] for new in rows if new["instance_name"] == row["instance_name"])
+            changes.put.append({**row, "exported_at": min(row["imported_at"], *own, latest)})
     return changes

@@ -130,7 +130,7 @@ def test_check_and_lint_note_it(tmp_path: Path, run: Run, command: str) -> None:
 
 # What an older release stored: an export of SHOP that its clock dated a month ahead.
 LATER = NOW + MONTH
-BEFORE = NOW - MONTH
+BEFORE, IMPORTED = NOW - MONTH, NOW - MONTH / 2
 
 
 def stored_route(name: str, address: str, begins: datetime | None, ends: datetime | None) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def stored_route(name: str, address: str, begins: datetime | None, ends: datetim
 
 def imported(view: str, at: datetime, name: str | None = "Orders") -> dict[str, Any]:
     row = {"instance_name": "SHOP", "database_name": name, "view_or_file": view, "exported_at": at}
-    return {**row, "imported_at": BEFORE}
+    return {**row, "imported_at": IMPORTED}
 
 
 STORED = [
@@ -221,7 +221,16 @@ def test_the_next_import_of_another_view_takes_it_back(config: Config, tmp_path:
     done = import_views(no_spark(), config, sources)
     assert TAKEN_BACK in done.notes
     assert routes_in(tmp_path) == AS_BEFORE
-    assert imports_in(tmp_path) == {("services", "Orders", LATER), ("databases", None, NOW)}
+    assert imports_in(tmp_path) == {
+        ("routes", "Orders", IMPORTED),
+        ("services", "Orders", LATER),
+        ("databases", None, NOW),
+    }
+    # It is known that routes were imported before.
+    sources = export_routes(tmp_path / "b", NOW, *((row[0], row[1]) for row in AS_BEFORE), ("New", "LOCAL"))
+    done = import_views(no_spark(), config, sources)
+    assert not [note for note in done.notes if "the first" in note]
+    assert ("New", "LOCAL", NOW, None) in routes_in(tmp_path)
 
 
 def import_text(config: Config, text: str, at: datetime) -> Imported:
@@ -245,7 +254,11 @@ def test_the_next_script_takes_it_back(config: Config, tmp_path: Path) -> None:
         ("Gone", "TCP://gone:1", BEFORE, NOW),
         ("Past", "TCP://past:1", None, BEFORE),
     }
-    assert imports_in(tmp_path) == {("routes", "Orders", BEFORE), ("s.sql", "Orders", NOW)}
+    assert imports_in(tmp_path) == {
+        ("routes", "Orders", BEFORE),
+        ("x.sql", "Orders", IMPORTED),
+        ("s.sql", "Orders", NOW),
+    }
 
 
 def test_a_script_that_was_imported_before_takes_it_back_too(config: Config, tmp_path: Path) -> None:
@@ -253,7 +266,17 @@ def test_a_script_that_was_imported_before_takes_it_back_too(config: Config, tmp
     done = import_text(config, "DROP ROUTE Gone", BEFORE)
     assert done.notes == [TAKEN_BACK, "s.sql: it was imported before; nothing of it is done again"]
     assert routes_in(tmp_path) == AS_BEFORE
-    assert imports_in(tmp_path) == {("s.sql", "Orders", BEFORE)}
+    assert imports_in(tmp_path) == {("s.sql", "Orders", BEFORE), ("x.sql", "Orders", IMPORTED)}
+
+
+def test_an_export_from_before_the_one_that_is_taken_back(config: Config, tmp_path: Path) -> None:
+    """It was exported before, and is not older: not even once more."""
+    make_table(place(tmp_path, "imports"), [imported("x.sql", LATER)], IMPORTS)
+    at = IMPORTED - HOUR
+    sources = export_routes(tmp_path / "a", at, ("Kept", "LOCAL"), ("Changed", "TCP://old:1"))
+    for changed in ({"closed": 1, "removed": 3, "unchanged": 2}, {"unchanged": 2}):
+        assert import_views(no_spark(), config, sources).written["routes"] == changed
+        assert imports_in(tmp_path) == {("routes", "Orders", at), ("x.sql", "Orders", at)}
 
 
 @pytest.mark.parametrize(
