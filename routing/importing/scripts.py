@@ -70,7 +70,7 @@ def read_text(
     database: str | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Script:
-    """A script that lies in no file; ``file`` is what it is called, ``scripted_at`` is aware.
+    """Return a script that lies in no file; ``file`` is what it is called, ``scripted_at`` is aware.
 
     Raises InputError where it holds no statement.
     """
@@ -86,7 +86,7 @@ def read_text(
 
 
 def _with_statements(script: Script, file: str) -> Script:
-    """A script that has any: one that was read is one, whatever stands before it. Raises InputError."""
+    """Return the script; one that holds no statement at all raises InputError."""
     if script.found == 0 and not script.statements:
         wrong = [f"line {problem.line}: {problem.why}" for problem in script.problems]
         raise no_statement(file, wrong[0] if wrong else None)

@@ -27,18 +27,18 @@ class Spelling:
 
     @classmethod
     def of_tables(cls, instances: Iterable[Row], databases: Iterable[Row]) -> Spelling:
-        """As the rows of the tables ``instances`` and ``databases`` spell them."""
+        """Return the names as the rows of the tables ``instances`` and ``databases`` spell them."""
         return cls(
             (row["instance_name"] for row in instances),
             ((row["instance_name"], row["name"]) for row in databases),
         )
 
     def instance(self, name: str) -> str:
-        """The instance's name; a new one is kept as it is given."""
+        """Return the instance's name; a new one is kept as it is given."""
         return self._instances.setdefault(name.casefold(), name)
 
     def database(self, instance: str, name: str, *, is_new: bool = False) -> str:
-        """The database's name. ``is_new`` where it may stand beside one that differs in case alone."""
+        """Return the database's name. ``is_new`` where it may stand beside one that differs in case alone."""
         spellings = self._databases.setdefault((self.instance(instance).casefold(), name.casefold()), [])
         if name in spellings:
             return name
@@ -49,7 +49,7 @@ class Spelling:
 
 
 def say_near_names(names: Iterable[str], rows: Iterable[Row]) -> list[str]:
-    """A note on each instance that ``rows`` of the tables do not know, but one whose name is nearly the same."""
+    """Return a note on each instance that ``rows`` of the tables do not know, but one of nearly the same name."""
     known = {row["instance_name"].casefold()[:_LENGTH]: row["instance_name"] for row in rows}
     new = [name for name in names if name.casefold()[:_LENGTH] not in known]
     nearest = {name: find_near_name(name, list(known.values())) for name in new[:_COMPARED]}

@@ -37,7 +37,7 @@ class Decoded:
 
 
 def decode(data: bytes) -> Decoded:
-    """The text by byte-order mark, else UTF-16 by its zero bytes, else UTF-8, else Windows-1252."""
+    """Return the text by byte-order mark, else UTF-16 by its zero bytes, else UTF-8, else Windows-1252."""
     for mark, codec, name in _MARKS:
         if data.startswith(mark):
             return _decode(data[len(mark) :], codec, name)

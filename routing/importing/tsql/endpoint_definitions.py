@@ -143,7 +143,7 @@ def _read_payload(cursor: Cursor) -> str:
 
 
 def _read_group(cursor: Cursor, options: _Options, known: tuple[str, ...]) -> None:
-    """The options in parentheses, commas between them being optional; those of other protocols are passed over."""
+    """Read the options in parentheses, commas between them being optional; pass over those of other protocols."""
     if not cursor.at_group:
         raise cursor.unexpected("a parenthesis and its end")
     if not known:

@@ -58,7 +58,7 @@ _CLOSER = {
 
 
 def segments(text: str, state: State = CODE) -> tuple[list[Segment], State]:
-    """The segments of a text that begins in ``state``, and the state it ends in."""
+    """Return the segments of a text that begins in ``state``, and the state it ends in."""
     found: list[Segment] = []
     start = inside = 0
     while start < len(text):
@@ -79,7 +79,7 @@ def segments(text: str, state: State = CODE) -> tuple[list[Segment], State]:
 
 
 def _close(text: str, position: int, state: State) -> tuple[int, State]:
-    """Where the string, name or comment around this position ends, and the state from there on."""
+    """Return where the string, name or comment around this position ends, and the state from there on."""
     depth = state.depth
     for closer in _CLOSER[state.mode].finditer(text, position):
         if state.mode is Mode.COMMENT:

@@ -67,7 +67,7 @@ class Batch:
 
 
 def batches(text: str, file: str, variables: Mapping[str, str], include: Include | None) -> list[Batch | Problem]:
-    """The batches of a script, and between them what is wrong with its commands."""
+    """Return the batches of a script, and between them what is wrong with its commands."""
     reader = _Lines(variables, include)
     reader.read(text, file, 0)
     reader.flush()
@@ -131,7 +131,7 @@ class _Lines:
             self._places.append((file, number))
 
     def _go(self, count: str, file: str, number: int) -> None:
-        """A repeated batch leaves what one run leaves; GO 0 asks for none at all."""
+        """End the batch; a repeated one leaves what one run leaves, GO 0 asks for none at all."""
         if count.isdecimal() and not any(int(digit) for digit in count):
             self._report(file, number, "GO 0 does not run its batch")
             self._drop()
@@ -148,7 +148,7 @@ class _Lines:
         return "".join(parts)
 
     def _fill(self, text: str, file: str, number: int) -> str:
-        """The text with its variables' values: these are counted, and reading ends where they are too much."""
+        """Return the text with its variables' values: these are counted, and reading ends where they are too much."""
 
         def value(match: re.Match[str]) -> str:
             kind = str(match.lastgroup)
@@ -248,7 +248,7 @@ class _Lines:
 
 
 def _go(code: str) -> str | None:
-    """What ``GO`` is told, empty where that is nothing; None where a line is no GO.
+    """Return the count of a ``GO``, empty where it has none; None where a line is no GO.
 
     Not one expression: blanks before and after what may be missing would take time by the square of their number.
     """

@@ -78,7 +78,7 @@ class _Lexer(TSQL.Tokenizer):
 
 
 def tokenize(text: str) -> Tokens:
-    """The lexemes of a text, up to the string, name or comment that is not closed."""
+    """Return the lexemes of a text, up to the string, name or comment that is not closed."""
     found, last = segments(text)
     strays = _find_invisible(text, found)
     row_starts = [match.end() for match in re.finditer("\n", text)]
@@ -115,7 +115,7 @@ def _find_invisible(text: str, found: list[Segment]) -> list[tuple[int, int]]:
 
 
 def _plain(text: str, found: list[Segment], strays: list[tuple[int, int]]) -> str:
-    """The text, as long as before, without what the tokenizer takes for something else.
+    """Return the text, as long as before, without what the tokenizer takes for something else.
 
     ``{#`` would open a comment; an invisible character would stick to a keyword.
     """

@@ -115,7 +115,7 @@ _MOST_LETTERS = 2
 
 
 def speaks_of_routing(text: str) -> bool:
-    """Whether a text holds words of a statement that this import would read."""
+    """Return whether a text holds words of a statement that this import would read."""
     return _BROKER_TEXT.search(text) is not None
 
 
@@ -153,7 +153,7 @@ def name_character(character: str) -> str:
 
 
 def find_misspelt(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was meant by one that is nearly it; None where it is known, or like none."""
+    """Return the known word that was meant by one that is nearly it; None where it is known, or like none."""
     return _find_misspelt(word, tuple(known))
 
 
