@@ -34,8 +34,9 @@ _FOR_EACH_DATABASE = frozenset(["sp_msforeachdb", "sp_msforeach_db", "sp_ineachd
 """Procedures, two of SQL Server's and two public ones, that run a text in every database."""
 
 _RUN_BY_MAIL = "@query"
+_TOOLS = "bcp|cmd|invoke-sqlcmd|isql|osql|powershell|pwsh|sqlcmd"
 _FIRST_WORDS = re.compile(
-    rf"^[ \t;(]*(?:(?:{'|'.join(sorted(STARTERS))})\b|[sx]p_|[^\w\s;(])", re.IGNORECASE | re.MULTILINE
+    rf"^[ \t;(]*(?:(?:{'|'.join(sorted(STARTERS))}|{_TOOLS})\b|[sx]p_|[^\w\s;(])", re.IGNORECASE | re.MULTILINE
 )
 # What a name or a word of prose is followed by: only the first can be parsed. A concatenation may end anywhere.
 _ANY_NAME = r"(?:\s+(?:\[[^\]]*\]|[^\s\[;]+))?"
@@ -144,7 +145,7 @@ class HeldTexts:
             if not text.is_run and (text.may_be_run or not text.is_shown):
                 problems.append((place, why, False))
             elif not text.is_run and text.is_whole:
-                problems.append((place, _PRINTED, True))
+                problems.append((place, NOT_RUN, True))
         return problems
 
     def _held_by(self, words: Sequence[Lexeme]) -> list[_Text]:
@@ -161,7 +162,7 @@ def may_be_statement(strings: Iterable[str]) -> bool:
     parts = list(strings)
     joined = " ".join(parts)
     is_said = speaks_of_routing(joined) and _FORMS.search(joined) is not None
-    return is_said and any(_FIRST_WORDS.search(part) for part in parts)
+    return is_said and (is_whole_statement(joined) or any(_FIRST_WORDS.search(part) for part in parts))
 
 
 def is_whole_statement(text: str) -> bool:

@@ -148,7 +148,7 @@ class _Lines:
         return "".join(parts)
 
     def _fill(self, text: str, file: str, number: int) -> str:
-        """Return the text with its variables' values: these are counted, and reading ends where they are too much."""
+        """Return the text with its variables' values; reading ends where these are too long all together."""
 
         def value(match: re.Match[str]) -> str:
             kind = str(match.lastgroup)

@@ -75,6 +75,8 @@ def test_the_text_of_a_literal_is_read(read: ReadText, text: str, database: str)
         (f"EXEC dbo.run_later N'{ROUTE}'", "not run where it stands"),
         ("EXEC dbo.run_later N'DROP ROUTE [a b] DROP ROUTE c'", "not run where it stands"),
         ("EXEC dbo.run_later N'CREATE ROUTE r -- the hub\n WITH ADDRESS = ''LOCAL'' '", "not run where it stands"),
+        (f"EXEC xp_cmdshell 'start /b sqlcmd -S HUB -Q \"{ROUTE}\"'", "not run where it stands"),
+        ("EXEC xp_cmdshell 'sqlcmd -E -Q \"DROP ROUTE r\"'", "not run where it stands"),
         ("SET @s = FORMATMESSAGE('CREATE ROUTE %s %s', @name, @clause)", "built by string concatenation"),
         ("SET @s = 'CREATE ROUTE ' + @p + '_r AUTHORIZATION ' + @owner", "built by string concatenation"),
         (f"EXEC msdb.dbo.sp_send_dbmail @subject = 'x', @query = '{ROUTE}'", "not run where it stands"),
@@ -136,7 +138,8 @@ def test_a_text_that_is_data_is_no_statement(read: ReadText, text: str) -> None:
     [
         ("PRINT 'CREATE ROUTE r WITH ADDRESS = ''LOCAL'''", "printed, not run"),
         ("PRINT N'ALTER DATABASE x SET ENABLE_BROKER'", "printed, not run"),
-        (f"DECLARE @sql nvarchar(max) = N'{ROUTE}' PRINT @sql", "printed, not run"),
+        (f"DECLARE @sql nvarchar(max) = N'{ROUTE}' PRINT @sql", "not run where it stands"),
+        (f"DECLARE @sql nvarchar(max) = N'{ROUTE}' INSERT #commands VALUES (@sql)", "not run where it stands"),
         (f"SELECT '{ROUTE}'", "not run where it stands"),
         ("SELECT 'DROP ROUTE ' + name FROM sys.routes", "built by string concatenation"),
         ("SELECT CONCAT('DROP SERVICE ', name) FROM sys.services", "built by string concatenation"),
