@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import get_args, get_type_hints
 
-from routing.terms import Word
+from routing.rules.columns import ALTERNATIVE_COLUMNS
+from routing.rules.estate import Route
+from routing.rules.path_rows import HopRow, PathRow
+from routing.rules.resolving import VerdictColumns
+from routing.rules.ways import HopColumns
+from routing.terms import MatchingStep, Outcome, Reason, Word
 
 
 class Kind(Word):
@@ -198,7 +204,26 @@ UNFINISHED_IMPORTS = _table(
     ("rows!", _STRING),
 )
 
-ALTERNATIVE_ROUTES = ArrayOf(_table(("route_name", _STRING), ("address", _STRING), ("mirror_address", _STRING)))
+ALTERNATIVE_ROUTES = ArrayOf(_table(*((name, _STRING) for name in ALTERNATIVE_COLUMNS)))
+# The kinds of what the rules say, by the types of their fields; no alternative routes are null.
+_ALTERNATIVES = tuple[Route, ...]
+_KIND_OF: dict[object, AnyKind] = {
+    **dict.fromkeys((str, Outcome, Reason), _STRING),
+    bool: _BOOLEAN,
+    int: _INT,
+    MatchingStep: _INT,
+    _ALTERNATIVES: ALTERNATIVE_ROUTES,
+}
+
+
+def _columns_of(fields: type) -> Iterator[tuple[str, AnyKind]]:
+    """Yield the columns of the fields of a class of the rules."""
+    for name, hint in get_type_hints(fields).items():
+        is_never_null = hint in _KIND_OF and hint != _ALTERNATIVES
+        [kind] = {_KIND_OF[one] for one in (hint, *get_args(hint)) if one in _KIND_OF}
+        yield f"{name}!" if is_never_null else name, kind
+
+
 # What an output tells of a message that was not set aside.
 _OF_A_MESSAGE: tuple[tuple[str, AnyKind], ...] = (
     ("message_id!", _STRING),
@@ -214,16 +239,7 @@ RESOLVED_ROUTES = _table(
     *_OF_A_MESSAGE,
     ("to_broker_instance", _STRING),
     ("decided_at!", _TIME),
-    ("broker_instance", _STRING),
-    ("outcome!", _STRING),
-    ("reason!", _STRING),
-    ("matching_step", _INT),
-    ("route_name", _STRING),
-    ("address", _STRING),
-    ("mirror_address", _STRING),
-    ("destination_database", _STRING),
-    ("alternative_routes", ALTERNATIVE_ROUTES),
-    ("rerouted_from", _STRING),
+    *_columns_of(VerdictColumns),
     ("run_id!", _STRING),
     ("attempt!", _INT),
 )
@@ -237,34 +253,13 @@ NEW_ROUTE_REQUESTS = _table(
     ("run_id!", _STRING),
 )
 # One hop: scope is the database whose routes were searched; address the one that the message takes.
-HOPS = ArrayOf(
-    _table(
-        ("instance_name", _STRING),
-        ("scope", _STRING),
-        ("matching_step", _INT),
-        ("route_name", _STRING),
-        ("address", _STRING),
-        ("outcome", _STRING),
-        ("reason", _STRING),
-    )
-)
+HOPS = ArrayOf(_table(*((name.rstrip("!"), kind) for name, kind in _columns_of(HopRow))))
+_KIND_OF[tuple[HopRow, ...]] = HOPS
 MESSAGE_PATHS = _table(
     *_OF_A_MESSAGE,
     ("from_service_name", _STRING),
     ("decided_at!", _TIME),
-    ("outcome!", _STRING),
-    ("reason", _STRING),
-    ("final_instance_name", _STRING),
-    ("final_database_name", _STRING),
-    ("final_address", _STRING),
-    ("hops!", HOPS),
-    ("ways_agree", _BOOLEAN),
-    ("multiple_targets!", _BOOLEAN),
-    ("return_outcome", _STRING),
-    ("return_reason", _STRING),
-    ("return_instance_name", _STRING),
-    ("return_database_name", _STRING),
-    ("return_ways_agree", _BOOLEAN),
+    *_columns_of(PathRow),
 )
 """Messages followed to their end, and back. ``outcome`` is an `Ending`, ``hops`` are the first way's."""
 # A path has a number where the dialog is not known, and decides; direction: THERE or BACK.
@@ -284,15 +279,7 @@ TRACED_HOPS = _table(
     ("direction!", _STRING),
     ("way!", _INT),
     ("hop!", _INT),
-    ("instance_name!", _STRING),
-    ("scope!", _STRING),
-    ("matching_step", _INT),
-    ("route_name", _STRING),
-    ("address", _STRING),
-    ("outcome!", _STRING),
-    ("reason!", _STRING),
-    ("broker_instance", _STRING),
-    ("rerouted_from", _STRING),
+    *_columns_of(HopColumns),
 )
 """Their hops; ``scope`` is the database whose routes were searched."""
 # What SQL Server said beside what the rules say; both as of first_observed_at, the start of the episode.

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from routing.rules import hashing, text
-from routing.rules.following import Errand, decide_now, follow
+from routing.rules.following import Errand, follow
 from routing.rules.network import Addressee, Network
 from routing.rules.path_rows import path_row
 from routing.rules.pathing import Sender, trace_back
@@ -18,6 +18,7 @@ from tests.frames import Tables, prefixed
 from tests.reference.estates import joined, random_estate
 from tests.reference.networks import random_network
 from tests.unit.rules import by_rules
+from tests.unit.rules.made import decide_now
 
 Row = dict[str, Any]
 # A host that is no loopback name: another estate has none of it.

@@ -13,6 +13,7 @@ from routing.importing.covered import Row
 from routing.importing.keyed import ON
 from routing.schemas import MESSAGES, Field, Kind, Schema
 from routing.storage.arrow import table_of
+from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import Table, is_frame, select_arrow, spell
 from routing.storage.kinds import arrow_schema
 
@@ -54,7 +55,7 @@ def _find_in_arrow(table: Any, rows: Sequence[Row]) -> Iterable[tuple[int, str]]
     # Compared while files are read, so that no more comes to memory than may be meant.
     instance, conversation = (compute.field(names[name]) for name in ("instance_name", _CONVERSATION))
     may_be_meant = instance.isin(_values_in(asked["instance_name"]))
-    may_be_meant &= compute.ascii_lower(conversation).isin(_values_in(asked[_CONVERSATION]))
+    may_be_meant &= fold_texts(conversation).isin(_values_in(asked[_CONVERSATION]))
     read = select_arrow(table, [names[name] for name in _READ.names if name in names], may_be_meant)
     there = spell(read)
     stored = pyarrow.table(
@@ -73,7 +74,7 @@ def _compare(rows: pyarrow.Table) -> pyarrow.Table:
     from pyarrow import compute
 
     for name, values in (
-        (_CONVERSATION, compute.ascii_lower(rows[_CONVERSATION])),
+        (_CONVERSATION, fold_texts(rows[_CONVERSATION])),
         (_DATABASE, compute.fill_null(rows[_DATABASE], "")),
     ):
         rows = rows.set_column(rows.column_names.index(name), name, values)

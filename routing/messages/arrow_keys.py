@@ -14,13 +14,13 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.messages.bound_ends import Ends
-from routing.messages.ids import GUID
 from routing.messages.keying import READ, KeyCounts
 from routing.messages.numbers import NONE, OTHER, Numbers
 from routing.messages.rejecting import INT_RANGE
 from routing.messages.validate import Checked
 from routing.process.garbage import no_search_for_cycles
 from routing.storage.arrow import micros_in
+from routing.storage.arrow_forms import fold_texts, is_guid
 from routing.storage.columns import Table, as_dataset, shape_of
 from routing.storage.encoded import Mapped, Sums, encoded
 from routing.storage.times import micros_of
@@ -36,7 +36,7 @@ _ROWS_AT_ONCE = 262_144
 
 
 def count_keys(messages: Table, dialogs: Table | None, checked: Checked, as_of: datetime | None) -> KeyCounts:
-    """One pass over messages of Arrow's: their keys (`key_columns.KEY`), and how many are read and to be rejected.
+    """One pass over messages of Arrow's: their keys (`keys.KEY`), and how many are read and to be rejected.
 
     ``dialogs`` are Arrow's too, without a fault; ``checked`` is the configuration. Raises InputError where the
     columns of messages are not those of their table.
@@ -88,7 +88,7 @@ class _Given:
 
         needed = [self._of(name) != "" for name in ("message_id", "to_service_name")]
         needed += [self._of(name).is_valid() for name in ("is_initiator", "enqueue_time")]
-        needed.append(pc.match_substring_regex(self._of("conversation_id"), GUID))
+        needed.append(is_guid(self._of("conversation_id")))
         if "hops_remaining" in self.shape:
             least, most = INT_RANGE
             hops = self._of("hops_remaining").cast("int64")
@@ -100,7 +100,7 @@ class _Given:
         import pyarrow.compute as pc
 
         given = self._of("conversation_id")
-        return pc.coalesce(pc.ascii_lower(given) == given, pc.scalar(False))
+        return pc.coalesce(fold_texts(given) == given, pc.scalar(False))
 
     def _time(self) -> Any:
         """The time of a row in microseconds."""

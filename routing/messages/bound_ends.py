@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from routing.messages.numbers import NONE, Numbers
 from routing.schemas import KEYS
 from routing.storage.arrow import micros_in
+from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import Table, as_dataset, shape_of
 from routing.storage.encoded import Mapped
 
@@ -59,7 +60,7 @@ class Ends:
             pc.fill_null(of_brokers.of(rows[name].combine_chunks() if name in shape else nothing), NONE)
             for name in (_FAR, _ACKNOWLEDGED)
         )
-        folded = pc.ascii_lower(rows["conversation_id"].combine_chunks())
+        folded = fold_texts(rows["conversation_id"].combine_chunks())
         conversations = pc.unique(folded)
         instances = numbers.number_instances(rows["instance_name"].combine_chunks())
         databases = numbers.number_databases(rows["database_name"].combine_chunks())
@@ -76,7 +77,7 @@ class Ends:
         """The place of a message's conversation among these, null for none; takes and gives an expression."""
         import pyarrow.compute as pc
 
-        return pc.index_in(pc.ascii_lower(conversation_id), value_set=self.conversations)
+        return pc.index_in(fold_texts(conversation_id), value_set=self.conversations)
 
     def find_brokers(
         self,

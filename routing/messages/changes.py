@@ -9,23 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.messages import ids, keying, results
-from routing.messages.compiling import compile_job, count_keys
 from routing.messages.dialog_hash import IMPLEMENTATIONS
-from routing.messages.job import Job, Options
-from routing.messages.lookups import look_into
-from routing.messages.openers import find_openers
+from routing.messages.job import Job
 from routing.messages.rejecting import add_reasons
-from routing.messages.validate import Checked
 from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.storage.conform import in_shape
-from routing.storage.joining import Side
-from routing.storage.keeping import Keeper
 from routing.terms import REJECTED
 
 BEFORE, AFTER = (tuple(f"{name}_{side}" for name in DECIDED) for side in ("before", "after"))
@@ -37,43 +30,23 @@ _AS_READ = {name: f"{name}_as_read" for name in ("database_name", "conversation_
 _PLACE = "place"
 
 
-class Compiled(NamedTuple):
-    """How one side decides: its job, and the messages that open a request there."""
-
-    job: Job
-    openers: Side | None
-
-
-def compile_side(
-    messages: DataFrame, checked: Checked, options: Options, keeper: Keeper, notes: list[str]
-) -> Compiled:
-    """Find the keys of conformed messages on one side, decide for them, and see who opens a request.
-
-    ``keeper`` and ``notes`` as `compiling` has them, until what is decided has been read.
-    """
-    lookups = look_into(messages.sparkSession, checked, keeper)
-    job = compile_job(count_keys(messages, lookups, options, notes), options, keeper)
-    return Compiled(job, find_openers(job))
-
-
-def decide_sides(messages: DataFrame, before: Compiled, after: Compiled) -> DataFrame:
+def decide_sides(messages: DataFrame, before: Job, after: Job) -> DataFrame:
     """Every conformed message with both decisions, columns of `schemas.MESSAGE_CHANGES`; narrow.
 
     Both sides must have the same dialogs. A message that is set aside has outcome REJECTED, its codes as reason,
     and nothing else.
     """
     as_read = messages.withColumns({kept: F.col(name) for name, kept in _AS_READ.items()})
-    prepared = keying.prepare(as_read, before.job.options.as_of)
+    prepared = keying.prepare(as_read, before.options.as_of)
     # Which row of the dialogs is a message's does not depend on the side: it is looked up once.
-    decided = keying.find_dialog(prepared, before.job.source.dialog_side)
+    decided = keying.find_dialog(prepared, before.source.dialog_side)
     for side, names in ((before, BEFORE), (after, AFTER)):
         decided = _decide_side(decided, side, names)
     return in_shape(decided, MESSAGE_CHANGES, {name: F.col(kept) for name, kept in _AS_READ.items()})
 
 
-def _decide_side(messages: DataFrame, side: Compiled, names: tuple[str, ...]) -> DataFrame:
+def _decide_side(messages: DataFrame, job: Job, names: tuple[str, ...]) -> DataFrame:
     """Messages of `keying.find_dialog` with what is compared of a side's decision, under these names."""
-    job = side.job
     rejects = job.counted.may_reject
     scopes = job.source.lookups.scopes
     timed = messages.withColumn("decided_at", keying.time_of(job.options.as_of))
@@ -83,7 +56,7 @@ def _decide_side(messages: DataFrame, side: Compiled, names: tuple[str, ...]) ->
     is_rejected = F.size("reasons") > 0 if rejects else None
     dialog_hash = IMPLEMENTATIONS[job.options.dialog_hash]
     chosen = results.choose(keyed, job.plan, dialog_hash, fits=job.fits, is_rejected=is_rejected)
-    decided, values = results.decide(job, chosen, side.openers)
+    decided, values = results.decide(job, chosen)
     compared = {name: values[name] for name in DECIDED}
     if rejects:
         compared = _unless_rejected(compared)

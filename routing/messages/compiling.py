@@ -1,11 +1,13 @@
-"""From a configuration and messages to a job: their keys, what is decided for these, and each message's choice.
+"""From a configuration and messages to a job: their keys, what is decided for these, each choice, and requests.
 
 The one room that acts on the messages before anything is written: it collects their distinct routing keys.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 
@@ -13,13 +15,14 @@ from routing.config import size_in_bytes
 from routing.messages import results
 from routing.messages.dialog_hash import IMPLEMENTATIONS, check_packages
 from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
-from routing.messages.key_columns import TEXTS
 from routing.messages.keying import OF_INSTANCE, OF_TEXTS, KeyCounts, Keying
-from routing.messages.lookups import Lookups
-from routing.messages.path_plan import follow_keys
-from routing.messages.plan import decide_keys
-from routing.messages.timelines import Plan, Prepared, as_plan
+from routing.messages.lookups import Lookups, look_into
+from routing.messages.openers import find_openers
+from routing.messages.plan_frames import PreparedPlan, RoutingPlan, as_plan
 from routing.messages.validate import Checked
+from routing.plan.estate import network_of
+from routing.plan.keys import TEXTS
+from routing.plan.rows import decide_keys, follow_keys
 from routing.sessions import session
 from routing.storage import keeping
 from routing.storage.frames import collect
@@ -29,31 +32,56 @@ from routing.storage.joining import Broadcasts
 _DIALOG = 350
 
 
-def count_keys(
-    messages: DataFrame,
-    lookups: Lookups,
-    options: Options,
-    notes: list[str] | None = None,
-    keying: Keying = OF_INSTANCE,
-    *,
-    is_exact: bool = False,
-) -> KeyPass:
-    """One pass over the messages, a hash aggregate: their keys, and how many are read.
+class StageRows(Protocol):
+    """How many rows a stage is about."""
 
-    ``is_exact``: how many are to be rejected is counted too. ``notes`` grows until the frames of the job have been
-    read.
+    rows: int | None
+
+
+class StageClock(Protocol):
+    """Times the stages of a run."""
+
+    def stage(self, name: str) -> AbstractContextManager[StageRows]:
+        """Time what is done inside."""
+
+
+def compile_messages(
+    messages: DataFrame,
+    checked: Checked,
+    options: Options,
+    keeper: keeping.Keeper,
+    clock: StageClock,
+    *,
+    keying: Keying = OF_INSTANCE,
+    lookups: Lookups | None = None,
+    notes: list[str] | None = None,
+) -> Job:
+    """Return the job of conformed messages: the one way from tables without a fault to a plan.
+
+    What ``keeper`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
+    ``lookups`` are those of ``checked``, where they are known already.
     """
-    source, broadcasts = _source(messages, lookups, options, notes, keying)
-    found = collect(source.keys(is_exact=is_exact))
-    read, valid = sum(found.values["rows"]), sum(found.values["valid"])
-    counts = KeyCounts(found.where("valid"), read, valid, is_exact)
-    return KeyPass(source, broadcasts, counts, options.may_change)
+    if lookups is None:
+        with clock.stage("lookups"):
+            lookups = look_into(messages.sparkSession, checked, keeper, is_wide=keying.is_wide)
+    with clock.stage("keys") as tally:
+        source, broadcasts = _source(messages, lookups, options, notes, keying)
+        # One pass over the messages, a hash aggregate.
+        found = collect(source.keys(is_exact=keying.is_wide))
+        read, valid = sum(found.values["rows"]), sum(found.values["valid"])
+        counts = KeyCounts(found.where("valid"), read, valid, keying.is_wide)
+        tally.rows = read
+    with clock.stage("plan") as tally:
+        plan = plan_of(counts, checked, is_wide=keying.is_wide).on(lookups.spark, keeper)
+        tally.rows = len(counts.keys)
+        counted = KeyPass(source, broadcasts, counts, options.may_change)
+    return with_plan(counted, plan, options, keeper, clock)
 
 
 def with_keys(
     counts: KeyCounts, messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None = None
 ) -> KeyPass:
-    """Messages whose keys (`key_columns.KEY`) have been found without Spark; ``notes`` as above."""
+    """Return messages whose keys (`keys.KEY`) have been found without Spark; ``notes`` as above."""
     keying = OF_INSTANCE if counts.texts is None else OF_TEXTS
     source, broadcasts = _source(messages, lookups, options, notes, keying)
     source = replace(source, is_folded=counts.is_folded)
@@ -70,33 +98,26 @@ def _source(
     return Source(messages, lookups, _size_dialogs(lookups, broadcasts), options.as_of, keying), broadcasts
 
 
-def compile_job(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
-    """Decide for the keys of a job, on the driver."""
-    lookups = counted.source.lookups
-    plan = plan_of(counted.counts, lookups.checked).on(lookups.spark, keeper)
-    return with_plan(counted, plan, options, keeper)
+def plan_of(counts: KeyCounts, checked: Checked, *, is_wide: bool = False) -> PreparedPlan:
+    """Decide for keys on the driver: those of `keys.KEY` or, where ``is_wide``, of `keys.PATH_KEY`.
 
-
-def plan_of(counts: KeyCounts, checked: Checked) -> Prepared:
-    """Decide for keys (`key_columns.KEY`); the plan is keyed by whatever messages look it up."""
-    decided = decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
+    The plan is keyed by whatever messages look it up.
+    """
+    keys = counts.keys
+    if is_wide:
+        services = {*keys.values["key_service"], *keys.values["key_from"]}
+        return as_plan(keys, follow_keys(keys, network_of(checked.settings, services)))
+    decided = decide_keys(keys, checked.instances_for(keys.values["key_service"]))
     if counts.texts is None:
-        return as_plan(counts.keys, decided)
+        return as_plan(keys, decided)
     numbers = [decided.numbers[place] for place in counts.texts.keys]
     return as_plan(counts.texts.rows, replace(decided, key=TEXTS, numbers=numbers))
 
 
-def compile_paths(counted: KeyPass, options: Options, keeper: keeping.Keeper) -> Job:
-    """Follow the keys of a job (`path_keying.OF_ESTATE`) there and back, on the driver."""
-    source, keys = counted.source, counted.counts.keys
-    services = {*keys.values["key_service"], *keys.values["key_from"]}
-    network = source.lookups.network(services)
-    plan = as_plan(keys, follow_keys(keys, network)).on(source.lookups.spark, keeper)
-    return with_plan(counted, plan, options, keeper)
-
-
-def with_plan(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Keeper) -> Job:
-    """The job of a plan."""
+def with_plan(
+    counted: KeyPass, plan: RoutingPlan, options: Options, keeper: keeping.Keeper, clock: StageClock
+) -> Job:
+    """Return the job of a plan, with the messages that open a request."""
     broadcasts = counted.broadcasts
     fits = plan.size <= broadcasts.limit
     if not fits:
@@ -106,7 +127,11 @@ def with_plan(counted: KeyPass, plan: Plan, options: Options, keeper: keeping.Ke
         )
     messages = counted.source.resolvable(checks_rows=counted.may_reject, checks_scopes=counted.has_strays)
     choices = results.choose(messages, plan, IMPLEMENTATIONS[options.dialog_hash], fits=fits)
-    return Job(counted, plan, choices, options, keeper)
+    job = Job(counted, plan, choices, options, keeper)
+    if not job.may_ask:
+        return job
+    with clock.stage("requests"):
+        return replace(job, openers=find_openers(job))
 
 
 def _size_dialogs(lookups: Lookups, broadcasts: Broadcasts) -> Dialogs | None:

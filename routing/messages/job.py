@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from routing.messages import keying
 from routing.messages.keying import KeyCounts, Keying
 from routing.messages.lookups import Lookups
-from routing.messages.timelines import Plan
+from routing.messages.plan_frames import RoutingPlan
 from routing.storage.joining import Broadcasts, Side
 from routing.storage.keeping import Keeper
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
@@ -110,15 +110,16 @@ class Job:
     """What the outputs of a run are made of: frames are lazy, counts are known.
 
     ``choices`` are the messages to be resolved with their choice (`results.choose`); ``keeper`` has what several
-    passes read. The notes of ``broadcasts`` say where the run departs from the plan's law (a join without
-    broadcast).
+    passes read; ``openers`` are the messages that open a request, None where none may. The notes of ``broadcasts``
+    say where the run departs from the plan's law (a join without broadcast).
     """
 
     counted: KeyPass
-    plan: Plan
+    plan: RoutingPlan
     choices: DataFrame
     options: Options
     keeper: Keeper
+    openers: Side | None = None
 
     @property
     def source(self) -> Source:

@@ -15,8 +15,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
-from routing.messages.brokers import read_brokers
-from routing.messages.key_columns import (
+from routing.messages.ids import read_brokers
+from routing.messages.lookups import Lookups
+from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
+from routing.plan.keys import (
     ADDRESS_ELSEWHERE,
     KEY,
     NO_ADDRESS,
@@ -25,8 +27,6 @@ from routing.messages.key_columns import (
     SERVICE_FACTOR,
     TEXTS,
 )
-from routing.messages.lookups import Lookups
-from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
 from routing.schemas import KEYS
 from routing.storage.columns import Columns
 from routing.storage.joining import Side, small_side
@@ -78,13 +78,14 @@ class Keying:
 
     ``columns`` are the key's. ``read`` is what of a message it is made of, but for its dialog. ``add`` gives
     messages of `bind` these columns; the flag is that of `add_keys`. ``reads_scope``: with that flag it needs the
-    columns of `add_scope`.
+    columns of `add_scope`. ``is_wide``: what decides in the whole estate, and what to reject is counted as well.
     """
 
     columns: tuple[str, ...]
     read: tuple[str, ...]
     add: Callable[[DataFrame, Lookups, bool], DataFrame]
     reads_scope: bool
+    is_wide: bool = False
 
 
 def clean(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:

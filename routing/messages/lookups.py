@@ -5,7 +5,7 @@ Not so the dialogs and the requests on record, which grow with the traffic.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,16 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.messages import ids
-from routing.messages.brokers import read_brokers
+from routing.messages.ids import read_brokers
 from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked, matters
-from routing.rules import text
-from routing.rules.network import Network
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
 from routing.storage import frames
-from routing.storage.columns import Columns
 from routing.storage.keeping import HELD_ROWS, Keeper
-from routing.storage.networks import network_of
 
 _SCOPES = Schema(
     (
@@ -71,75 +67,38 @@ class Lookups:
         """instance_name, broker: every broker id that a route or a database of the instance names."""
         return _frame(self.spark, self.keeper, *self.named_brokers)
 
-    def network(self, services: Iterable[str]) -> Network:
-        """What the rules need to know of the whole estate for messages to these services, and replies."""
-        return network_of(self.checked.settings, set(services))
 
+def look_into(spark: SparkSession, checked: Checked, keeper: Keeper, *, is_wide: bool = False) -> Lookups:
+    """Return what a configuration knows; what ``keeper`` is given here must stay until it has been read.
 
-@dataclass(frozen=True)
-class Named:
-    """What a configuration names, each time with the instance: services, and broker ids as they are compared."""
-
-    services: set[tuple[str, str]]
-    brokers: set[tuple[str, str]]
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Columns]) -> Named:
-        """What routes and databases name."""
-        routes, databases = settings["routes"], settings["databases"]
-        services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
-        brokers = {*_pairs(routes, "broker_instance"), *_pairs(databases, "service_broker_guid")}
-        compared = ((instance, text.broker_id(broker)) for instance, broker in brokers)
-        return cls(services, {(instance, broker) for instance, broker in compared if broker is not None})
-
-
-def look_into(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
-    """What a configuration knows; what ``keeper`` is given here must stay until it has been read."""
-    named = Named.of(checked.settings)
-    return _lookups(
-        spark,
-        checked,
-        keeper,
-        services=(named.services, _names("service")),
-        brokers=(named.brokers, _names("broker")),
-    )
-
-
-def look_around(spark: SparkSession, checked: Checked, keeper: Keeper) -> Lookups:
-    """The same with what the whole estate names: ``services`` and ``brokers`` have no instance.
-
-    A service counts too that a request on record names, for messages meet it at any instance.
+    ``is_wide``: what the whole estate names, so that ``services`` and ``brokers`` have no instance.
     """
-    settings = checked.settings
-    services = _values(settings, ("routes", "remote_service_name"), ("services", "name"))
-    services |= _values(settings, ("route_requests", "service_name"))
-    brokers = _values(settings, ("routes", "broker_instance"), ("databases", "service_broker_guid"))
-    compared = {text.broker_id(broker) for broker in brokers} - {None}
-    found = _lookups(
-        spark,
-        checked,
-        keeper,
-        services=([(service,) for service in services], _one("service")),
-        brokers=([(broker,) for broker in compared], _one("broker")),
-    )
-    if not checked.has_transport:
-        return found
-    addresses = {address for instance in checked.instances.values() for address in instance.own_addresses}
-    return replace(found, addresses=_frame(spark, keeper, ((one,) for one in addresses), _one("address")))
-
-
-def _lookups(spark: SparkSession, checked: Checked, keeper: Keeper, *, services: _Rows, brokers: _Rows) -> Lookups:
-    requests, dialogs = checked.settings.get("route_requests"), checked.dialogs
+    requests, dialogs, named = checked.settings.get("route_requests"), checked.dialogs, checked.named
     wanted = ROUTE_REQUESTS.optional()
-    return Lookups(
+    found = Lookups(
         spark,
         checked,
         keeper,
-        named_services=services,
-        named_brokers=brokers,
+        named_services=(named.services, _names("service")),
+        named_brokers=(named.brokers, _names("broker")),
         requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
         dialogs=None if dialogs is None else _select(dialogs),
     )
+    if not is_wide:
+        return found
+    addresses = None
+    if checked.has_transport:
+        addresses = _frame(spark, keeper, _singly(named.addresses), _one("address"))
+    return replace(
+        found,
+        named_services=(_singly(named.services_anywhere()), _one("service")),
+        named_brokers=(_singly(named.brokers_anywhere()), _one("broker")),
+        addresses=addresses,
+    )
+
+
+def _singly(values: Iterable[str]) -> list[tuple[str]]:
+    return [(value,) for value in values]
 
 
 def _frame(spark: SparkSession, keeper: Keeper, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
@@ -153,19 +112,8 @@ def _one(column: str) -> Schema:
     return Schema((Field(column, Kind.STRING),))
 
 
-def _values(settings: Mapping[str, Columns], *columns: tuple[str, str]) -> set[str]:
-    """What tables have in some columns; empty text is nothing, and so is a table that is not there."""
-    there = (settings[table].values[column] for table, column in columns if table in settings)
-    return {value for values in there for value in values if value}
-
-
 def _names(column: str) -> Schema:
     return Schema((Field("instance_name", Kind.STRING), Field(column, Kind.STRING)))
-
-
-def _pairs(rows: Columns, column: str) -> set[tuple[str, str]]:
-    """The instances, and what their rows have in a column; empty text is nothing."""
-    return {pair for pair in rows.rows("instance_name", column) if pair[1]}
 
 
 def _scopes(checked: Checked) -> Iterable[tuple[str, str, list[str]]]:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from routing.messages.key_columns import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR, TEXTS
 from routing.messages.keying import KeyCounts, Texts
-from routing.messages.lookups import Named
 from routing.messages.rejecting import FROM_NETWORK
 from routing.messages.validate import Checked
+from routing.plan.estate import NamedThings
+from routing.plan.keys import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR, TEXTS
 from routing.rules import text
 from routing.rules.estate import Instance, NameAddress, address_of_name
+from routing.storage.arrow_forms import fold_texts, read_brokers
 from routing.storage.columns import Columns
 from routing.storage.encoded import Numbering
-from routing.terms import ZERO_GUID
 
 if TYPE_CHECKING:
     import pyarrow
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 OTHER, NONE, _FIRST_ADDRESS = -1, -2, -3
 # So many texts that nothing names are numbered besides; garbage beyond that is all alike.
 _MOST_UNNAMED = 100_000
-_PLAIN_BROKER = r"\A[0-9a-f-]{36}\z"
 
 
 @dataclass
@@ -39,7 +38,7 @@ class Numbers:
     """
 
     checked: Checked
-    named: Named
+    named: NamedThings
     instances: list[str]
     databases: list[str]
     services: Numbering
@@ -49,7 +48,7 @@ class Numbers:
     @classmethod
     def of(cls, checked: Checked) -> Numbers:
         """Those of a configuration."""
-        named = Named.of(checked.settings)
+        named = checked.named
         return cls(
             checked,
             named,
@@ -78,7 +77,7 @@ class Numbers:
         numbers = pc.fill_null(self.services.number(words), OTHER)
         if self.addresses is None:
             return numbers
-        may_hold_one = pc.starts_with(pc.ascii_lower(words), "tcp://")
+        may_hold_one = pc.starts_with(fold_texts(words), "tcp://")
         found = numbers.to_pylist()
         for place in pc.indices_nonzero(pc.and_(pc.equal(numbers, OTHER), may_hold_one)).to_pylist():
             address = text.address_in_name(words[place].as_py())
@@ -92,17 +91,9 @@ class Numbers:
         import pyarrow
         import pyarrow.compute as pc
 
-        folded = pc.ascii_lower(words)
-        # Most are written as they are compared. The others are read one by one.
-        is_plain = pc.match_substring_regex(folded, _PLAIN_BROKER)
-        others = pc.indices_nonzero(pc.or_kleene(pc.invert(is_plain), pc.equal(folded, ZERO_GUID))).to_pylist()
-        if others:
-            ids = folded.to_pylist()
-            for place in others:
-                ids[place] = text.broker_id(words[place].as_py())
-            folded = pyarrow.array(ids, pyarrow.string())
+        brokers = read_brokers(words)
         none = pyarrow.scalar(NONE, pyarrow.int32())
-        return pc.if_else(folded.is_null(), none, _places_among(folded, self.brokers))
+        return pc.if_else(brokers.is_null(), none, _places_among(brokers, self.brokers))
 
     def keys_of(self, groups: Iterable[tuple[Any, ...]]) -> KeyCounts:
         """The keys of groups: numbers of what `keying.READ` names, how many rows, and how many are sound."""

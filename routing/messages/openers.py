@@ -32,13 +32,11 @@ def missing_route(service_name: Column, namespace: str) -> Column:
     )
 
 
-def find_openers(job: Job) -> Side | None:
-    """The messages that open a request, found now; None where no message reaches step 4.
+def find_openers(job: Job) -> Side:
+    """Find the messages that open a request, now; only where a message may reach step 4.
 
     As many as the services that messages invent.
     """
-    if not job.may_ask:
-        return None
     record, uses, chosen = job.source.lookups.requests, job.plan.uses, job.choices
     on_record = None if record is None else job.keep("the route requests on record", _by_service(record))
     what = "the messages that open a route request"
@@ -126,12 +124,12 @@ def _asking(messages: DataFrame, database: Column) -> DataFrame:
     )
 
 
-def new_route_requests(job: Job, openers: Side | None) -> DataFrame:
+def new_route_requests(job: Job) -> DataFrame:
     """The rows of ``new_route_requests``: one for each opened request."""
-    if openers is None:
+    if job.openers is None:
         return no_rows(job.source.messages.sparkSession, NEW_ROUTE_REQUESTS)
     namespace = job.options.missing_route_namespace
-    return openers.rows.select(
+    return job.openers.rows.select(
         "instance_name",
         F.col("ask_database").alias("database_name"),
         F.col("to_service_name").alias("service_name"),

@@ -7,38 +7,30 @@ TRANSPORT route leads there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
-from routing.messages.key_columns import (
-    ADDRESS_ELSEWHERE,
-    CLASSES,
-    KNOWN,
-    NO_ADDRESS,
-    OTHER_BROKER,
-    OWN_ADDRESS,
-    SERVICE_FACTOR,
-)
 from routing.messages.keying import READ, Keying, add_broker, look_up
 from routing.messages.lookups import Lookups
 from routing.messages.rejecting import FROM_NETWORK
+from routing.plan.keys import (
+    ADDRESS_ELSEWHERE,
+    FROM_FACTOR,
+    KNOWN,
+    NO_ADDRESS,
+    OWN_ADDRESS,
+    PATH_KEY,
+    SERVICE_FACTOR,
+)
 from routing.storage.joining import small_side
-
-PathKeyRow = tuple[str, str, str, str, str, int]
-PATH_KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind")
-# key_kind = is_initiator + 2 * class of the service + 8 * (the broker id is one that nothing names)
-# + 16 * class of the sender's service.
-_FROM_FACTOR = 2 * OTHER_BROKER
 
 
 def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
     """Messages of `keying.bind` with the columns of `PATH_KEY`.
 
-    ``lookups`` as `lookups.look_around` makes them; ``transport``: a route may read its address from a service
-    name. key_service, key_broker and key_from are empty text for what is unknown or absent; key_kind tells these
+    ``lookups`` are those of a whole estate; ``transport``: a route may read its address from a service name.
+    key_service, key_broker and key_from are empty text for what is unknown or absent; key_kind tells these
     apart. A name of class OWN_ADDRESS is its leading address, as written.
     """
     addresses = lookups.addresses if transport else None
@@ -47,14 +39,14 @@ def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> Dat
     is_sent_here = (F.col("key_database") != FROM_NETWORK) & (F.col("from_service_name") != "")
     sent = named.withColumn("back_to", F.when(is_sent_here, F.col("from_service_name")))
     answered = _add_name(sent, lookups, "back_to", "key_from", addresses).drop("back_to")
-    classes = F.col("key_service_class") * SERVICE_FACTOR + F.col("key_from_class") * _FROM_FACTOR
+    classes = F.col("key_service_class") * SERVICE_FACTOR + F.col("key_from_class") * FROM_FACTOR
     bound = add_broker(answered, lookups, ["bound_broker"])
     return bound.withColumn("key_kind", F.col("key_role") + classes).drop(
         "key_role", "key_service_class", "key_from_class"
     )
 
 
-OF_ESTATE = Keying(PATH_KEY, (*READ, "from_service_name"), add_path_keys, reads_scope=False)
+OF_ESTATE = Keying(PATH_KEY, (*READ, "from_service_name"), add_path_keys, reads_scope=False, is_wide=True)
 """What decides in the whole estate, there and back."""
 
 
@@ -81,38 +73,3 @@ def _add_name(
     kind = F.when(is_known, KNOWN).when(F.col("owned"), OWN_ADDRESS).otherwise(elsewhere)
     text = F.coalesce(F.when(F.col("known"), F.col(name)).when(F.col("owned"), in_name), F.lit(""))
     return found.withColumns({key: text, f"{key}_class": kind}).drop("known", "in_name", "compared", "owned")
-
-
-@dataclass(frozen=True)
-class NameClass:
-    """What a key says of a service name: its class and, where that is KNOWN or OWN_ADDRESS, a text."""
-
-    kind: int
-    text: str | None
-
-
-@dataclass(frozen=True)
-class PathKey:
-    """A row of `PATH_KEY`, read: ``sender`` is the service to which an answer goes."""
-
-    instance: str
-    database: str | None
-    service: NameClass
-    broker: str | None
-    has_other_broker: bool
-    sender: NameClass
-    is_initiator: bool
-
-
-def read_key(row: PathKeyRow) -> PathKey:
-    """What a row of the columns `PATH_KEY` says."""
-    instance, database, service, broker, sender, kind = row
-    return PathKey(
-        instance,
-        database or None,
-        NameClass(kind // SERVICE_FACTOR % CLASSES, service or None),
-        broker or None,
-        bool(kind & OTHER_BROKER),
-        NameClass(kind // _FROM_FACTOR % CLASSES, sender or None),
-        bool(kind & 1),
-    )

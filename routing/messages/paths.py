@@ -7,23 +7,22 @@ from pyspark.sql import functions as F
 
 from routing.messages import ids
 from routing.messages.job import Job
-from routing.messages.path_plan import PATH, READS_ADDRESS
 from routing.messages.results import add_openers, cut
+from routing.plan.rows import PATH, READS_ADDRESS
 from routing.rules.path_rows import EXPIRED, REQUESTED, First, HopRow, PathRow
 from routing.schemas import HOPS, MESSAGE_PATHS
 from routing.storage.conform import in_shape
-from routing.storage.joining import Side
 from routing.terms import MSDB, Ending
 
 
-def message_paths(job: Job, openers: Side | None) -> DataFrame:
+def message_paths(job: Job) -> DataFrame:
     """The rows of ``message_paths``, one for each message that is not rejected.
 
-    ``job`` as `compiling.compile_paths` makes it, ``openers`` as `openers.find_openers`. The plan's path stands
+    ``job`` as `compiling.compile_messages` makes it by `path_keying.OF_ESTATE`. The plan's path stands
     but for two things that are a message's own: a request that it opens (step 4), and the end of its dialog,
     which comes before all else. What cannot happen to these messages is left out.
     """
-    uses, dialogs = job.plan.uses, job.source.dialogs
+    uses, dialogs, openers = job.plan.uses, job.source.dialogs, job.openers
     messages = cut(job.choices)
     if openers is not None:
         messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
@@ -79,7 +78,7 @@ def _of_its_own(first: First, scope: Column) -> Column:
         "ways_agree": F.lit(True),
         "multiple_targets": F.lit(False),
     }
-    return F.struct(*(own.get(name, F.lit(None)).alias(name) for name in PATH))
+    return F.struct(*(own.get(name, F.lit(None)).alias(name) for name in PATH.names))
 
 
 def _literal(value: str | int | None) -> Column:

@@ -9,26 +9,14 @@ from routing.messages import ids
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.job import Job
 from routing.messages.keying import look_up
-from routing.messages.plan import CHOICE
+from routing.messages.plan_frames import TIMELINE, RoutingPlan
 from routing.messages.rejecting import add_reasons
-from routing.messages.timelines import TIMELINE, Plan
+from routing.plan.rows import CHOICE, READS_ADDRESS
+from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.storage.conform import in_shape, no_rows
 from routing.storage.joining import Side, side_of
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
-
-CHOSEN = (
-    "broker_instance",
-    "outcome",
-    "reason",
-    "matching_step",
-    "route_name",
-    "address",
-    "mirror_address",
-    "destination_database",
-    "alternative_routes",
-    "rerouted_from",
-)
 
 UNSEEN = (
     "a message has a routing key that the first pass over the messages did not see: they changed while the run was"
@@ -37,9 +25,9 @@ UNSEEN = (
 
 
 def choose(
-    keyed: DataFrame, plan: Plan, dialog_hash: DialogHash, *, fits: bool, is_rejected: Column | None = None
+    keyed: DataFrame, plan: RoutingPlan, dialog_hash: DialogHash, *, fits: bool, is_rejected: Column | None = None
 ) -> DataFrame:
-    """Keyed messages with their choice (column ``choice``, such as `plan.CHOICE`).
+    """Keyed messages with their choice (column ``choice``, such as `plan.rows.CHOICE`).
 
     Those that are rejected, where any still is among them, have none.
 
@@ -103,24 +91,24 @@ def _add_opener(messages: DataFrame, opened: Side, database: Column, name: str) 
     return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")
 
 
-def resolved_routes(job: Job, openers: Side | None, attempt: Column | None = None) -> DataFrame:
+def resolved_routes(job: Job, attempt: Column | None = None) -> DataFrame:
     """The rows of ``resolved_routes``, one for each message to be resolved (rule book, all sections).
 
-    ``openers`` as `openers.find_openers` gives them; ``attempt`` is 1 where it is not given.
+    ``attempt`` is 1 where it is not given.
     """
-    messages, values = decide(job, job.choices, openers)
+    messages, values = decide(job, job.choices)
     values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(job.options.run_id)}
     values["attempt"] = F.lit(1) if attempt is None else attempt
     return in_shape(messages, RESOLVED_ROUTES, values)
 
 
-def decide(job: Job, chosen: DataFrame, openers: Side | None) -> tuple[DataFrame, dict[str, Column]]:
-    """Chosen messages, and of them the values of `CHOSEN`: what is decided.
+def decide(job: Job, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
+    """Chosen messages, and of them the values of `VERDICT_COLUMNS`: what is decided.
 
     The plan's choice stands but for what is a message's own: its hops, its request for a route and the end of its
     dialog, which comes before all else. What cannot happen to these messages is left out.
     """
-    uses, dialogs = job.plan.uses, job.source.dialogs
+    uses, dialogs, openers = job.plan.uses, job.source.dialogs, job.openers
     may_be_long = openers is not None or job.source.has_transport
     messages, way = cut(chosen) if may_be_long else chosen, F.col("choice")
     if openers is not None:
@@ -132,12 +120,12 @@ def decide(job: Job, chosen: DataFrame, openers: Side | None) -> tuple[DataFrame
         way = F.when(F.col("is_expired"), expired).otherwise(way)
     # A column of its own, so that the code made for each row asks once, not for each value.
     messages, way = messages.withColumn("way", way), F.col("way")
-    values = {name: way[name] for name in CHOSEN}
+    values = {name: way[name] for name in VERDICT_COLUMNS}
     if uses.reads_addresses:
         in_name = ids.leading_address(F.col("to_service_name"))
-        messages = messages.withColumn("in_name", F.when(way["reads_address"], in_name))
+        messages = messages.withColumn("in_name", F.when(way[READS_ADDRESS], in_name))
         address = ids.empty_as_null(F.col("in_name"))
-        values["address"] = F.when(way["reads_address"], address).otherwise(way["address"])
+        values["address"] = F.when(way[READS_ADDRESS], address).otherwise(way["address"])
     no_hops = way["counts_hops"] & (F.col("hops_remaining") <= 0)
     values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(way["outcome"])
     values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(way["reason"])
@@ -164,7 +152,7 @@ def cut(chosen: DataFrame) -> DataFrame:
 def _of_its_own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> Column:
     """A choice of no route, which is not the plan's: a constant."""
     given = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
-    return F.struct(*(F.lit(given.get(name)).alias(name) for name in CHOICE))
+    return F.struct(*(F.lit(given.get(name)).alias(name) for name in CHOICE.names))
 
 
 def rejected_messages(job: Job) -> DataFrame:

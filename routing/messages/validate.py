@@ -5,22 +5,22 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
 from routing.messages.rejecting import is_missing
+from routing.plan.estate import NamedThings, furnish_for, list_bare
 from routing.rules import text
 from routing.rules.estate import Instance
 from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS
-from routing.storage.columns import Columns, Table, as_dataset, instances_of, is_frame, shape_of
+from routing.storage.columns import Columns, Table, as_dataset, is_frame, shape_of
 from routing.storage.conform import conform
 from routing.storage.faults import SHOWN, Fault, refuse_faults
 from routing.storage.inputs import read_settings
-from routing.storage.networks import furnish_for
 from routing.storage.suspects import read_suspects
 
 _KEY = KEYS["dialogs"]
@@ -56,6 +56,11 @@ class Checked:
         """Whether a route may read its address from the service name."""
         return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
 
+    @cached_property
+    def named(self) -> NamedThings:
+        """What the configuration names."""
+        return NamedThings.of(self.settings, self.instances.values())
+
     def instances_for(self, services: Iterable[str]) -> dict[str, Instance]:
         """What the rules need to know of every instance for messages to these services.
 
@@ -65,7 +70,7 @@ class Checked:
 
     def with_settings(self, settings: Mapping[str, Columns]) -> Checked:
         """Another configuration, without a fault, and the same dialogs."""
-        return replace(self, settings=settings, instances=_list_instances(settings))
+        return replace(self, settings=settings, instances=list_bare(settings))
 
 
 def read(tables: Mapping[str, Table]) -> Inputs:
@@ -86,11 +91,7 @@ def check(inputs: Inputs) -> Checked:
         suspects["dialogs"] = read_suspects(dialogs, "dialogs")
         found = _count_mattering(dialogs)
     refuse_faults({**settings, **suspects}, others, found.faults)
-    return Checked(settings, _list_instances(settings), dialogs if found.rows else None, found.rows, found.ending)
-
-
-def _list_instances(settings: Mapping[str, Columns]) -> dict[str, Instance]:
-    return instances_of({key: settings[key] for key in ("instances", "databases")})
+    return Checked(settings, list_bare(settings), dialogs if found.rows else None, found.rows, found.ending)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from routing.rules.estate import (
 )
 from routing.rules.locating import Location
 from routing.rules.matching import Bound, Match
-from routing.rules.timeline import spans
+from routing.rules.timeline import TimeInterval, spans
 from routing.terms import MatchingStep, Outcome, Reason
 
 UNNAMED = ""
@@ -70,14 +70,15 @@ def signature(key: Key, instance: Instance) -> Hashable:
     """
     message, service, scope = Bound(key.service, key.broker), key.service, key.scope
     named = [r for r in instance.naming(scope, service) if matching.step_of(message, r) is not None]
-    returned = (*instance.naming(ARRIVALS, service), *instance.unnamed(ARRIVALS))
     holders = instance.holders_of(service)
     broker = named_broker(instance, scope, service, key.broker)
     return (
         scope == ARRIVALS,
         scope if any(holder.name == scope for holder in holders) else None,
-        _ties((*named, *instance.unnamed(scope)), instance),
-        None if key.database is None else _ties(returned, instance),
+        instance.tie(named),
+        instance.tied(scope),
+        None if key.database is None else instance.tie(instance.naming(ARRIVALS, service)),
+        None if key.database is None else instance.tied(ARRIVALS),
         instance.is_enabled(scope),
         instance.is_enabled(ARRIVALS),
         instance.is_forwarding,
@@ -86,12 +87,6 @@ def signature(key: Key, instance: Instance) -> Hashable:
         broker,
         key.is_initiator or broker == UNNAMED,
     )
-
-
-def _ties(routes: Iterable[Route], instance: Instance) -> Hashable:
-    """Routes, and whether the broker id, and the address, of each are their instance's own."""
-    brokers, addresses = instance.brokers, instance.own_addresses
-    return tuple([(id(route), route.broker in brokers, route.compared in addresses) for route in routes])
 
 
 def named_broker(instance: Instance, scope: str, service: str | None, broker: str | None) -> str | None:
@@ -218,18 +213,7 @@ class Decision(NamedTuple):
         return self.again is not None and self.again.asks
 
 
-class Timed(NamedTuple):
-    """The decisions of a key from a time (inclusive) to another (exclusive), None for no bound.
-
-    Of several the dialog-ID hash takes one (sections 2.3 and 6).
-    """
-
-    valid_from: int | None
-    valid_to: int | None
-    decisions: tuple[Decision, ...]
-
-
-class Concerning(NamedTuple):
+class ConcerningRoutes(NamedTuple):
     """The routes that can concern a key: those of its scope, and those of msdb if it may come back; by name."""
 
     key: Key
@@ -238,33 +222,27 @@ class Concerning(NamedTuple):
     returned: tuple[Route, ...]
 
     @classmethod
-    def of(cls, key: Key, instance: Instance) -> Concerning:
-        """Those of a key of an instance."""
+    def of(cls, key: Key, instance: Instance) -> ConcerningRoutes:
+        """Return those of a key of an instance."""
         own = matching.concerning(Bound(key.service, key.broker), instance.routes_for(key.scope, key.service))
         may_return = key.database is not None and _leads_back(key, instance, own)
         returned = instance.routes_for(ARRIVALS, key.service) if may_return else ()
         return cls(key, instance, tuple(own), tuple(returned))
 
     def changes(self) -> list[int]:
-        """The times, in order, at which those that are in force change; between two the decisions are the same."""
+        """Return the times, in order, at which other routes are in force; decisions change at no other time."""
         bounds = {bound for route in (*self.own, *self.returned) for bound in (route.live_from, route.live_to)}
         return sorted(bound for bound in bounds if bound is not None)
 
     def decide(self, t: int) -> tuple[Decision, ...]:
-        """The decisions at a time."""
+        """Return the decisions at a time, one for each broker id that step 3 may pick."""
         return _decisions(self.key, self.instance, _live(self.own, t), _live(self.returned, t))
 
-
-def decide(key: Key, instance: Instance) -> Iterator[Timed]:
-    """All decisions of a key, in the order of time."""
-    concerning = Concerning.of(key, instance)
-    for span in spans(concerning.own, concerning.returned):
-        yield Timed(span.valid_from, span.valid_to, _decisions(key, instance, *span.tables))
-
-
-def decide_at(key: Key, instance: Instance, t: int) -> tuple[Decision, ...]:
-    """The decisions of a key at one time."""
-    return Concerning.of(key, instance).decide(t)
+    def decide_all(self) -> Iterator[TimeInterval[Decision]]:
+        """Yield the decisions between all changes, in the order of time."""
+        for span in spans(self.own, self.returned):
+            decisions = _decisions(self.key, self.instance, *span.tables)
+            yield TimeInterval(span.valid_from, span.valid_to, decisions)
 
 
 def _live(routes: Iterable[Route], t: int) -> tuple[Route, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -194,6 +194,21 @@ class Instance:
         """The routes of a database that name any service, or the one that is asked for routes."""
         by_service = self.routes.get(database, {})
         return (*by_service.get(None, ()), *by_service.get(BROKER_CONFIGURATION_SERVICE, ()))
+
+    def tie(self, routes: Iterable[Route]) -> Hashable:
+        """Return routes, each with whether its broker id, and its address, are this instance's own."""
+        brokers, addresses = self.brokers, self.own_addresses
+        return tuple([(id(route), route.broker in brokers, route.compared in addresses) for route in routes])
+
+    def tied(self, database: str) -> Hashable:
+        """Return the same of `unnamed`, once for all keys of a database."""
+        if database not in self._tied:
+            self._tied[database] = self.tie(self.unnamed(database))
+        return self._tied[database]
+
+    @cached_property
+    def _tied(self) -> dict[str, Hashable]:
+        return {}
 
     def holders_of(self, service: str | None) -> tuple[Database, ...]:
         """The databases that hold a service, by name."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from math import lcm
 from typing import NamedTuple
 
-from routing.rules.deciding import Decision, Key, Leg, Timed, decide_at
+from routing.rules.deciding import Decision, Key, Leg
 from routing.rules.estate import ARRIVALS, Instance
 from routing.rules.network import Addressee, Network
 from routing.rules.resolving import Verdict, requested, settled
+from routing.rules.timeline import TimeInterval
 from routing.rules.ways import Hop, Trace, Way
 from routing.terms import Ending, MatchingStep, Outcome
 
@@ -22,7 +23,7 @@ MOST_WAYS = 100
 """Up to so many ways of one message are followed."""
 MOST_PICKS = 1000
 """Up to so many picks together (section 2.3): the dialogs of a key are told apart by no more."""
-Deciding = Callable[[Key, Instance, int], Timed]
+Deciding = Callable[[Key, Instance, int], TimeInterval[Decision]]
 """The decisions of a key at an instance and a time, and how long they stay."""
 _ENDINGS = {
     Outcome.DELIVERED: Ending.DELIVERED,
@@ -32,11 +33,6 @@ _ENDINGS = {
 # Where open messages may meet routes to several targets.
 OPEN_STEPS = (MatchingStep.SERVICE, MatchingStep.ANY_SERVICE)
 _Search = tuple[str, "str | None", str]
-
-
-def decide_now(key: Key, instance: Instance, t: int) -> Timed:
-    """The decisions at one time alone."""
-    return Timed(None, None, decide_at(key, instance, t))
 
 
 @dataclass(frozen=True)
@@ -162,8 +158,8 @@ class _Walk:
         key = self.errand.to.key(here, None, ahead.broker, is_initiator=self.errand.is_initiator)
         timed = self.deciding(key, here, t)
         self._ends_at(timed.valid_to)
-        self.picks = lcm(self.picks, len(timed.decisions))
-        decision = timed.decisions[self.errand.hashed % len(timed.decisions)]
+        self.picks = lcm(self.picks, len(timed.choices))
+        decision = timed.pick(self.errand.hashed)
         verdict = self._judge(decision, here, ahead)
         arrived = ahead._replace(searches=(*ahead.searches, search), broker=verdict.broker_instance)
         return self._leave(arrived, verdict, ARRIVALS)
@@ -240,7 +236,7 @@ def _hop_of(verdict: Verdict, instance: Instance, scope: str) -> Hop:
         verdict.reason,
         verdict.broker_instance,
         verdict.rerouted_from,
-        decision is not None and verdict.opens_in is None and decision.last.reads_address,
+        reads_address=decision is not None and verdict.opens_in is None and decision.last.reads_address,
     )
 
 
@@ -249,7 +245,7 @@ def _taken(verdict: Verdict) -> Iterator[tuple[str | None, str | None]]:
     yield verdict.route_name, verdict.address
     if verdict.mirror_address is not None:
         yield verdict.route_name, verdict.mirror_address
-    for route in verdict.alternatives:
+    for route in verdict.alternative_routes:
         yield route.name, route.address
         if route.mirror_address is not None:
             yield route.name, route.mirror_address

@@ -83,9 +83,8 @@ REQUESTED = First(Ending.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQ
 
 
 def _hop(hop: Hop) -> HopRow:
-    step = None if hop.step is None else int(hop.step)
-    outcome, reason = str(hop.outcome), str(hop.reason)
-    return HopRow(hop.instance, hop.scope, step, hop.route_name, hop.address, outcome, reason)
+    plain = hop.plain()
+    return HopRow(*(plain[name] for name in HopRow._fields))
 
 
 def _text(word: Outcome | Ending | Reason | None) -> str | None:

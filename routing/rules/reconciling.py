@@ -101,7 +101,7 @@ def _by_hop(seen: Seen, verdict: Verdict, in_msdb: bool) -> Compared:
     """The same outcome: the address that it took, and the broker id, where they were told."""
     hop = None if seen.next_hop is None else text.comparable_address(seen.next_hop)
     if hop is not None and hop not in _compared([verdict.address, verdict.mirror_address]):
-        others = [one for route in verdict.alternatives for one in (route.address, route.mirror_address)]
+        others = [one for route in verdict.alternative_routes for one in (route.address, route.mirror_address)]
         return OTHER_OF_TIER if hop in _compared(others) else OTHER_HOP
     if None not in (seen.broker_instance, verdict.broker_instance) and (
         seen.broker_instance != verdict.broker_instance

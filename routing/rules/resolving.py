@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from routing.rules import hashing, text
-from routing.rules.deciding import Decision, Key, decide_at, scope_of
+from routing.rules import text
+from routing.rules.columns import names_of, plain_columns
+from routing.rules.deciding import Decision, Key, scope_of
 from routing.rules.estate import ARRIVALS, Instance, Route
 from routing.rules.requesting import Requests
 from routing.terms import MatchingStep, Outcome, Reason
@@ -118,30 +119,38 @@ def bound_broker(message: Message, dialog: Dialog) -> str | None:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What becomes of a message: the columns of ``resolved_routes`` that the rules decide.
+class VerdictColumns:
+    """The columns of ``resolved_routes`` that the rules decide; tables and rows derive from these fields."""
 
-    ``decision`` is what led to it, None for an expired dialog. ``opens_in`` is the database in which it opens a
-    request for a route, None where it opens none.
-    """
-
+    broker_instance: str | None
     outcome: Outcome
     reason: Reason
-    broker_instance: str | None
     matching_step: MatchingStep | None = None
     route_name: str | None = None
     address: str | None = None
     mirror_address: str | None = None
     destination_database: str | None = None
-    alternatives: tuple[Route, ...] = ()
+    alternative_routes: tuple[Route, ...] = ()
     rerouted_from: str | None = None
+
+
+VERDICT_COLUMNS = names_of(VerdictColumns)
+
+
+@dataclass(frozen=True)
+class Verdict(VerdictColumns):
+    """What becomes of a message.
+
+    ``decision`` is what led to it, None for an expired dialog. ``opens_in`` is the database in which it opens a
+    request for a route, None where it opens none.
+    """
+
     decision: Decision | None = None
     opens_in: str | None = None
 
-
-def decisions_of(message: Message, dialog: Dialog, instance: Instance) -> tuple[Decision, ...]:
-    """All that may be decided for a message at its time: one, or one for each broker id that step 3 may pick."""
-    return decide_at(key_of(message, dialog, instance), instance, message.t)
+    def plain(self) -> dict[str, Any]:
+        """Return its columns by name, with values as tables hold them."""
+        return plain_columns(self, VERDICT_COLUMNS)
 
 
 def key_of(message: Message, dialog: Dialog, instance: Instance) -> Key:
@@ -150,29 +159,11 @@ def key_of(message: Message, dialog: Dialog, instance: Instance) -> Key:
     return Key.of_names(instance, message.database, message.service, broker, is_initiator=message.is_initiator)
 
 
-def pick_decision(message: Message, decisions: Sequence[Decision]) -> Decision:
-    """The decision that a message's dialog gets. Raises ValueError where that is any, and it matters."""
-    if len(decisions) == 1:
-        return decisions[0]
-    if message.conversation_id is None:
-        raise ValueError("what becomes of the message depends on its dialog")
-    return hashing.pick(decisions, message.conversation_id)
-
-
-def resolve(message: Message, dialog: Dialog, instance: Instance, requests: Requests) -> Verdict:
-    """Resolve one message of a known dialog (rule book, all sections).
-
-    ``requests`` must have seen what asked before, and learns of the request that this message opens.
-    """
-    decision = pick_decision(message, decisions_of(message, dialog, instance))
-    return judge(message, dialog, decision, requests)
-
-
 def judge(message: Message, dialog: Dialog, decision: Decision, requests: Requests) -> Verdict:
     """What a decision comes to for a message: the end of its dialog, then a request, then its hops."""
     broker = bound_broker(message, dialog)
     if dialog.is_expired(message.t):
-        return Verdict(Outcome.DROPPED, Reason.DIALOG_EXPIRED, broker)
+        return Verdict(broker, Outcome.DROPPED, Reason.DIALOG_EXPIRED)
     scope = scope_of(message.database)
     if decision.asks and requests.of(scope, message.service).opens(message.t, message.message_id):
         return requested(decision, broker, scope)
@@ -189,7 +180,7 @@ def is_out_of_hops(hops_remaining: int | None) -> bool:
 def requested(decision: Decision, broker: str | None, opens_in: str) -> Verdict:
     """A request for a route is opened, in a database whose routes were searched (section 5)."""
     step = MatchingStep.ROUTE_REQUEST
-    return Verdict(Outcome.DELAYED, Reason.ROUTE_REQUESTED, broker, step, decision=decision, opens_in=opens_in)
+    return Verdict(broker, Outcome.DELAYED, Reason.ROUTE_REQUESTED, step, decision=decision, opens_in=opens_in)
 
 
 def requested_again(decision: Decision, broker: str | None) -> Verdict:
@@ -209,9 +200,9 @@ def settled(
     leg, picked = decision.last, decision.pick
     no_hops = leg.end.counts_hops and is_out_of_hops(hops_remaining)
     return Verdict(
+        broker if picked is None else picked,
         Outcome.DROPPED if no_hops else leg.end.outcome,
         Reason.HOP_LIMIT if no_hops else leg.end.reason,
-        broker if picked is None else picked,
         leg.step,
         leg.route_name,
         address_in_name if leg.reads_address else leg.address,
@@ -219,5 +210,5 @@ def settled(
         decision.destination,
         leg.alternatives,
         decision.rerouted_from,
-        decision,
+        decision=decision,
     )

@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 from routing.rules.estate import Route
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class TimeInterval(Generic[C]):
+    """What is decided from a time (inclusive) to another (exclusive), None for no bound.
+
+    Of several choices the dialog-ID hash takes one (sections 2.3 and 6).
+    """
+
+    valid_from: int | None
+    valid_to: int | None
+    choices: tuple[C, ...]
+
+    def pick(self, hashed: int) -> C:
+        """Return the choice of a dialog by its hash."""
+        return self.choices[hashed % len(self.choices)]
 
 
 class Span(NamedTuple):

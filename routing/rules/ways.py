@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from routing.rules.columns import names_of, plain_columns
 from routing.terms import Ending, MatchingStep, Outcome, Reason
 
 
 @dataclass(frozen=True)
-class Hop:
-    """What one instance does with a message.
+class HopColumns:
+    """What tables say of a hop; tables and rows derive from these fields.
 
     ``scope`` is the database whose routes were searched last, ``address`` the one that the message takes (where it
-    goes no further, that of the decision). ``broker`` is the id that it is bound to afterwards, None while it is
-    open. ``reads_address``: the address is that of the message's own service name.
+    goes no further, that of the decision). ``broker_instance`` is the one that it is bound to afterwards, None
+    while it is open.
     """
 
-    instance: str
+    instance_name: str
     scope: str
-    step: MatchingStep | None
+    matching_step: MatchingStep | None
     route_name: str | None
     address: str | None
     outcome: Outcome
     reason: Reason
-    broker: str | None = None
+    broker_instance: str | None = None
     rerouted_from: str | None = None
+
+
+HOP_COLUMNS = names_of(HopColumns)
+
+
+@dataclass(frozen=True)
+class Hop(HopColumns):
+    """What one instance does with a message. ``reads_address``: the address is that of its own service name."""
+
     reads_address: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """Return its columns by name, with values as tables hold them."""
+        return plain_columns(self, HOP_COLUMNS)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from routing.messages import arrow_keys, openers, results, validate
-from routing.messages.compiling import compile_job, count_keys, plan_of, with_keys, with_plan
+from routing.messages.compiling import compile_messages, plan_of, with_keys, with_plan
 from routing.messages.job import Job
 from routing.messages.lookups import look_into
 from routing.runs.counting import Written, count_resolved, count_rows
@@ -21,16 +21,13 @@ def run_full(work: Work) -> Written:
     clock = work.clock
     traffic = open_traffic(work.opener, work.inputs)
     job = _compile_on_spark(work) if traffic is None else _compile_meanwhile(work, traffic)
-    counts, found = job.counted.counts, None
-    if job.may_ask:
-        with clock.stage("requests"):
-            found = openers.find_openers(job)
+    counts = job.counted.counts
     with clock.stage("write"):
         is_known = counts.is_exact and job.counted.may_reject
         outputs = {
-            "new_route_requests": None if found is None else openers.new_route_requests(job, found),
+            "new_route_requests": None if job.openers is None else openers.new_route_requests(job),
             "rejected_messages": results.rejected_messages(job) if is_known else None,
-            "resolved_routes": results.resolved_routes(job, found),
+            "resolved_routes": results.resolved_routes(job),
         }
         versions = work.commit(outputs, adds=False)
     with clock.stage("counts"):
@@ -51,14 +48,7 @@ def _compile_on_spark(work: Work) -> Job:
         inputs, messages = validate.read(work.open_tables()), work.read_messages()
     with clock.stage("validate"):
         checked = validate.check(inputs)
-    with clock.stage("lookups"):
-        lookups = look_into(work.spark, checked, work.keeper)
-    with clock.stage("keys") as tally:
-        counted = count_keys(messages, lookups, work.options, work.notes)
-        tally.rows = counted.counts.rows_read
-    with clock.stage("plan") as tally:
-        tally.rows = len(counted.counts.keys)
-        return compile_job(counted, work.options, work.keeper)
+    return compile_messages(messages, checked, work.options, work.keeper, clock, notes=work.notes)
 
 
 def _compile_meanwhile(work: Work, traffic: dict[str, Table]) -> Job:
@@ -83,4 +73,4 @@ def _compile_meanwhile(work: Work, traffic: dict[str, Table]) -> Job:
         on_spark = replace(checked, dialogs=dialogs[0] if dialogs else None)
         lookups = look_into(work.spark, on_spark, work.keeper)
         counted = with_keys(counts, messages, lookups, work.options, work.notes)
-        return with_plan(counted, plan, work.options, work.keeper)
+    return with_plan(counted, plan, work.options, work.keeper, clock)

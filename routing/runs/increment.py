@@ -22,7 +22,7 @@ from routing.storage.appended import Known, check_files, check_ways, files_of, r
 from routing.storage.columns import Table, as_dataset, in_files, is_frame
 from routing.storage.conform import conform, in_shape
 from routing.storage.frames import at_once, has_arrow, with_columns_of
-from routing.storage.joining import Broadcasts, Side
+from routing.storage.joining import Broadcasts
 from routing.storage.keeping import HELD_ROWS, Keeper, hold
 from routing.storage.opening import Opener
 from routing.storage.protocol import LastRun
@@ -232,11 +232,8 @@ def combine_rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts:
     return rows.unionByName(in_shape(doubles, REJECTED_MESSAGES))
 
 
-def still_pending(job: Job, openers: Side | None) -> DataFrame:
-    """The rows of ``pending_messages`` after a job, whose messages are decided anew: no join is needed so.
-
-    ``openers`` as `results.resolved_routes` was given them.
-    """
-    messages, values = results.decide(job, job.choices, openers)
+def still_pending(job: Job) -> DataFrame:
+    """The rows of ``pending_messages`` after a job, whose messages are decided anew: no join is needed so."""
+    messages, values = results.decide(job, job.choices)
     decided = messages.withColumns({name: values[name] for name in ("outcome", "reason")})
     return pending.pending_messages(decided, job.options.run_id)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import openers, results, validate
-from routing.messages.compiling import compile_job, count_keys
+from routing.messages.compiling import compile_messages
 from routing.messages.lookups import look_into
 from routing.runs import increment
 from routing.runs.counting import Written, check_pending, count_resolved, count_rows
@@ -41,23 +41,17 @@ def run_incremental(work: Work, now: datetime) -> Written:
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
         return Written(versions)
-    with clock.stage("keys") as tally:
-        keys = count_keys(step.messages, replace(lookups, requests=step.requests), work.options, work.notes)
-        counts = keys.counts
-        tally.rows = counts.rows_read
-    with clock.stage("plan") as tally:
-        job = compile_job(keys, work.options, work.keeper)
-        tally.rows = len(counts.keys)
-    found = None
-    if job.may_ask:
-        with clock.stage("requests"):
-            found = openers.find_openers(job)
+    asking = replace(lookups, requests=step.requests)
+    job = compile_messages(
+        step.messages, checked, work.options, work.keeper, clock, lookups=asking, notes=work.notes
+    )
+    counts = job.counted.counts
     with clock.stage("write"):
         outputs: dict[str, DataFrame | None] = {"rejected_messages": None} if is_first else {}
-        if found is not None or is_first:
-            rows = openers.new_route_requests(job, found)
+        if job.openers is not None or is_first:
+            rows = openers.new_route_requests(job)
             outputs["new_route_requests"] = increment.not_on_record(rows, step, job.broadcasts)
-        outputs["resolved_routes"] = results.resolved_routes(job, found, attempt=F.col("attempt"))
+        outputs["resolved_routes"] = results.resolved_routes(job, attempt=F.col("attempt"))
         versions |= work.commit(outputs, adds=not is_first)
     with clock.stage("counts"):
         groups = count_resolved(work, versions)
@@ -73,6 +67,6 @@ def run_incremental(work: Work, now: datetime) -> Written:
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
-            versions |= work.commit({"pending_messages": increment.still_pending(job, found)}, adds=False)
+            versions |= work.commit({"pending_messages": increment.still_pending(job)}, adds=False)
             check_pending(work, versions, groups)
     return done

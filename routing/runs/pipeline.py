@@ -13,14 +13,13 @@ from pyspark.sql import functions as F
 from routing.config import Config
 from routing.errors import ConfigError, InputError, RecordedAlready
 from routing.messages import openers, pending, results, validate
-from routing.messages.compiling import compile_job, count_keys
+from routing.messages.compiling import compile_messages
 from routing.messages.job import Options
-from routing.messages.lookups import look_into
 from routing.runs.changing import telling_what_may_change
 from routing.runs.done import Run, done_before
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
-from routing.runs.stages import Progress, Stages
+from routing.runs.stages import Progress, Stages, Untimed
 from routing.runs.work import Work
 from routing.sessions.holding import Held
 from routing.storage import disks, imported, ledger, protocol, tables, view
@@ -83,12 +82,10 @@ def resolve(
         missing_route_namespace=missing_route_namespace,
     )
     with released_on_failure() as keeper:
-        lookups = look_into(spark, checked, keeper)
-        job = compile_job(count_keys(messages, lookups, options), options, keeper)
-        found = openers.find_openers(job)
+        job = compile_messages(messages, checked, options, keeper, Untimed())
         return Resolution(
-            results.resolved_routes(job, found),
-            openers.new_route_requests(job, found),
+            results.resolved_routes(job),
+            openers.new_route_requests(job),
             results.rejected_messages(job),
             keeper,
         )

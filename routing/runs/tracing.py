@@ -10,10 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from routing.config import PATHS, Config
 from routing.errors import ConfigError
-from routing.messages import openers, validate
-from routing.messages.compiling import compile_paths, count_keys
+from routing.messages import validate
+from routing.messages.compiling import compile_messages
 from routing.messages.job import Options
-from routing.messages.lookups import look_around
 from routing.messages.path_keying import OF_ESTATE
 from routing.messages.paths import message_paths
 from routing.runs.changing import telling_what_may_change
@@ -76,20 +75,9 @@ def trace_all(
         with clock.stage("validate"):
             checked = validate.check(validate.read(tables))
         messages = conform(tables["messages"], "messages")
-        with clock.stage("lookups"):
-            lookups = look_around(spark, checked, keeper)
-        with clock.stage("keys") as tally:
-            counted = count_keys(messages, lookups, options, keying=OF_ESTATE, is_exact=True)
-            counts = counted.counts
-            tally.rows = counts.rows_read
-        with clock.stage("plan") as tally:
-            job = compile_paths(counted, options, keeper)
-            tally.rows = len(counts.keys)
-        found = None
-        if job.may_ask:
-            with clock.stage("requests"):
-                found = openers.find_openers(job)
-        paths = message_paths(job, found)
+        job = compile_messages(messages, checked, options, keeper, clock, keying=OF_ESTATE)
+        counts = job.counted.counts
+        paths = message_paths(job)
         return Traced(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, keeper)
 
 

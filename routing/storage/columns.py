@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from routing.errors import InputError
-from routing.rules.estate import Instance, Route, furnish, list_instances
 from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES, AnyKind, Kind, Schema
 from routing.storage import arrow
 from routing.storage.times import micros_of
@@ -22,8 +21,6 @@ Table = Union["DataFrame", "pyarrow.Table", "pyarrow.dataset.Dataset"]
 Only = Mapping[str, Collection[Any]]
 FILE = "__filename"
 """Arrow's name for a column that any dataset has: the file that a row is from."""
-_ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
-_BOUNDS = ("valid_from", "valid_to", "lifetime")
 
 
 @dataclass(frozen=True)
@@ -196,32 +193,3 @@ def with_few(table: Any, condition: Any) -> pyarrow.dataset.Dataset:
     rows = as_dataset(table)
     found = rows.to_table(columns=[FILE], filter=condition)[FILE].unique().to_pylist()
     return in_files(rows, found)
-
-
-def instances_of(tables: Mapping[str, Columns]) -> dict[str, Instance]:
-    """Instances as the rules see them, from columns of instances, databases and, if given, services and routes."""
-    routes, services = tables.get("routes"), tables.get("services")
-    return furnish(
-        list_instances(
-            tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
-            tables["databases"].rows("instance_name", "name", "service_broker_guid", "is_broker_enabled"),
-        ),
-        () if services is None else services_of(services),
-        () if routes is None else routes_of(routes),
-    )
-
-
-def services_of(services: Columns) -> Iterator[tuple[str, str, str]]:
-    """The services of columns, each after its instance and database."""
-    return services.rows("instance_name", "database_name", "name")
-
-
-def routes_of(routes: Columns) -> Iterator[tuple[str, str, Route]]:
-    """The routes of columns, each with its instance and database; equal ones are one object, of any database."""
-    made: dict[tuple[Any, ...], Route] = {}
-    places = routes.rows("instance_name", "database_name")
-    for place, row in zip(places, routes.rows(*_ROUTE, *_BOUNDS), strict=True):
-        found = made.get(row)
-        if found is None:
-            found = made[row] = Route.of_row(*row)
-        yield *place, found

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from routing.schemas import SETTINGS
-from routing.storage.columns import Columns, Only, Table, as_dataset, in_files_with, is_frame, read_arrow, spell
+from routing.storage.columns import (
+    Columns,
+    Only,
+    Table,
+    as_dataset,
+    in_files_with,
+    is_frame,
+    read_arrow,
+    spell,
+    stream_arrow,
+)
 from routing.storage.encoded import Numbering, Sums, encoded
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
+MOST_MESSAGES = 1_000_000
+"""Up to so many messages of local tables are judged without Spark."""
 COUNT = "count"
 """The column of groups that says how many rows each has."""
 
@@ -29,6 +41,15 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> Columns:
 
         return collect(where_in(conform(table, key), only or {}))
     return read_arrow(table, key, condition_of(table, only or {}))
+
+
+def read_messages(messages: Table, only: Only | None = None) -> Iterator[Columns]:
+    """Read all messages of an Arrow table or dataset, in the declared columns, in batches of 65,536 rows at most.
+
+    ``only`` are the values by column of which each row has one. Raises InputError where a column that is needed
+    is missing, or of a type that is not accepted.
+    """
+    return stream_arrow(messages, "messages", condition_of(messages, only or {}))
 
 
 def read_each(tables: Mapping[str, Table], read: Callable[[str], Columns]) -> dict[str, Columns]:

@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any
 
 from routing.schemas import INPUTS, Kind
+from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import Columns, as_dataset, read_arrow, rows_where, shape_of, with_few
 
 _ID, _END = "conversation_id", "is_initiator"
@@ -29,7 +30,7 @@ def suspicion(rows: Any, key: str, shape: Mapping[str, str]) -> Any:
 
     condition = _lacks(key, shape)
     if key == "dialogs":
-        condition |= pc.ascii_lower(pc.field(shape[_ID])).isin(_doubled_ids(rows, shape))
+        condition |= fold_texts(pc.field(shape[_ID])).isin(_doubled_ids(rows, shape))
     return condition
 
 
@@ -47,7 +48,7 @@ def _doubled_ids(rows: Any, shape: Mapping[str, str]) -> Any:
     """The folded ids of conversations one end of which stands in several rows."""
     import pyarrow.compute as pc
 
-    ends = {_ID: pc.ascii_lower(pc.field(shape[_ID])), _END: pc.field(shape[_END])}
+    ends = {_ID: fold_texts(pc.field(shape[_ID])), _END: pc.field(shape[_END])}
     return several(rows.to_table(columns=ends), ends)[_ID].drop_null().unique()
 
 

@@ -6,6 +6,7 @@ from routing.rules.choosing import TIERS
 from routing.terms import MatchingStep, Reason
 from tests.mutants import (
     of_choosing,
+    of_commands,
     of_following,
     of_matching,
     of_messages,
@@ -22,6 +23,7 @@ MUTANTS = (
     *of_messages.MUTANTS,
     *of_protocol.MUTANTS,
     *of_reconciling.MUTANTS,
+    *of_commands.MUTANTS,
 )
 
 # Each is broken by one mutant at least, in the plain rules or, as D7's namespace, where it stands.

@@ -25,8 +25,8 @@ MUTANTS = (
     _following(
         "alternatives-not-followed",
         "the alternatives of a tier are followed",
-        "for route in verdict.alternatives:",
-        "for route in verdict.alternatives[1:]:",
+        "for route in verdict.alternative_routes:",
+        "for route in verdict.alternative_routes[1:]:",
     ),
     _following(
         "circle-of-instances",

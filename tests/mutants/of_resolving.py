@@ -58,8 +58,8 @@ MUTANTS = (
         "arrived-asks-in-vain",
         "D9, ROUTE_REQUESTED",
         "2.4: what arrived is DELAYED as well",
-        "Verdict(Outcome.DELAYED, Reason.ROUTE_REQUESTED,",
-        "Verdict(Outcome.DROPPED if decision.first.is_from_network else Outcome.DELAYED, Reason.ROUTE_REQUESTED,",
+        "Verdict(broker, Outcome.DELAYED,",
+        "Verdict(broker, Outcome.DROPPED if decision.first.is_from_network else Outcome.DELAYED,",
     ),
     in_rules(
         "resolving",

@@ -96,11 +96,11 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     from routing.runs import pipeline
 
     seen: list[Any] = []
-    compile_job = vars(pipeline)["compile_job"]
+    compile_messages = vars(pipeline)["compile_messages"]
 
     def watched(*arguments: Any, **options: Any) -> Any:
-        seen.append(compile_job(*arguments, **options))
+        seen.append(compile_messages(*arguments, **options))
         return seen[-1]
 
-    monkeypatch.setattr(pipeline, "compile_job", watched)
+    monkeypatch.setattr(pipeline, "compile_messages", watched)
     return seen

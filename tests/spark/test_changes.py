@@ -90,13 +90,15 @@ def traffic_of(spark: SparkSession, estates: Estates, folder: Path | None = None
 def decided(spark: SparkSession, estates: Estates, traffic: Traffic, keeper: Keeper) -> DataFrame:
     """Every message with both decisions."""
     from routing.messages import changes, validate
+    from routing.messages.compiling import compile_messages
+    from routing.runs.stages import Untimed
     from routing.storage.conform import conform
 
     before, after = estates.sides
     known = validate.check(validate.Inputs(before.settings, conform(traffic.dialogs, "dialogs")))
     messages = conform(traffic.messages, "messages")
     sides = [
-        changes.compile_side(messages, checked, Options("diff", as_of=as_of), keeper, [])
+        compile_messages(messages, checked, Options("diff", as_of=as_of), keeper, Untimed())
         for checked, as_of in zip((known, known.with_settings(after.settings)), estates.as_of, strict=True)
     ]
     return changes.decide_sides(messages, *sides)

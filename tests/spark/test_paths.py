@@ -168,13 +168,13 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, monkeypatch: pyt
     from pyspark.sql import functions as F
 
     seen: list[Any] = []
-    compile_paths = vars(tracing)["compile_paths"]
+    compile_messages = vars(tracing)["compile_messages"]
 
-    def watched(*arguments: Any) -> Any:
-        seen.append(arguments[0])
-        return compile_paths(*arguments)
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.append(compile_messages(*arguments, **options))
+        return seen[-1]
 
-    monkeypatch.setattr(tracing, "compile_paths", watched)
+    monkeypatch.setattr(tracing, "compile_messages", watched)
     tables = small_estate()
     one = [message(1, "//stock", to_broker_instance=SALES)]
     clean = frame_of(spark, one, frames(spark, tables)["messages"].schema)
@@ -196,7 +196,7 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, monkeypatch: pyt
     found = trace_all(spark, {**frames(spark, tables), "messages": garbage})
     try:
         # A known service or two classes of others; no broker id or an unknown; the same of senders, or none.
-        assert 3 * 2 * 3 < len(seen[0].counts.keys) <= 3 * 2 * 4
+        assert 3 * 2 * 3 < len(seen[0].counted.counts.keys) <= 3 * 2 * 4
         assert found.message_paths.count() == GARBAGE
     finally:
         found.unpersist()

@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from routing.messages import ids
-from routing.messages.brokers import read_brokers
+from routing.messages.ids import read_brokers
 from routing.messages.openers import missing_route
 from tests.adversaries import Text, texts
 from tests.patterns import LENGTH, Use, in_python, java_uses, rooms

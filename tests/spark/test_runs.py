@@ -60,14 +60,14 @@ def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
     """Do something once the keys are known and before anything is written."""
 
     def and_act(compiled: Callable[..., object]) -> Callable[..., object]:
-        def then(*arguments: Any) -> object:
-            job = compiled(*arguments)
+        def then(*arguments: Any, **options: Any) -> object:
+            job = compiled(*arguments, **options)
             act()
             return job
 
         return then
 
-    for way in ("compile_job", "with_plan"):  # keys found by Spark, and by Arrow
+    for way in ("compile_messages", "with_plan"):  # keys found by Spark, and by Arrow
         patch.setattr(full, way, and_act(vars(full)[way]))
 
 

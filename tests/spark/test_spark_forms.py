@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from routing.messages import dialog_hash, ids, keying, openers
-from routing.messages.brokers import read_brokers
+from routing.messages.ids import read_brokers
 from routing.rules import hashing, requesting
 from routing.rules import text as plain
 from tests.frames import frame_of

@@ -13,7 +13,8 @@ from routing.importing.tsql.state import Database, Endpoint, InstanceState, Rout
 from routing.rules import estate as rules
 from routing.rules.deciding import scope_of
 from routing.rules.requesting import Requests
-from routing.rules.resolving import NO_DIALOG, Message, Verdict, resolve
+from routing.rules.resolving import NO_DIALOG, Message, Verdict
+from tests.unit.rules.by_rules import resolve
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

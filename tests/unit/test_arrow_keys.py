@@ -11,8 +11,8 @@ import pytest
 
 from routing.errors import InputError
 from routing.messages import arrow_keys, numbers, validate
-from routing.messages.key_columns import KEY, TEXTS
 from routing.messages.keying import KeyCounts
+from routing.plan.keys import KEY, TEXTS
 from routing.rules import text
 from routing.rules.rejecting import rejections
 from routing.schemas import DIALOGS, MESSAGES

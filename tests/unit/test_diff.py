@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.bulk.reading import read_batches
 from routing.analysis.diff.affected import find_affected
 from routing.analysis.diff.asked import Scripts, Versions, versions_of, words_of
 from routing.analysis.diff.comparing import WORSE, Changed, count_changes, fails
@@ -20,6 +19,7 @@ from routing.analysis.diff.sides import Given, OneSide, Sides, read
 from routing.cli import main
 from routing.errors import ContractError, InputError
 from routing.schemas import KEY_CHANGES, ROUTES, SETTINGS
+from routing.storage.inputs import read_messages
 from tests.frames import Tables, arrow, arrow_of
 from tests.stored import (
     STOCK,
@@ -346,11 +346,11 @@ def test_only_what_can_differ_is_judged(monkeypatch: pytest.MonkeyPatch) -> None
     judged: list[str] = []
 
     def counting(messages: Any, only: Any) -> Any:
-        for batch in read_batches(messages, only):
+        for batch in read_messages(messages, only):
             judged.extend(batch.values["message_id"])
             yield batch
 
-    monkeypatch.setattr("routing.analysis.diff.by_arrow.read_batches", counting)
+    monkeypatch.setattr("routing.analysis.diff.by_arrow.read_messages", counting)
     tables = small_estate()
     other = [message(8, "//far", instance_name="rim"), message(9, "//stock", instance_name="rim")]
     tables["instances"].append({"instance_name": "rim"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,7 +112,7 @@ def test_reading_ends_where_nothing_more_can_change() -> None:
             yield {"messages": columns_of_rows([row], INPUTS["messages"])}
 
     known = KnownRows(estate())
-    known.known = type(known.known)(known.known.instances, known.known.dialogs, known.known.on_record, one_by_one)
+    known.known = replace(known.known, chunks=one_by_one)
     assert told(known.explain(rows[20])) == (7, [("OPEN", "m0")])
     assert read == ["m0", "m1"]
 

@@ -20,7 +20,7 @@ def test_stands_once_in_its_file_and_leaves_valid_code(mutant: Mutant) -> None:
 def test_names_and_changes_are_distinct() -> None:
     assert len(MUTANTS) >= 10
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
-    assert len({(mutant.file, mutant.before, mutant.after) for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({(mutant.file, mutant.before, mutant.after, mutant.tests) for mutant in MUTANTS}) == len(MUTANTS)
 
 
 @pytest.mark.parametrize("part", RULE_BOOK)

@@ -423,7 +423,7 @@ def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
     ],
 )
 def test_where_no_statement_helps_there_are_words(reason: Reason, words: str) -> None:
-    remedy = remedy_of(replace(asked(server(MINE)).stuck(), verdict=Verdict(Outcome.DROPPED, reason, None)))
+    remedy = remedy_of(replace(asked(server(MINE)).stuck(), verdict=Verdict(None, Outcome.DROPPED, reason)))
     assert words in remedy.words
     assert (remedy.statement, remedy.is_complete) == (None, False)
 

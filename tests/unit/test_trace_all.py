@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.bulk import remembering
 from routing.analysis.trace import writing
 from routing.analysis.trace.by_arrow import Paths
 from routing.analysis.trace.writing import write_paths
 from routing.config import Config
 from routing.errors import ConfigError, OutputError
+from routing.plan import planner
 from routing.runs.paths_written import Written
 from routing.schemas import MESSAGE_PATHS
 from routing.storage.local import Unfit
@@ -56,7 +56,7 @@ def test_each_message_goes_as_it_would_by_itself(tables: Tables, as_of: datetime
 
 
 def test_what_is_forgotten_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembering, "MOST_KEYS", 2)
+    monkeypatch.setattr(planner, "MOST_KEYS", 2)
     few = random_networks(random.Random(SEED), 4, MESSAGES)
     assert_same(_rows(few, None), walked(few, None), "message_paths")
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from routing.analysis.check.evidence import CONFIGURATION, Evidence
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.missing import Gap, What
 from routing.analysis.explain.background import Status
-from routing.analysis.explain.known import Dialogs, message_of
+from routing.analysis.explain.known import message_of
 from routing.importing.catalog.transmission_status import error_number
 from routing.importing.covered import Row
-from routing.rules.deciding import Decision, Key, decide_at
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import instances_of
+from routing.plan.verdicts import MessageJudge
 from routing.rules.estate import Instance
+from routing.rules.network import Network
 from routing.rules.observed import Compared
 from routing.rules.rejecting import rejections
-from routing.rules.requesting import Requests
-from routing.rules.resolving import Dialog, Message, Verdict, judge, key_of, pick_decision
+from routing.rules.resolving import Dialog, Message, Verdict
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
-from routing.storage.columns import Columns, instances_of
+from routing.storage.columns import Columns
 from routing.storage.times import micros_of
 from routing.terms import MSDB, NOT_KNOWN, Outcome
 
@@ -87,22 +88,20 @@ class Estate:
 
 
 def decide_all(estate: Estate) -> list[Fate]:
-    """The fates of all messages of the queues: every row that was read, and not rejected, is one.
-
-    Those of an instance are decided by (time, message_id), as requests for routes need it (section 5).
-    """
+    """Return the fates of all messages of the queues: every row that was read, and not rejected, is one."""
     evidence, knowledge = estate.evidence, estate.knowledge
     rows = Columns.of_rows(evidence.rows["messages"], MESSAGES).dicts()
-    dialogs = Dialogs.of_columns(Columns.of_rows(evidence.rows["dialogs"], DIALOGS))
+    dialogs = KnownDialogs.of_columns([Columns.of_rows(evidence.rows["dialogs"], DIALOGS)])
     observed = {(row["instance_name"], row["message_id"]): row for row in evidence.rows["observed_routing"]}
     by_instance: dict[str, list[tuple[Row, Row]]] = defaultdict(list)
     for plain, row in zip(evidence.rows["messages"], rows, strict=True):
         by_instance[row["instance_name"]].append((plain, row))
     fates = []
     for name, theirs in by_instance.items():
-        court = _Court(estate.instances[name], knowledge, dialogs, estate.times[name])
+        messages = _InstanceMessages(estate, name, dialogs)
+        messages.find_openers(row for _, row in theirs)
         ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
-        fates += [court.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
+        fates += [messages.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
     fates += [_without_endpoint(row, knowledge) for row in evidence.without_endpoint]
     return _hold_back(fates)
 
@@ -149,42 +148,36 @@ def _asks_msdb(fate: Fate) -> bool:
     return verdict.opens_in in (None, MSDB)
 
 
-@dataclass
-class _Court:
-    """Judges the messages of one instance at one time; keys that were decided are not decided again."""
+class _InstanceMessages:
+    """The messages of one instance, all judged at one time."""
 
-    instance: Instance
-    knowledge: Knowledge
-    dialogs: Dialogs
-    t: int
+    def __init__(self, estate: Estate, name: str, dialogs: KnownDialogs) -> None:
+        self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
+        self._instance, self._dialogs = estate.instances[name], dialogs
+        self._judge = MessageJudge(Network({name: self._instance}), is_exact=True)
 
-    def __post_init__(self) -> None:
-        self.requests = Requests()
-        self.decided: dict[Key, tuple[Decision, ...]] = {}
+    def find_openers(self, rows: Iterable[Row]) -> None:
+        """Find out which of all messages open a request for a route."""
+        self._judge.find_openers(self._read(row) for row in rows if not rejections(row, self._instance))
 
-    def judge(self, plain: Row, row: Mapping[str, Any], observed: Row) -> Fate:
-        """The fate of one message; they come in the order of their ids."""
+    def judge(self, plain: Row, row: Row, observed: Row) -> Fate:
+        """Return the fate of one message."""
         handle = observed["conversation_handle"]
         said = Status(micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"])
-        if rejections(row, self.instance):
+        if rejections(row, self._instance):
             # All else that a row can lack has been rejected as it was read.
             return Fate(plain, handle, said, None, (self._unlisted(plain["database_name"]),))
-        message = message_of(row, self.t)
-        dialog = self.dialogs.of(message)
-        verdict = judge(message, dialog, self._decision(message, dialog), self.requests)
-        gaps = self.knowledge.of_verdict(self.instance.name, verdict)
+        verdict = self._judge.verdict(*self._read(row))
+        gaps = self.knowledge.of_verdict(self.name, verdict)
         return Fate(plain, handle, said, None if gaps else verdict, tuple(gaps))
 
-    def _unlisted(self, database: str) -> Gap:
-        name = self.instance.name
-        was_read = self.knowledge.evidence.was_exported("databases", name)
-        return Gap(name, database, What.NOT_LISTED) if was_read else Gap(name, None, What.DATABASES)
+    def _read(self, row: Row) -> tuple[Message, Dialog]:
+        message = message_of(row, self.t)
+        return message, self._dialogs.of(message)
 
-    def _decision(self, message: Message, dialog: Dialog) -> Decision:
-        key = key_of(message, dialog, self.instance)
-        if key not in self.decided:
-            self.decided[key] = decide_at(key, self.instance, self.t)
-        return pick_decision(message, self.decided[key])
+    def _unlisted(self, database: str) -> Gap:
+        was_read = self.knowledge.evidence.was_exported("databases", self.name)
+        return Gap(self.name, database, What.NOT_LISTED) if was_read else Gap(self.name, None, What.DATABASES)
 
 
 def _without_endpoint(row: Row, knowledge: Knowledge) -> Fate:

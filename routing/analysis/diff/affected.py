@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.analysis.diff.sides import OneSide, Sides
+from routing.plan.estate import instances_of
 from routing.rules.estate import Instance
 from routing.rules.requesting import Request
-from routing.storage.columns import Columns, instances_of
+from routing.storage.columns import Columns
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 _OF_ALL_SERVICES = (None, BROKER_CONFIGURATION_SERVICE)

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from routing.analysis.bulk.dialogs import Dialogs
-from routing.analysis.bulk.judging import Judge, Judged
-from routing.analysis.bulk.reading import read_batches
 from routing.analysis.diff.affected import Affected, find_affected, narrow
 from routing.analysis.diff.comparing import DECIDED, ENDS, JOINED, SHOWN, Changed
 from routing.analysis.diff.sides import OneSide, Sides
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import network_of
+from routing.plan.verdicts import JudgedRow, RowJudge
 from routing.rules import text
 from routing.schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.storage.arrow import micros_in
+from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import Columns, Table, as_dataset, rows_where, shape_of
+from routing.storage.inputs import read_messages
 from routing.storage.kinds import arrow_schema
 from routing.terms import REJECTED
 
@@ -45,22 +47,22 @@ def find_changed(messages: Table, dialogs: Table | None, sides: Sides, *, with_m
     names = affected.whole | affected.services.keys()
     found = _Found(with_messages)
     if names:
-        read = Dialogs.of_table(dialogs)
+        read = KnownDialogs.of_table(dialogs)
         judges = [_judge(side, names, read, messages, affected) for side in (sides.before, sides.after)]
         for batch in _batches(messages, affected):
             found.add(batch, *(judge.judge(batch) for judge in judges))
     return Changed(as_dataset(messages).count_rows(), found.groups, found.examples, found.messages())
 
 
-def _judge(side: OneSide, names: set[str], dialogs: Dialogs, messages: Table, affected: Affected) -> Judge:
+def _judge(side: OneSide, names: set[str], dialogs: KnownDialogs, messages: Table, affected: Affected) -> RowJudge:
     """Who judges a side's messages of some instances, and knows which of them open a request."""
-    judge = Judge.of(narrow(side.settings, names), dialogs, side.at)
-    judge.settle(_batches(messages, affected))
+    judge = RowJudge(network_of(narrow(side.settings, names)), dialogs, side.at)
+    judge.find_openers(_batches(messages, affected))
     return judge
 
 
 def _batches(messages: Table, affected: Affected) -> Iterator[Columns]:
-    return chain.from_iterable(read_batches(messages, only) for only in affected.filters)
+    return chain.from_iterable(read_messages(messages, only) for only in affected.filters)
 
 
 def _add_dialogs(affected: Affected, messages: Table, dialogs: Table, first: int, last: int) -> None:
@@ -71,7 +73,7 @@ def _add_dialogs(affected: Affected, messages: Table, dialogs: Table, first: int
     if not len(ids):
         return
     rows, shape = as_dataset(messages), shape_of(messages, "messages")
-    of_dialogs = pc.ascii_lower(pc.field(shape[_ID])).isin(ids)
+    of_dialogs = fold_texts(pc.field(shape[_ID])).isin(ids)
     places = [shape["instance_name"], shape["to_service_name"]]
     found = rows.to_table(columns=places, filter=of_dialogs).group_by(places).aggregate([])
     for instance, service in zip(*(column.to_pylist() for column in found.columns), strict=True):
@@ -92,11 +94,11 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
     for name in times:
         micros = micros_in(rows[name])
         turns = pc.and_(pc.greater(micros, first), pc.less_equal(micros, last))
-        found.update(pc.ascii_lower(rows_where(rows[_ID], turns)).to_pylist())
+        found.update(fold_texts(rows_where(rows[_ID], turns)).to_pylist())
     return pyarrow.array(sorted(found), pyarrow.string())
 
 
-def _decided(judged: Judged) -> Decided:
+def _decided(judged: JudgedRow) -> Decided:
     """What is compared of a message's decision, or of its being set aside."""
     done = judged.verdict
     if done is None:
@@ -120,7 +122,7 @@ class _Found:
     _lowest: dict[Decided, list[tuple[Any, ...]]] = field(default_factory=dict)
     _parts: list[pyarrow.RecordBatch] = field(default_factory=list)
 
-    def add(self, batch: Columns, before: Sequence[Judged], after: Sequence[Judged]) -> None:
+    def add(self, batch: Columns, before: Sequence[JudgedRow], after: Sequence[JudgedRow]) -> None:
         """The messages of a batch, judged on both sides."""
         pairs = enumerate(zip(map(_decided, before), map(_decided, after), strict=True))
         changed = [(place, _plain(old), _plain(new)) for place, (old, new) in pairs if old != new]

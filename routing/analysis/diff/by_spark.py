@@ -13,7 +13,9 @@ from routing.analysis.diff.comparing import SHOWN, Changed
 from routing.analysis.diff.sides import OneSide, naming
 from routing.config import Location
 from routing.messages import changes, validate
+from routing.messages.compiling import compile_messages
 from routing.messages.job import Options
+from routing.runs.stages import Untimed
 from routing.schemas import MESSAGE_CHANGES
 from routing.sessions.holding import Held
 from routing.storage import disks, tables
@@ -67,13 +69,13 @@ def compare(
     checked = _check(traffic, sides)
     found = messages if affected is None else messages.where(_is_one_of(affected))
     before, after = (
-        changes.compile_side(found, known, replace(options, as_of=side.moment), keeper, notes)
+        compile_messages(found, known, replace(options, as_of=side.moment), keeper, Untimed(), notes=notes)
         for known, side in zip(checked, sides, strict=True)
     )
     changed = changes.find_changed(changes.decide_sides(found, before, after))
     stored = keeper.keep(changed) if out is None else _write(changed, out)
     return Changed(
-        before.job.counted.counts.rows_read if affected is None else messages.count(),
+        before.counted.counts.rows_read if affected is None else messages.count(),
         list(collect(changes.count_changed(stored)).dicts()),
         list(collect(changes.find_examples(stored, SHOWN)).dicts()),
         stored,

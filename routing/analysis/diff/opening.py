@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from routing.analysis.bulk.reading import MOST_MESSAGES
 from routing.analysis.diff.asked import Against, Scripts, Versions, labels_of
 from routing.analysis.diff.sides import Given, naming
 from routing.config import Config, Location
@@ -14,6 +13,7 @@ from routing.errors import ContractError, InputError, RoutingError, first_senten
 from routing.schemas import SETTINGS, TRAFFIC
 from routing.storage.columns import Table, is_frame
 from routing.storage.commits import newest_version
+from routing.storage.inputs import MOST_MESSAGES
 from routing.storage.opening import Opener
 from routing.storage.times import micros_of
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from routing.analysis.explain.known import Row
 from routing.analysis.explain.lines import Line, line
+from routing.plan.estate import instances_of
 from routing.rules import observed, reconciling, text
 from routing.rules.observed import Agreement, Compared
 from routing.rules.reconciling import Class, Seen
 from routing.rules.resolving import Verdict
-from routing.storage.columns import Columns, instances_of
+from routing.storage.columns import Columns
 from routing.storage.imported import newest_after, newest_of
 from routing.storage.times import with_moments
 from routing.terms import CLASSIFY_EVENT, EVENT_SOURCES, TRANSMISSION_QUEUE, Outcome, Reason, known_outcome
@@ -46,7 +47,7 @@ class Status:
         """What it says of a verdict; ``in_msdb`` where the routes of msdb were searched last."""
         if self.event is not None and outcome is not None:
             seen = Seen(self.event, self.outcome, self.number)
-            found = reconciling.compare(seen, Verdict(outcome, reason, None), in_msdb=in_msdb)
+            found = reconciling.compare(seen, Verdict(None, outcome, reason), in_msdb=in_msdb)
             return Compared(_AGREEMENTS.get(found.kind, Agreement.SAYS_NOTHING), found.why)
         if self.number is None and self.text is not None:
             return _UNKNOWN_TEXT

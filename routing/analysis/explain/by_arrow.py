@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from routing.analysis.explain.asked import AGE, End
 from routing.schemas import DIALOGS, TABLES
 from routing.storage.arrow import micros_in
+from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import (
     FILE,
     Columns,
@@ -71,7 +72,7 @@ def _where_folded(table: Any, key: str, name: str, wanted: str) -> pyarrow.Table
         else pc.scalar(pyarrow.scalar(None, field.type))
         for field in fields
     }
-    condition = pc.ascii_lower(columns[name]) == wanted
+    condition = fold_texts(columns[name]) == wanted
     return with_few(rows, condition).to_table(columns=columns, filter=condition)
 
 
@@ -95,7 +96,7 @@ def dialogs_of(dialogs: Any, conversations: Collection[str], only: Only) -> Colu
     import pyarrow.compute as pc
 
     rows = as_dataset(dialogs)
-    folded = pc.ascii_lower(pc.field(shape_of(rows, "dialogs")["conversation_id"]))
+    folded = fold_texts(pc.field(shape_of(rows, "dialogs")["conversation_id"]))
     wanted = folded.isin(pyarrow.array(sorted(conversations), pyarrow.string()))
     condition = wanted & condition_of(rows, only)
     return read_arrow(with_few(rows, condition), "dialogs", condition, _OF_A_DIALOG)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from routing.analysis.explain.asked import QuestionError
 from routing.analysis.explain.known import Known, Row, message_of
+from routing.plan.requests import AskingMessage, open_requests
+from routing.plan.verdicts import MessageJudge
 from routing.rules import hashing
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import Requests, Scope
-from routing.rules.resolving import Dialog, Message, Verdict, decisions_of, judge, resolve
+from routing.rules.resolving import Dialog, Message, Verdict, judge
 from routing.terms import ZERO_GUID
 
 
@@ -59,29 +62,37 @@ def judge_question(asked: Asked, known: Known) -> Judged:
     """Judge a question by what is known. Raises QuestionError where a run would reject the message."""
     _check(asked, known)
     message = message_of(asked.row, asked.as_of)
-    dialog, instance = known.dialogs.of(message), known.instances[message.instance]
-    decisions = decisions_of(message, dialog, instance)
-    requests, mine = known.requests(message), (message.t, message.message_id)
+    dialog, messages = known.dialogs.of(message), MessageJudge(known.network, is_exact=True)
+    decisions, requests = messages.keyed(message, dialog).decisions(message.t), messages.requests[message.instance]
+    if not dialog.is_expired(message.t):
+        open_requests(_asking_others(asked, message, decisions, messages, known), requests)
+    # Where two decisions meet step 4 in one database, both open the message's request or neither does.
+    possible = tuple((decision, judge(message, dialog, decision, requests)) for decision in decisions)
+    decision, verdict = possible[0]
+    if message.conversation_id is not None:
+        decision, verdict = hashing.pick(possible, message.conversation_id)
+    return Judged(asked, message, dialog, possible, decision, verdict, requests)
+
+
+def _asking_others(
+    asked: Asked, message: Message, decisions: tuple[Decision, ...], messages: MessageJudge, known: Known
+) -> Iterator[AskingMessage]:
+    """Yield the other messages that may open a request which this one asks for, until none can any more."""
+    scopes = _asked_scopes(message, decisions, messages.requests[message.instance])
     # Only where a request is asked for do other messages matter.
-    scopes = [] if dialog.is_expired(message.t) else _asked_scopes(message, decisions, requests)
-    others = known.others(message, asked.as_of) if scopes else iter(())
-    found: Judged | None = None
-    for other, its_dialog in others:
-        at = (other.t, other.message_id)
-        if all(scope.is_settled(*at) for scope in scopes):
-            break
-        if found is None and at > mine:
-            found = _judge_all(asked, message, dialog, decisions, requests)
+    for other, dialog in known.others(message, asked.as_of) if scopes else ():
+        position = (other.t, other.message_id)
+        if all(scope.is_settled(*position) for scope in scopes):
+            return
         # A row of the same time and id gets this message's decision.
-        if at != mine:
-            resolve(other, its_dialog, instance, requests)
-    return found or _judge_all(asked, message, dialog, decisions, requests)
+        if position != (message.t, message.message_id):
+            yield AskingMessage(other, dialog, messages.keyed(other, dialog).decision(other))
 
 
 def _check(asked: Asked, known: Known) -> None:
     # Any dialog will do where none is given.
     row = {**asked.row, "conversation_id": ZERO_GUID} if asked.is_of_any_dialog else asked.row
-    instance = known.instances.get(row["instance_name"])
+    instance = known.network.instances.get(row["instance_name"])
     reasons = rejections(row, instance)
     if reasons:
         is_only_named = instance is not None and instance.is_only_named
@@ -89,22 +100,7 @@ def _check(asked: Asked, known: Known) -> None:
 
 
 def _asked_scopes(message: Message, decisions: tuple[Decision, ...], requests: Requests) -> list[Scope]:
-    """Where the message may ask for a route (step 4)."""
+    """Return where the message may ask for a route (step 4)."""
     databases = [scope_of(message.database) for decision in decisions if decision.first.asks]
     databases += [ARRIVALS for decision in decisions if decision.asks_again]
     return [requests.of(database, message.service) for database in dict.fromkeys(databases)]
-
-
-def _judge_all(
-    asked: Asked, message: Message, dialog: Dialog, decisions: tuple[Decision, ...], requests: Requests
-) -> Judged:
-    """All decisions judged by the requests of earlier messages.
-
-    These learn of what the message opens, in whatever decision: where two meet step 4 in one database, both open
-    its request or neither does.
-    """
-    possible = tuple((decision, judge(message, dialog, decision, requests)) for decision in decisions)
-    decision, verdict = possible[0]
-    if message.conversation_id is not None and len(possible) > 1:
-        decision, verdict = hashing.pick(possible, message.conversation_id)
-    return Judged(asked, message, dialog, possible, decision, verdict, requests)

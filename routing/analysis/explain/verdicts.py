@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from routing.analysis.explain.judging import Asked, Judged
-from routing.rules.estate import Route
+from routing.rules.columns import ALTERNATIVE_COLUMNS
 from routing.rules.resolving import Message, Verdict
 from routing.storage.times import moment_of
 
@@ -16,7 +16,7 @@ RUN_ID = "explain"
 def verdict_row(judged: Judged) -> dict[str, Any]:
     """The columns of ``resolved_routes``; null where they hang on a dialog that is not given."""
     verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
-    rows = [{**_of_message(judged.asked, judged.message), **_tell_decision(verdict)} for verdict in verdicts]
+    rows = [{**_of_message(judged.asked, judged.message), **_columns_of(verdict)} for verdict in verdicts]
     return {
         name: value if all(row[name] == value for row in rows) else None for name, value in rows[0].items()
     } | {"run_id": RUN_ID, "attempt": 1}
@@ -37,20 +37,8 @@ def _of_message(asked: Asked, message: Message) -> dict[str, Any]:
     }
 
 
-def _tell_decision(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "broker_instance": verdict.broker_instance,
-        "outcome": str(verdict.outcome),
-        "reason": str(verdict.reason),
-        "matching_step": None if verdict.matching_step is None else int(verdict.matching_step),
-        "route_name": verdict.route_name,
-        "address": verdict.address,
-        "mirror_address": verdict.mirror_address,
-        "destination_database": verdict.destination_database,
-        "alternative_routes": [_alternative(route) for route in verdict.alternatives] or None,
-        "rerouted_from": verdict.rerouted_from,
-    }
-
-
-def _alternative(route: Route) -> dict[str, Any]:
-    return {"route_name": route.name, "address": route.address, "mirror_address": route.mirror_address}
+def _columns_of(verdict: Verdict) -> dict[str, Any]:
+    columns = verdict.plain()
+    alternatives = columns["alternative_routes"]
+    told = [dict(zip(ALTERNATIVE_COLUMNS, each, strict=True)) for each in alternatives or ()]
+    return {**columns, "alternative_routes": told or None}

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
+from routing.plan.estate import routes_of
 from routing.schemas import INPUTS, Kind
-from routing.storage.columns import Columns, routes_of
+from routing.storage.columns import Columns
 from routing.storage.times import moment_of
 
 

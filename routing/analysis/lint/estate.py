@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from routing.plan.estate import instances_of
+from routing.plan.planner import Planner, plan_decisions
+from routing.rules.deciding import Decision
 from routing.rules.estate import Database, Instance, Route, places_of
-from routing.storage.columns import Columns, instances_of
+from routing.storage.columns import Columns
 
 # Every database of SQL Server holds services of these; nobody routes to them.
 _SYSTEM_SERVICES = "http://schemas.microsoft.com/SQL/"
@@ -50,6 +53,11 @@ class Estate:
     listed: frozenset[str]
     now: int
     days: int
+
+    @cached_property
+    def decisions(self) -> Planner[Decision]:
+        """What the rules decide for messages."""
+        return plan_decisions(is_exact=True)
 
     @cached_property
     def live_routes(self) -> tuple[LiveRoute, ...]:

@@ -109,13 +109,13 @@ class _Proofs:
         chooses in msdb.
         """
         first = trace.ways[0].hops[0]
-        if (first.scope, first.broker) != (choice.scope, None) or first.step not in OPEN_STEPS:
+        if (first.scope, first.broker_instance) != (choice.scope, None) or first.matching_step not in OPEN_STEPS:
             return ()
         taken, ends = set(), {}
         for way in trace.ways:
             target = self._walks.target(way)
             if target is not None:
-                taken.add((way.hops[0].address, way.hops[1].instance))
+                taken.add((way.hops[0].address, way.hops[1].instance_name))
                 ends[target[0]] = target[1]
         return tuple(sorted(ends.items())) if len(taken) > 1 and len(set(ends.values())) > 1 else ()
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from routing.analysis.lint.estate import Estate, Holder, LiveRoute, is_users
 from routing.rules import matching, text
 from routing.rules.choosing import is_network
-from routing.rules.deciding import UNNAMED, Key, Leg, decide_at, scope_of
+from routing.rules.deciding import UNNAMED, Key, Leg, scope_of
 from routing.rules.estate import ARRIVALS, NameAddress, Route
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
@@ -108,7 +108,7 @@ def _legs(
         key = Key(database, None, broker, is_initiator, unnamed)
     else:
         key = Key.of_names(instance, database, service, broker, is_initiator=is_initiator)
-    return tuple(decision.first for decision in decide_at(key, instance, estate.now))
+    return tuple(decision.first for decision in estate.decisions.at(key, instance, estate.now).choices)
 
 
 def addresses_of(leg: Leg, service: str | None) -> set[str]:

@@ -82,5 +82,10 @@ def _passed(trace: Trace, service: str, hazards: Hazards) -> set[Choice]:
     """The proved choices that a message comes by while it is open."""
     if not trace.has_multiple_targets:
         return set()
-    hops = (hop for way in trace.ways for hop in way.hops if hop.step in OPEN_STEPS and hop.broker is None)
-    return {Choice(hop.instance, hop.scope, service) for hop in hops} & hazards.keys()
+    hops = (
+        hop
+        for way in trace.ways
+        for hop in way.hops
+        if hop.matching_step in OPEN_STEPS and hop.broker_instance is None
+    )
+    return {Choice(hop.instance_name, hop.scope, service) for hop in hops} & hazards.keys()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from routing.storage.arrow import micros_in
+from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import Columns, as_dataset, read_arrow, rows_where, shape_of, with_few
 from routing.storage.suspects import several, suspicion
 from routing.terms import BLANKS, ZERO_GUID
@@ -67,6 +68,6 @@ def broker_ids(texts: Any) -> Any:
     bare = pc.utf8_trim(texts, characters=BLANKS)
     in_braces = pc.and_(pc.starts_with(bare, "{"), pc.ends_with(bare, "}"))
     inner = pc.utf8_trim(pc.utf8_slice_codeunits(bare, 1, -1), characters=BLANKS)
-    found = pc.ascii_lower(pc.if_else(in_braces, inner, bare))
+    found = fold_texts(pc.if_else(in_braces, inner, bare))
     is_none = pc.or_(pc.equal(found, ""), pc.equal(found, ZERO_GUID))
     return pc.if_else(is_none, None, found)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from routing.analysis.lint.estate import Estate
-from routing.rules.deciding import Decision, Key, Timed
+from routing.rules.deciding import Decision, Key
 from routing.rules.estate import ARRIVALS, Instance, NameAddress
-from routing.rules.following import Errand, Followed, decide_now, follow, follow_dialogs
+from routing.rules.following import Errand, Followed, follow, follow_dialogs
 from routing.rules.network import Addressee, Network
 from routing.rules.resolving import settled
 from routing.rules.ways import Trace, Way
@@ -23,12 +23,12 @@ class Choice(NamedTuple):
 
 
 class Walks:
-    """Follows open messages through the instances that the tables list; equal decisions are made once."""
+    """Follows open messages through the instances that the tables list."""
 
     def __init__(self, estate: Estate) -> None:
         self.network = Network({name: estate.instances[name] for name in sorted(estate.listed)})
         self._now = estate.now
-        self._decided: dict[tuple[str, Key], Timed] = {}
+        self._decide = estate.decisions.at
 
     def traces(self, choice: Choice) -> Iterator[Trace]:
         """All that messages of a choice come to: one for each hash that makes a difference.
@@ -37,29 +37,23 @@ class Walks:
         """
         instance, to = self.network.instances[choice.instance], Addressee.of_name(choice.service)
         key = to.key(instance, _sender(choice.scope), None, is_initiator=True)
-        decisions = self._decide(key, instance, self._now).decisions
+        decided = self._decide(key, instance, self._now)
 
         def follow_one(hashed: int) -> Followed | None:
-            decision = decisions[hashed % len(decisions)]
+            decision = decided.pick(hashed)
             if decision.asks or decision.asks_again:
                 return None
             verdict = settled(decision, None, None, to.address)
             errand = Errand(to, True, self._now, hashed)
             return follow(self.network, self._decide, errand, instance, verdict, choice.scope, None)
 
-        return (found.trace for found in follow_dialogs(len(decisions), follow_one))
+        return (found.trace for found in follow_dialogs(len(decided.choices), follow_one))
 
     def of_any_service(self, instance: Instance, scope: str) -> Decision:
         """What is decided in a scope for a service that no route of it names, and that is not held here."""
         key = Key(_sender(scope), None, None, True, NameAddress.NONE)
         # What is bound to no id is balanced by the routes for its service alone, and here are none.
-        return self._decide(key, instance, self._now).decisions[0]
-
-    def _decide(self, key: Key, instance: Instance, t: int) -> Timed:
-        known = (instance.name, key)
-        if known not in self._decided:
-            self._decided[known] = decide_now(key, instance, t)
-        return self._decided[known]
+        return self._decide(key, instance, self._now).choices[0]
 
     def target(self, way: Way) -> tuple[str, str] | None:
         """The database that a way ends at, with its broker id; None where it ends at none that has one."""

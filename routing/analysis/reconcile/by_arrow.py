@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from routing.analysis.bulk.dialogs import Dialogs
 from routing.analysis.reconcile.causes.finding import find_causes
 from routing.analysis.reconcile.episode import EPISODES, Episode
 from routing.analysis.reconcile.folding import count_observations, fold
@@ -13,11 +12,14 @@ from routing.analysis.reconcile.found import RENAMED, Found
 from routing.analysis.reconcile.groups import Answers, Cause
 from routing.analysis.reconcile.judged import Judged, Told
 from routing.analysis.reconcile.predicting import Predictor, Side
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import network_of
+from routing.plan.verdicts import MessageJudge
 from routing.rules import text
 from routing.schemas import RECONCILIATION
+from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import Columns, Table, columns_in, rows_where, select_arrow, shape_of
 from routing.storage.kinds import arrow_schema
-from routing.storage.networks import whole_network
 from routing.terms import TRANSMISSION_QUEUE
 
 if TYPE_CHECKING:
@@ -33,11 +35,11 @@ def find(tables: Mapping[str, Table], settings: Mapping[str, Columns], progress:
     progress("folding observations")
     episodes = fold(observed, messages)
     progress("judging episodes")
-    network = whole_network(settings)
+    network = network_of(settings)
     dialogs = tables.get("dialogs")
     named = _named(messages, episodes, with_none=dialogs is not None)
-    predictor = Predictor(network, Dialogs.of_table(dialogs), named)
-    predictor.settle(_stream(episodes))
+    predictor = Predictor(MessageJudge(network), KnownDialogs.of_table(dialogs), named)
+    predictor.find_openers(_stream(episodes))
     judged = Judged.of(_stream(episodes), predictor)
     progress("looking for causes")
     causes = _find_causes(episodes, judged, predictor)
@@ -90,7 +92,7 @@ def _find_causes(episodes: pyarrow.Table, judged: Judged, predictor: Predictor) 
         for instance, places in judged.sampled(episodes["first_at"].to_pylist()).items()
     }
 
-    return find_causes(judged.groups, samples, predictor.class_at, predictor.network)
+    return find_causes(judged.groups, samples, predictor.class_at, predictor.messages.network)
 
 
 def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) -> dict[Side, str | None]:
@@ -108,7 +110,7 @@ def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) 
     told = rows_where(episodes["conversation_id"], asked).unique()
     shape, names = shape_of(messages, "messages"), (*_SIDE, "to_broker_instance")
     rows = select_arrow(messages, [shape[name] for name in names if name in shape])
-    rows = rows_where(rows, pc.is_in(pc.ascii_lower(rows[shape["conversation_id"]]), told))
+    rows = rows_where(rows, pc.is_in(fold_texts(rows[shape["conversation_id"]]), told))
     there = {name: rows[shape[name]].to_pylist() if name in shape else [None] * len(rows) for name in names}
     found: dict[Side, str | None] = {}
     for instance, database, conversation, role, broker in zip(*there.values(), strict=True):
@@ -121,11 +123,9 @@ def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) 
 
 def _count_unobserved(messages: Table | None, episodes: pyarrow.Table) -> int:
     """How many ends of conversations ``messages`` has of which nothing was observed on their instance."""
-    import pyarrow.compute as pc
-
     if messages is None:
         return 0
     shape, by = shape_of(messages, "messages"), ["instance_name", "conversation_id", "is_initiator"]
     rows = select_arrow(messages, [shape[name] for name in by]).rename_columns(by)
-    rows = rows.set_column(1, by[1], pc.ascii_lower(rows[by[1]]))
+    rows = rows.set_column(1, by[1], fold_texts(rows[by[1]]))
     return len(rows.group_by(by).aggregate([]).join(episodes.select(by), by, join_type="left anti"))

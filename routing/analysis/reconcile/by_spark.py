@@ -16,7 +16,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.analysis.bulk.dialogs import Dialogs
 from routing.analysis.reconcile.causes.finding import find_causes
 from routing.analysis.reconcile.episode import EPISODES, SIDE, Episode
 from routing.analysis.reconcile.folding_by_spark import fold
@@ -25,7 +24,10 @@ from routing.analysis.reconcile.groups import Answers, Cause
 from routing.analysis.reconcile.judged import SAMPLED, Judged, Told
 from routing.analysis.reconcile.predicting import Predictor, Side
 from routing.messages import dialog_hash, ids, validate
-from routing.messages.brokers import read_brokers
+from routing.messages.ids import read_brokers
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import network_of
+from routing.plan.verdicts import MessageJudge
 from routing.rules.network import Network
 from routing.rules.reconciling import Class
 from routing.rules.resolving import DIALOG_COLUMNS, MATTERS, Dialog
@@ -34,7 +36,6 @@ from routing.storage.columns import Columns, Table
 from routing.storage.conform import conform, in_shape
 from routing.storage.frames import collect, frame_of_tuples
 from routing.storage.joining import small_side
-from routing.storage.networks import whole_network
 
 _END = ("instance_name", "database_name", "conversation_id", "is_initiator")
 # What is read of the conversation besides the observations.
@@ -76,7 +77,7 @@ def find(tables: Mapping[str, Table], settings: Mapping[str, Columns], progress:
     validate.check(validate.Inputs(settings, dialogs))
     known = _with_own(episodes, messages, dialogs)
     progress("judging episodes")
-    network = whole_network(settings)
+    network = network_of(settings)
     asked = _Asked(network, known.withColumn(_KEY, _key()))
     questions = asked.questions()
     answers = asked.judge(questions)
@@ -188,7 +189,7 @@ class _Asked:
         rows = _collect(found.select(_QUESTION, "first.*", *spread))
         predictor, judged = self._predictor(rows), Judged()
         episodes = [_episode(row) for row in rows]
-        predictor.settle(episodes)
+        predictor.find_openers(episodes)
         for row, episode in zip(rows, episodes, strict=True):
             judged.add(episode, predictor.predict(episode), *(row[name] for name in spread))
         return _Answers(judged, [row[_QUESTION] for row in rows], predictor)
@@ -217,7 +218,7 @@ class _Asked:
             if database is not None and role is not None:
                 ends = dialogs.setdefault((instance, database), ({}, {}))
                 ends[role][conversation] = Dialog.of_row(*(row[name] for name in DIALOG_COLUMNS))
-        return Predictor(self.network, Dialogs(dialogs), named)
+        return Predictor(MessageJudge(self.network), KnownDialogs(dialogs), named)
 
 
 @dataclass(frozen=True)

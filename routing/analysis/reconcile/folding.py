@@ -9,6 +9,7 @@ from routing.analysis.reconcile.episode import ANSWER, APART, EPISODES, OF_ARRIV
 from routing.errors import InputError
 from routing.schemas import OBSERVED_ROUTING
 from routing.storage.arrow import micros_in
+from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import Table, as_dataset, rows_where, select_arrow, shape_of
 from routing.storage.kinds import arrow_schema
 
@@ -51,7 +52,7 @@ def _read(observed: Any) -> pyarrow.Table:
         for name, kind in kinds.items()
     }
     columns["observed_at"] = micros_in(there["observed_at"])
-    columns["conversation_id"] = pc.ascii_lower(columns["conversation_id"])
+    columns["conversation_id"] = fold_texts(columns["conversation_id"])
     forwarded = pc.is_in(columns["source"], pyarrow.array(OF_ARRIVALS))
     columns["is_arrival"] = pc.or_(forwarded, pc.fill_null(columns["is_from_network"], False))
     for name in ("database_name", _SERVICE):

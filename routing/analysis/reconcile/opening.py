@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from routing.analysis.bulk.reading import MOST_MESSAGES
 from routing.config import RECONCILIATION as KEY
 from routing.config import Config
 from routing.errors import ConfigError, InputError
 from routing.schemas import RECONCILIATION
 from routing.storage import replaced
 from routing.storage.columns import Table, as_dataset, is_frame
+from routing.storage.inputs import MOST_MESSAGES
 from routing.storage.local import Unfit
 from routing.storage.opening import Opened, Opener
 from routing.storage.releases import release

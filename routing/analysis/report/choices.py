@@ -12,10 +12,13 @@ from routing.analysis.explain.wording import moment, quote_name
 from routing.analysis.lint.estate import with_keys
 from routing.analysis.lint.finding import list_names
 from routing.analysis.report.facts import NeverPicked
+from routing.plan.estate import instances_of, routes_of
+from routing.plan.planner import plan_decisions
 from routing.rules import text
-from routing.rules.deciding import Decision, Key, Timed, decide
+from routing.rules.deciding import Decision, Key
 from routing.rules.estate import Instance, Route
-from routing.storage.columns import Columns, instances_of, routes_of
+from routing.rules.timeline import TimeInterval
+from routing.storage.columns import Columns
 from routing.storage.times import moment_of
 
 SHADOWED, DOUBLED, COMES_BACK = "SHADOWED", "DOUBLED", "COMES_BACK"
@@ -101,33 +104,33 @@ def _choice(
 ) -> Choice:
     # What arrives finds the same ids as what msdb sends itself, and that alone may come back.
     key = Key.of_names(instance, scope.database, scope.service, None, is_initiator=True)
-    spans = _around(decide(key, instance), now)
+    spans = _around(plan_decisions().timeline(key, instance).intervals(), now)
     span = next(one for one in spans if _is_not_over(one, now))
     counted, _ = _competing(span)
     return Choice(
         scope,
         (spans[0].valid_from, spans[-1].valid_to),
         {broker: owners.get(broker) for broker in counted},
-        tuple(_never(named, span.decisions, now)),
+        tuple(_never(named, span.choices, now)),
     )
 
 
-def _around(spans: Iterable[Timed], now: int) -> list[Timed]:
+def _around(spans: Iterable[TimeInterval[Decision]], now: int) -> list[TimeInterval[Decision]]:
     """Those of a key's spans in which the same ids compete as at a time, this one's among them."""
     alike = (list(same) for _, same in groupby(spans, key=_competing))
     return next(same for same in alike if _is_not_over(same[-1], now))
 
 
-def _is_not_over(span: Timed, now: int) -> bool:
+def _is_not_over(span: TimeInterval[Decision], now: int) -> bool:
     return span.valid_to is None or now < span.valid_to
 
 
-def _competing(span: Timed) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _competing(span: TimeInterval[Decision]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The ids that step 3 may pick: those whose dialogs show it, and those whose dialogs are decided anew.
 
     What comes back to its own instance is decided by the routes of msdb, and its row tells of these alone.
     """
-    picks = {decision.first.pick: decision.again is not None for decision in span.decisions}
+    picks = {decision.first.pick: decision.again is not None for decision in span.choices}
     ids = sorted((broker, is_back) for broker, is_back in picks.items() if broker is not None)
     return tuple(b for b, is_back in ids if not is_back), tuple(b for b, is_back in ids if is_back)
 

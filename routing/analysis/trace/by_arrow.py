@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from routing.analysis.bulk.judging import Judge, Judged
-from routing.analysis.bulk.reading import read_batches
-from routing.analysis.trace.planned import Plan
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import NamedThings, network_of
+from routing.plan.paths import MessagePaths
+from routing.plan.verdicts import JudgedRow, RowJudge
 from routing.rules import text
 from routing.rules.path_rows import PathRow
 from routing.rules.resolving import bound_broker
 from routing.schemas import MESSAGE_PATHS, Schema
 from routing.storage.columns import Columns, Table, check_given
 from routing.storage.faults import refuse_faults
-from routing.storage.inputs import read_settings
+from routing.storage.inputs import read_messages, read_settings
 from routing.storage.kinds import arrow_schema
 from routing.storage.times import micros_of
 
@@ -39,7 +40,8 @@ class Paths:
     """The paths of all messages of Arrow's tables. ``counts`` grow as `batches` are taken."""
 
     messages: Table
-    judge: Judge
+    judge: RowJudge
+    paths: MessagePaths
     counts: Counts = field(default_factory=Counts)
 
     @classmethod
@@ -48,29 +50,30 @@ class Paths:
         check_given(tables)
         settings = read_settings(tables)
         refuse_faults(settings)
-        judge = Judge.of(settings, tables.get("dialogs"), None if as_of is None else micros_of(as_of))
-        judge.settle(read_batches(tables["messages"]))
-        return cls(tables["messages"], judge)
+        network, dialogs = network_of(settings), KnownDialogs.of_table(tables.get("dialogs"))
+        judge = RowJudge(network, dialogs, None if as_of is None else micros_of(as_of))
+        judge.find_openers(read_messages(tables["messages"]))
+        named = NamedThings.of(settings, network.instances.values())
+        return cls(tables["messages"], judge, MessagePaths(network, named))
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
         """The rows of ``message_paths``, in the order of the messages; those that are rejected are left out."""
-        plan = Plan(self.judge.network)
-        for batch in read_batches(self.messages):
+        for batch in read_messages(self.messages):
             judged = self.judge.judge(batch)
             self.counts.read += len(judged)
             sound = [place for place, one in enumerate(judged) if one.message is not None]
             self.counts.rejected += len(judged) - len(sound)
             if sound:
-                yield _as_batch(batch.take(sound), [judged[place] for place in sound], plan)
+                yield _as_batch(batch.take(sound), [judged[place] for place in sound], self.paths)
 
 
-def _as_batch(rows: Columns, judged: Sequence[Judged], plan: Plan) -> pyarrow.RecordBatch:
+def _as_batch(rows: Columns, judged: Sequence[JudgedRow], paths: MessagePaths) -> pyarrow.RecordBatch:
     """Messages that are not rejected, with their paths."""
     import pyarrow
 
     messages = [one.message for one in judged if one.message is not None]
     senders = [text.empty_as_null(name) for name in rows.values["from_service_name"]]
-    found = [_path(plan, one, sender) for one, sender in zip(judged, senders, strict=True)]
+    found = [_path(paths, one, sender) for one, sender in zip(judged, senders, strict=True)]
     own: dict[str, Sequence[Any]] = {
         **{name: rows.values[name] for name in ("message_sequence_number", "enqueue_time")},
         "message_id": [message.message_id for message in messages],
@@ -90,13 +93,11 @@ def _as_batch(rows: Columns, judged: Sequence[Judged], plan: Plan) -> pyarrow.Re
     return pyarrow.record_batch(arrays, schema=schema)
 
 
-def _path(plan: Plan, judged: Judged, sender: str | None) -> PathRow:
+def _path(paths: MessagePaths, judged: JudgedRow, sender: str | None) -> PathRow:
     message, verdict = judged.message, judged.verdict
     if message is None or verdict is None:
         raise ValueError("a message that is set aside has no path")
-    if verdict.opens_in is not None or verdict.decision is None:
-        return plan.find_ended(message, verdict)
-    return plan.find(message, bound_broker(message, judged.dialog), sender)
+    return paths.find(message, bound_broker(message, judged.dialog), sender, verdict)
 
 
 def _shared(found: Sequence[PathRow]) -> dict[str, pyarrow.Array]:

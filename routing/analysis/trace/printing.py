@@ -120,10 +120,10 @@ def _way(way: Way) -> Iterator[str]:
 
 def _hop(hop: Hop, way: Way) -> str:
     """One line: where, by which step and route, what becomes of it."""
-    by = [] if hop.step is None else [f"step {int(hop.step)}"]
+    by = [] if hop.matching_step is None else [f"step {int(hop.matching_step)}"]
     by += [] if hop.route_name is None else [f"route {quote(hop.route_name)}"]
     by += [] if hop.rerouted_from is None else [f"led back here by route {quote(hop.rerouted_from)}"]
-    return f"{quote(hop.instance)}, {quote(hop.scope)}: {', '.join([*by, _outcome(hop, way)])}"
+    return f"{quote(hop.instance_name)}, {quote(hop.scope)}: {', '.join([*by, _outcome(hop, way)])}"
 
 
 def _outcome(hop: Hop, way: Way) -> str:
@@ -157,7 +157,9 @@ def _back(done: Traced, path: Path) -> Iterator[str]:
 
 def _missing(done: Traced, back: Trace) -> Iterator[str]:
     """Where a route to the service that sent is missing."""
-    for instance, scope in dict.fromkeys((w.hops[-1].instance, w.hops[-1].scope) for w in back.ways if _lacks(w)):
+    for instance, scope in dict.fromkeys(
+        (w.hops[-1].instance_name, w.hops[-1].scope) for w in back.ways if _lacks(w)
+    ):
         service = quote(done.from_service)
         yield f"A route to {service} with its broker instance is missing on {quote(instance)}, in {quote(scope)}."
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from routing.rules.pathing import Path
-from routing.rules.ways import Hop, Trace, Way
+from routing.rules.ways import Trace, Way
 from routing.schemas import TRACED_HOPS, TRACED_WAYS
 from routing.storage.rows import Rows
 
@@ -30,7 +30,7 @@ def hop_rows(paths: Sequence[Path]) -> Rows:
     return Rows(
         TRACED_HOPS,
         tuple(
-            {**place, "hop": number, **_hop(hop)}
+            {**place, "hop": number, **hop.plain()}
             for place, way in _places(paths)
             for number, hop in enumerate(way.hops, 1)
         ),
@@ -51,18 +51,4 @@ def _way(way: Way) -> dict[str, Any]:
         "instance_name": way.instance,
         "database_name": way.database,
         "address": way.address,
-    }
-
-
-def _hop(hop: Hop) -> dict[str, Any]:
-    return {
-        "instance_name": hop.instance,
-        "scope": hop.scope,
-        "matching_step": None if hop.step is None else int(hop.step),
-        "route_name": hop.route_name,
-        "address": hop.address,
-        "outcome": str(hop.outcome),
-        "reason": str(hop.reason),
-        "broker_instance": hop.broker,
-        "rerouted_from": hop.rerouted_from,
     }

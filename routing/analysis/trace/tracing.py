@@ -13,16 +13,16 @@ from routing.analysis.explain.judging import Judged, judge_question
 from routing.analysis.explain.looking_up import pose
 from routing.analysis.trace.rows import hop_rows, way_rows
 from routing.config import Config
+from routing.plan.estate import network_of
+from routing.plan.paths import PathPlanner
 from routing.rules import hashing, text
-from routing.rules.deciding import scope_of
-from routing.rules.following import Errand, Followed, decide_now, follow, follow_dialogs
+from routing.rules.following import Followed, follow_dialogs
 from routing.rules.network import Addressee, Network
-from routing.rules.pathing import Path, Sender, trace_back
+from routing.rules.pathing import Path, Sender
 from routing.rules.resolving import Message
 from routing.storage.columns import Table
 from routing.storage.faults import refuse_faults
 from routing.storage.inputs import read_settings
-from routing.storage.networks import network_of
 from routing.storage.rows import Rows
 
 if TYPE_CHECKING:
@@ -77,23 +77,11 @@ def _paths(judged: Judged, network: Network, from_service: str | None) -> tuple[
     message = judged.message
     back_to = None if from_service is None else Addressee.of_name(from_service)
     sender = Sender(network.instances[message.instance], message.database, message.is_initiator, back_to)
-    dialog = message.conversation_id
-    if dialog is None:
-        followed = _follow_any(judged, network)
-    else:
-        followed = [_follow(judged, network, hashing.dialog_id_hash(dialog))]
-    paths = (trace_back(network, decide_now, sender, one.trace, message.t)[0] for one in followed)
-    return tuple(dict.fromkeys(paths))
+    planner, count, dialog = PathPlanner(network), len(judged.possible), message.conversation_id
 
+    def follow(hashed: int) -> Followed:
+        return planner.follow(sender, message, judged.possible[hashed % count][1], hashed)
 
-def _follow_any(judged: Judged, network: Network) -> list[Followed]:
-    """A message of any dialog, once for each that may make a difference."""
-    return list(follow_dialogs(len(judged.possible), lambda hashed: _follow(judged, network, hashed)))
-
-
-def _follow(judged: Judged, network: Network, hashed: int) -> Followed:
-    """The message of a dialog with this hash."""
-    message, (_, verdict) = judged.message, judged.possible[hashed % len(judged.possible)]
-    errand = Errand(Addressee.of_name(message.service), message.is_initiator, message.t, hashed)
-    instance, scope = network.instances[message.instance], scope_of(message.database)
-    return follow(network, decide_now, errand, instance, verdict, scope, message.hops_remaining)
+    # A message of any dialog is followed once for each that may make a difference.
+    followed = follow_dialogs(count, follow) if dialog is None else [follow(hashing.dialog_id_hash(dialog))]
+    return tuple(dict.fromkeys(planner.add_reply(sender, one.trace, message.t) for one in followed))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from routing.analysis.bulk.reading import MOST_MESSAGES
 from routing.analysis.trace.by_arrow import Paths
 from routing.config import PATHS, Config
 from routing.errors import ConfigError, InputError
@@ -15,6 +14,7 @@ from routing.runs.stages import Progress, Stages
 from routing.schemas import MESSAGE_PATHS
 from routing.storage import replaced
 from routing.storage.columns import as_dataset, is_frame
+from routing.storage.inputs import MOST_MESSAGES
 from routing.storage.kinds import arrow_schema
 from routing.storage.local import Unfit
 from routing.storage.opening import Opened, Opener

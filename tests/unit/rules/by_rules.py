@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from routing.rules import text
+from routing.rules import hashing, text
+from routing.rules.deciding import ConcerningRoutes, Decision
 from routing.rules.estate import Instance, Route, estate_of
 from routing.rules.requesting import Request, Requests
-from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, resolve
+from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, judge, key_of
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -66,6 +67,17 @@ def dialogs_of(tables: Tables) -> dict[tuple[Any, ...], Dialog]:
         )
         for r in tables.get("dialogs") or []
     }
+
+
+def decisions_of(message: Message, dialog: Dialog, instance: Instance) -> tuple[Decision, ...]:
+    """All that may be decided for a message at its time."""
+    return ConcerningRoutes.of(key_of(message, dialog, instance), instance).decide(message.t)
+
+
+def resolve(message: Message, dialog: Dialog, instance: Instance, requests: Requests) -> Verdict:
+    """Resolve one message of a known dialog; ``requests`` have seen what asked before, and learn of its own."""
+    decision = hashing.pick(decisions_of(message, dialog, instance), message.conversation_id or "")
+    return judge(message, dialog, decision, requests)
 
 
 def resolved(tables: Tables, as_of: datetime | None = None) -> dict[int, Verdict]:
@@ -126,7 +138,7 @@ def columns(verdict: Verdict) -> Row:
         "rerouted_from": verdict.rerouted_from,
         "alternative_routes": [
             {"route_name": r.name, "address": r.address, "mirror_address": r.mirror_address}
-            for r in verdict.alternatives
+            for r in verdict.alternative_routes
         ]
         or None,
     }

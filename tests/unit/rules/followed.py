@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from routing.plan.paths import PathChoice, PathPlanner
 from routing.rules import hashing, text
-from routing.rules.following import Errand, decide_now, follow
+from routing.rules.following import Errand, follow
 from routing.rules.network import Addressee, Network
-from routing.rules.pathing import Path, Paths, Sender, Timelines, plan_paths, trace_back
+from routing.rules.pathing import Path, Sender, trace_back
 from routing.rules.requesting import Request
 from routing.rules.resolving import NO_DIALOG, Verdict
+from routing.rules.timeline import TimeInterval
 from routing.rules.ways import Hop, Trace, Way
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.reference import following, ways
@@ -19,6 +21,7 @@ from tests.reference.messages import read_dialogs, read_message
 from tests.reference.requests import RequestBook
 from tests.unit.rules import by_rules
 from tests.unit.rules.by_rules import Row, Tables
+from tests.unit.rules.made import decide_now
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,10 @@ class Followed:
             requests.setdefault(scope, []).append(request)
         self.network = Network(by_rules.instances_of(tables), requests)
         self.tables = tables
-        self.timelines = Timelines()
+        self.planner = PathPlanner(self.network)
         self.named = {row["remote_service_name"] for row in tables["routes"]} | {BROKER_CONFIGURATION_SERVICE}
         self.named |= {row["name"] for row in tables["services"]} | {service for *_, service in requests}
-        self._plans: dict[Any, list[Paths]] = {}
+        self._plans: dict[Any, list[TimeInterval[PathChoice]]] = {}
 
     def sent(self) -> Iterator[Sent]:
         """The messages in their order, decided where they are."""
@@ -87,14 +90,14 @@ class Followed:
         sender, to = self._sender(row), self._shared(row["to_service_name"])
         key = (sender.instance.name, sender.database, sender.is_initiator, sender.back_to, to, message.broker)
         if key not in self._plans:
-            self._plans[key] = list(plan_paths(self.network, self.timelines, sender, to, message.broker))
+            self._plans[key] = list(self.planner.timeline(sender, to, message.broker).intervals())
         [found] = [
             paths
             for paths in self._plans[key]
             if (paths.valid_from is None or paths.valid_from <= message.t)
             and (paths.valid_to is None or message.t < paths.valid_to)
         ]
-        choice = found.choices[message.hashed % len(found.choices)]
+        choice = found.pick(message.hashed)
         most = len(choice.paths) - 1
         return choice.paths[most if message.hops is None else max(0, min(message.hops, most))]
 
@@ -121,16 +124,16 @@ class Followed:
 def hop(found: Hop, service: str) -> ways.Hop:
     """A hop as the tests' own walk writes it; an address that is the service's own is filled in."""
     address = text.address_in_name(service) if found.reads_address else found.address
-    step = None if found.step is None else int(found.step)
+    step = None if found.matching_step is None else int(found.matching_step)
     return ways.Hop(
-        found.instance,
+        found.instance_name,
         found.scope,
         step,
         found.route_name,
         address,
         str(found.outcome),
         str(found.reason),
-        found.broker,
+        found.broker_instance,
         found.rerouted_from,
     )
 

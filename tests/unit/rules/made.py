@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from routing.rules.deciding import Decision, Key, Leg
+from routing.rules.deciding import ConcerningRoutes, Decision, Key, Leg
 from routing.rules.estate import Instance, Route, estate_of
 from routing.rules.resolving import Message
+from routing.rules.timeline import TimeInterval
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 # Broker ids in their order; the last is nobody's.
@@ -79,6 +80,16 @@ def key_of(
 ) -> Key:
     """The key of a message sent from Orders."""
     return Key.of_names(hub, database, service, broker, is_initiator=is_initiator)
+
+
+def decide_at(key: Key, hub: Instance, t: int) -> tuple[Decision, ...]:
+    """The decisions of a key at one time, each made anew."""
+    return ConcerningRoutes.of(key, hub).decide(t)
+
+
+def decide_now(key: Key, hub: Instance, t: int) -> TimeInterval[Decision]:
+    """The same as the walk of one message asks for it."""
+    return TimeInterval(None, None, decide_at(key, hub, t))
 
 
 def _said(leg: Leg) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routing.rules.deciding import decide_at
 from routing.rules.estate import Route
-from tests.unit.rules.made import OWN, B, C, instance, key_of, route, ways
+from tests.unit.rules.made import OWN, B, C, decide_at, instance, key_of, route, ways
 
 given = pytest.mark.parametrize
 WEST, BACK = route("west", address="tcp://west:1"), route("back", address=OWN)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from routing.rules.deciding import UNNAMED, Key, decide, decide_at, scope_of
+from routing.rules.deciding import UNNAMED, ConcerningRoutes, Key, scope_of
 from routing.rules.estate import NameAddress
-from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, instance, key_of, names, route, ways
+from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, names, route, ways
 
 given = pytest.mark.parametrize
 EAST, WEST = route("east", address="tcp://east:1"), route("west", address="tcp://west:1")
@@ -193,7 +193,10 @@ def test_the_times_of_a_key(
     }
     hub = instance(made)
     key = key_of(hub)
-    assert [(one.valid_from, one.valid_to, *map(ways, one.decisions)) for one in decide(key, hub)] == expected
+    assert [
+        (one.valid_from, one.valid_to, *map(ways, one.choices))
+        for one in ConcerningRoutes.of(key, hub).decide_all()
+    ] == expected
     # And the same at one time: each bound is its interval's own.
     for start, end, said in expected:
         for t in (start, None if end is None else end - 1):

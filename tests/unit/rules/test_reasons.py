@@ -8,9 +8,9 @@ import pytest
 
 from routing.rules.estate import Route
 from routing.rules.requesting import Requests
-from routing.rules.resolving import NO_DIALOG, Dialog, resolve
+from routing.rules.resolving import NO_DIALOG, Dialog
 from routing.terms import Reason
-from tests.unit.rules.by_rules import columns
+from tests.unit.rules.by_rules import columns, resolve
 from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, instance, message, route
 
 EAST, WEST = route("east", address="tcp://east:1"), route("west", address="TCP://West:1/")

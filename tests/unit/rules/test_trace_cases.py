@@ -6,22 +6,24 @@ from typing import Any
 
 import pytest
 
-from routing.rules import hashing, resolving
-from routing.rules.following import Errand, decide_now, follow
+from routing.plan.paths import PathPlanner
+from routing.rules import hashing
+from routing.rules.following import Errand, follow
 from routing.rules.network import Addressee, Network
-from routing.rules.pathing import Path, Sender, Timelines, plan_paths, trace_back
+from routing.rules.pathing import Path, Sender, trace_back
 from routing.rules.requesting import Requests
 from routing.rules.resolving import NO_DIALOG, Message
 from routing.rules.ways import Hop, Way
 from tests.frames import load_trace_cases, moment
 from tests.unit.rules import by_rules
 from tests.unit.rules.by_rules import Row
+from tests.unit.rules.made import decide_now
 
 CASES = load_trace_cases()
 _NAMES = {
-    "instance": "instance",
+    "instance": "instance_name",
     "scope": "scope",
-    "step": "step",
+    "step": "matching_step",
     "route": "route_name",
     "address": "address",
     "outcome": "outcome",
@@ -31,7 +33,12 @@ _NAMES = {
 
 def _hop(hop: Hop) -> Row:
     found = {name: getattr(hop, attribute) for name, attribute in _NAMES.items()}
-    return {**found, "outcome": str(hop.outcome), "reason": str(hop.reason), "step": hop.step and int(hop.step)}
+    return {
+        **found,
+        "outcome": str(hop.outcome),
+        "reason": str(hop.reason),
+        "step": hop.matching_step and int(hop.matching_step),
+    }
 
 
 def _way(way: Way, like: Row) -> Row:
@@ -56,7 +63,7 @@ def _path(case: dict[str, Any]) -> Path:
     message = Message(
         "m", conversation, True, t, instance.name, ask["database"], ask["service"], None, ask.get("hops_remaining")
     )
-    verdict = resolving.resolve(message, NO_DIALOG, instance, Requests())
+    verdict = by_rules.resolve(message, NO_DIALOG, instance, Requests())
     errand = Errand(Addressee.of_name(ask["service"]), True, t, hashing.dialog_id_hash(conversation))
     done = follow(network, decide_now, errand, instance, verdict, ask["database"], message.hops_remaining)
     return trace_back(network, decide_now, _sender(case, network), done.trace, t)[0]
@@ -74,7 +81,7 @@ def _planned_path(case: dict[str, Any]) -> Path:
     network, ask = Network(by_rules.instances_of(case["tables"])), case["ask"]
     to = Addressee.of_name(ask["service"])
     t = by_rules.micros(moment(case["at"])) or 0
-    for row in plan_paths(network, Timelines(), _sender(case, network), to, None):
+    for row in PathPlanner(network).timeline(_sender(case, network), to, None).intervals():
         if (row.valid_from is None or row.valid_from <= t) and (row.valid_to is None or t < row.valid_to):
             choice = hashing.pick(row.choices, ask["conversation_id"])
             left = ask.get("hops_remaining")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from routing.messages.plan import CHOICE, Planner
-from routing.messages.timelines import Timeline
-from routing.rules.deciding import Decision, Key, decide_at
+from routing.plan.estate import instances_of as columns_as_instances
+from routing.plan.keys import KEY
+from routing.plan.rows import CHOICE, DecidedKeys, TimelineRows, decide_keys
+from routing.rules.deciding import Decision, Key
 from routing.rules.estate import Database, Instance, Kind, Route
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
 from routing.storage.columns import Columns
-from routing.storage.columns import instances_of as columns_as_instances
 from routing.terms import MSDB
 from tests.reference.estates import random_estate
 from tests.unit.rules.by_rules import instances_of
+from tests.unit.rules.made import decide_at
 from tests.without import run_python
 
 SEED, ESTATES, KEYS = 19, 60, 60
@@ -24,7 +26,12 @@ UNKNOWN = "//nobody names it"
 
 
 def _row(choice: tuple[Any, ...]) -> dict[str, Any]:
-    return dict(zip(CHOICE, choice, strict=True))
+    return dict(zip(CHOICE.names, choice, strict=True))
+
+
+def _decide(rows: Sequence[tuple[Any, ...]], instances: Mapping[str, Instance]) -> DecidedKeys:
+    columns = dict(zip(KEY, zip(*rows, strict=True), strict=True))
+    return decide_keys(Columns(columns), instances)
 
 
 def _decided(decision: Decision) -> dict[str, Any]:
@@ -80,7 +87,7 @@ def _draw_keys(rng: random.Random, instance: Instance, number: int) -> list[tupl
     return rng.sample(rows, min(number, len(rows)))
 
 
-def _compare(timeline: Timeline, row: tuple[Any, ...], instance: Instance) -> int:
+def _compare(timeline: TimelineRows, row: tuple[Any, ...], instance: Instance) -> int:
     """Hold a key's timeline against its decisions, at as many times as are given back."""
     _, database, service, broker, initiator = row
     key = Key.of_names(instance, database or None, service, broker or None, is_initiator=bool(initiator))
@@ -89,9 +96,16 @@ def _compare(timeline: Timeline, row: tuple[Any, ...], instance: Instance) -> in
         (found,) = [c for a, b, c in timeline.rows if (a is None or a <= t) and (b is None or t < b)]
         expected = [_decided(decision) for decision in decide_at(key, instance, t)]
         assert [{n: _row(c)[n] for n in expected[0]} for c in found] == expected, (key, instance, t)
-    asks = any(_row(choice)["asks"] for _, _, choices in timeline.rows for choice in choices)
-    assert timeline.uses.asks_in_databases == (asks and database not in ("", MSDB))
     return len(times)
+
+
+def _compare_uses(row: tuple[Any, ...], instance: Instance) -> None:
+    """Hold what a plan of one key makes use of against its rows."""
+    decided = _decide([row], {instance.name: instance})
+    [timeline], uses = decided.timelines, decided.uses
+    asks = any(_row(choice)["asks"] for _, _, choices in timeline.rows for choice in choices)
+    assert (uses.asks, uses.asks_in_databases) == (asks, asks and row[1] not in ("", MSDB))
+    assert uses.has_times == (len(timeline.rows) > 1)
 
 
 def test_keys_that_share_a_timeline_are_decided_alike_at_every_time() -> None:
@@ -99,12 +113,14 @@ def test_keys_that_share_a_timeline_are_decided_alike_at_every_time() -> None:
     for number in range(ESTATES):
         for instance in instances_of(random_estate(rng, 5, f"e{number}/")).values():
             rows = _draw_keys(rng, instance, KEYS)
-            planner = Planner({instance.name: instance})
-            for row in rows:
-                timeline = planner.timelines[planner.number(row)]
+            decided = _decide(rows, {instance.name: instance})
+            for number, row in zip(decided.numbers, rows, strict=True):
+                timeline = decided.timelines[number]
                 bounded += len(timeline.rows) > 1
                 compared += _compare(timeline, row, instance)
-            shared += len(rows) - len(planner.timelines)
+            shared += len(rows) - len(decided.timelines)
+            for row in rows[:5]:
+                _compare_uses(row, instance)
     assert compared > 10_000
     assert shared > 500
     assert bounded > 500
@@ -157,14 +173,15 @@ def test_keys_of_instances_that_share_a_timeline_are_decided_alike_at_every_time
     for number in range(ESTATES // 4):
         first, *_ = instances_of(random_estate(rng, 5, f"e{number}/")).values()
         twins = {twin.name: twin for twin in _twins(rng, first)}
-        planner = Planner(twins)
         for _, database, *rest in _draw_keys(rng, first, KEYS // 4):
-            numbers = set()
+            rows = []
             for twin in twins.values():
                 there = database if database in ("", *twin.databases) else f"{database}'"
-                row = (twin.name, there, *rest)
-                numbers.add(planner.number(row))
-                _compare(planner.timelines[planner.number(row)], row, twin)
+                rows.append((twin.name, there, *rest))
+            decided = _decide(rows, twins)
+            for row, place in zip(rows, decided.numbers, strict=True):
+                _compare(decided.timelines[place], row, twins[row[0]])
+            numbers = set(decided.numbers)
             shared += len(twins) - len(numbers)
             apart += len(numbers) - 1
     assert shared > 500
@@ -178,8 +195,7 @@ def test_versions_that_are_decided_alike_are_one_row() -> None:
     versions = (version(0, "tcp://a:1"), version(10, "tcp://a:1"), version(20, "tcp://b:1"))
     named = tuple(Route("same", None, None, v.live_from, v.live_to, v.address, None, v.kind) for v in versions)
     instance = Instance("i", routes={"d": {None: named}})
-    planner = Planner({"i": instance})
-    rows = planner.timelines[planner.number(("i", "d", UNKNOWN, "", 1))].rows
+    rows = _decide([("i", "d", UNKNOWN, "", 1)], {"i": instance}).timelines[0].rows
     assert [(start, end, _row(choices[0])["address"]) for start, end, choices in rows] == [
         (None, 0, None),
         (0, 20, "tcp://a:1"),
@@ -201,14 +217,14 @@ def test_equal_rows_of_routes_are_decided_once_wherever_they_are() -> None:
         "services": Columns.of_rows([], SERVICES),
         "routes": Columns.of_rows([*routes, other], ROUTES),
     }
-    planner = Planner(columns_as_instances(columns))
-    numbers = [planner.number((*scope, UNKNOWN, "", 1)) for scope in (*place, ("spoke", "Stock"))]
-    assert numbers == [0, 0, 0, 1]
-    assert [_row(one.rows[0][2][0])["address"] for one in planner.timelines] == ["tcp://far:1", "tcp://further:1"]
+    keys = [(*scope, UNKNOWN, "", 1) for scope in (*place, ("spoke", "Stock"))]
+    decided = _decide(keys, columns_as_instances(columns))
+    assert decided.numbers == [0, 0, 0, 1]
+    assert [_row(one.rows[0][2][0])["address"] for one in decided.timelines] == ["tcp://far:1", "tcp://further:1"]
 
 
 def test_keys_are_decided_without_spark() -> None:
-    program = "import sys, routing.messages.plan; sys.exit('pyspark' in sys.modules)"
+    program = "import sys, routing.plan.rows, routing.plan.verdicts; sys.exit('pyspark' in sys.modules)"
     assert run_python(program).returncode == 0
 
 
@@ -218,7 +234,38 @@ def test_thousands_of_versions_are_swept_once_for_a_thousand_keys() -> None:
         for start in range(5_000)
     )
     instance = Instance("i", routes={"d": {None: named}})
-    planner = Planner({"i": instance})
-    numbers = {planner.number(("i", "d", f"//service/{n}", "", 1)) for n in range(1_000)}
-    assert numbers == {0}
-    assert len(planner.timelines[0].rows) == 5_002
+    keys = [("i", "d", f"//service/{n}", "", 1) for n in range(1_000)]
+    started = time.process_time()
+    decided = _decide(keys, {"i": instance})
+    assert time.process_time() - started < 10
+    assert set(decided.numbers) == {0}
+    assert len(decided.timelines[0].rows) == 5_002
+
+
+# A key of each of so many services and ids: no two share a timeline, as where every one is decided by itself.
+_MANY_KEYS = """
+import resource
+from routing.plan.keys import KEY
+from routing.plan.rows import decide_keys
+from routing.rules.estate import Route, estate_of
+from routing.storage.columns import Columns
+
+side = 200
+ids = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(side)]
+routes = [("hub", "d0", Route.of_row(f"r{n}", f"//s/{n}", None, f"tcp://h{n}:1", None, None, None, None))
+          for n in range(side)]
+hub = estate_of([("hub", True, [])], [("hub", f"d{n}", one, True) for n, one in enumerate(ids)], [], routes)
+keys = [("hub", "d0", f"//s/{n}", one, 1) for n in range(side) for one in ids]
+columns = Columns(dict(zip(KEY, zip(*keys))))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+decided = decide_keys(columns, hub)
+assert len(decided.numbers) == side * side
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / side / side)
+"""
+
+
+def test_a_million_keys_take_less_than_two_gibibytes() -> None:
+    done = run_python(_MANY_KEYS)
+    assert done.returncode == 0, done.stderr
+    bytes_of_a_key = float(done.stdout)
+    assert 0 < bytes_of_a_key * 1_000_000 < 2 * 2**30

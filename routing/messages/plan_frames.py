@@ -7,10 +7,11 @@ each key and interval of time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from routing.plan.rows import DecidedKeys, PlanUses
 from routing.schemas import ArrayOf, Field, Kind, Schema
 from routing.storage.columns import Columns
 
@@ -27,60 +28,9 @@ _NUMBER = Field(TIMELINE, Kind.INT)
 # The columns of a key that are no text.
 _KINDS = {"key_kind": Kind.INT, "key_role": Kind.INT}
 
-Choices = list[tuple[Any, ...]]
-Row = tuple["int | None", "int | None", Choices]
-
 
 @dataclass(frozen=True)
-class Uses:
-    """What a plan makes use of; a part of the job that nothing needs is not built.
-
-    has_times: a row has a bound. reads_addresses: a choice reads its address from the service name. asks: a choice
-    reaches step 4 in its own scope, asks_in_databases: in one that is not msdb; asks_msdb: in msdb, after the
-    message came back.
-    """
-
-    has_times: bool = False
-    reads_addresses: bool = False
-    asks: bool = False
-    asks_in_databases: bool = False
-    asks_msdb: bool = False
-
-    def __or__(self, other: Uses) -> Uses:
-        return Uses(
-            self.has_times or other.has_times,
-            self.reads_addresses or other.reads_addresses,
-            self.asks or other.asks,
-            self.asks_in_databases or other.asks_in_databases,
-            self.asks_msdb or other.asks_msdb,
-        )
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """The rows of a plan that all keys of one decision share: (valid_from, valid_to, choices); size in bytes."""
-
-    rows: list[Row]
-    size: int
-    uses: Uses
-
-
-@dataclass(frozen=True)
-class Decided:
-    """What was decided for distinct keys: ``numbers`` are the places of their timelines, in the keys' order.
-
-    ``key`` are the key's columns, ``choice`` the fields of a choice.
-    """
-
-    key: tuple[str, ...]
-    choice: Schema
-    numbers: Sequence[int]
-    timelines: Sequence[Timeline]
-    uses: Uses
-
-
-@dataclass(frozen=True)
-class Plan:
+class RoutingPlan:
     """A plan as frames, and its size in memory: bytes, roughly.
 
     ``rows`` have the columns of a plan. Of a large one they have a timeline in place of a key, since many keys may
@@ -91,36 +41,30 @@ class Plan:
     rows: DataFrame
     keys: DataFrame | None
     size: int
-    uses: Uses
-
-
-def add_row(rows: list[Row], row: Row) -> None:
-    """Add the next row in time; where it is decided like the one before, both are one row."""
-    start, end, choices = row
-    if rows and rows[-1][2] == choices:
-        start = rows.pop()[0]
-    rows.append((start, end, choices))
+    uses: PlanUses
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A plan before there is a session, its rows as they are handed over; the rest as `Plan` has it."""
+class PreparedPlan:
+    """A plan before there is a session, its rows as they are handed over; the rest as `RoutingPlan` has it."""
 
     key: tuple[str, ...]
     rows: frames.Prepared
     keys: frames.Prepared | None
     size: int
-    uses: Uses
+    uses: PlanUses
 
-    def on(self, spark: SparkSession, keeper: Keeper) -> Plan:
+    def on(self, spark: SparkSession, keeper: Keeper) -> RoutingPlan:
         """The plan in a session; what is too large to be rows of the driver goes to ``keeper``."""
         rows = self.rows.frame(spark)
         if self.keys is None:
-            return Plan(self.key, rows, None, self.size, self.uses)
-        return Plan(self.key, keeper.store(rows), keeper.store(self.keys.frame(spark)), self.size, self.uses)
+            return RoutingPlan(self.key, rows, None, self.size, self.uses)
+        return RoutingPlan(
+            self.key, keeper.store(rows), keeper.store(self.keys.frame(spark)), self.size, self.uses
+        )
 
 
-def as_plan(keys: Columns, decided: Decided) -> Prepared:
+def as_plan(keys: Columns, decided: DecidedKeys) -> PreparedPlan:
     """What was decided for ``keys``, as rows."""
     # Deciding does not need the package.
     from routing.storage import frames, keeping
@@ -134,16 +78,16 @@ def as_plan(keys: Columns, decided: Decided) -> Prepared:
     if sum(len(timelines[number].rows) for number in numbers) <= keeping.HELD_ROWS:
         size = sum(timelines[number].size for number in numbers)
         whole = frames.Prepared.of(_whole(keys, decided), Schema((*of_key, *of_times)))
-        return Prepared(decided.key, whole, None, size, decided.uses)
+        return PreparedPlan(decided.key, whole, None, size, decided.uses)
     size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in timelines)
     numbered = ((*key, number) for key, number in zip(keys.rows(*decided.key), numbers, strict=True))
     named = frames.Prepared.of(numbered, Schema((*of_key, _NUMBER)))
     rows = ((number, *row) for number, timeline in enumerate(timelines) for row in timeline.rows)
     timed = frames.Prepared.of(rows, Schema((_NUMBER, *of_times)))
-    return Prepared(decided.key, timed, named, size, decided.uses)
+    return PreparedPlan(decided.key, timed, named, size, decided.uses)
 
 
-def _whole(keys: Columns, decided: Decided) -> Iterator[tuple[Any, ...]]:
+def _whole(keys: Columns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]]:
     """The rows of a small plan."""
     for key, number in zip(keys.rows(*decided.key), decided.numbers, strict=True):
         for row in decided.timelines[number].rows:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from routing.plan.estate import network_of
 from routing.schemas import TABLES
 from routing.storage.columns import Columns
-from routing.storage.networks import network_of
 from tests.unit.rules.by_rules import Row
 
 

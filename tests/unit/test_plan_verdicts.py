@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
-from routing.analysis.bulk import remembering
-from routing.analysis.bulk.judging import Judge, Judged
-from routing.analysis.bulk.reading import read_batches
 from routing.errors import InputError
+from routing.plan import planner
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import network_of
+from routing.plan.verdicts import JudgedRow, RowJudge
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
 from routing.storage.columns import Columns
-from routing.storage.inputs import columns_of
+from routing.storage.inputs import columns_of, read_messages
 from tests.frames import Tables, arrow, arrow_of, load_cases, moment
 from tests.reference.estates import joined, random_estate
 from tests.reference.resolver import resolve as reference
@@ -27,23 +28,27 @@ ESTATES, MESSAGES_EACH, SEED = 100, 60, 20260105
 SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
 
 
-def _judge(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[Judged]:
+def _judge(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[JudgedRow]:
     """The messages of tables, judged; in batches of so many rows."""
     given = arrow(tables)
-    settings = {key: columns_of(given[key], key) for key in SETTINGS if key in given}
-    judge = Judge.of(settings, given.get("dialogs"), micros(as_of))
-    judge.settle(_batches(given["messages"], size))
+    judge = _judge_of(given, given.get("dialogs"), micros(as_of))
+    judge.find_openers(_batches(given["messages"], size))
     return [judged for batch in _batches(given["messages"], size) for judged in judge.judge(batch)]
 
 
+def _judge_of(given: Mapping[str, Any], dialogs: Any, as_of: int | None = None) -> RowJudge:
+    settings = {key: columns_of(given[key], key) for key in SETTINGS if key in given}
+    return RowJudge(network_of(settings), KnownDialogs.of_table(dialogs), as_of)
+
+
 def _batches(messages: Any, size: int | None) -> Iterator[Columns]:
-    for batch in read_batches(messages):
+    for batch in read_messages(messages):
         step = size or len(batch)
         for start in range(0, len(batch), step):
             yield batch.take(range(start, min(start + step, len(batch))))
 
 
-def _resolved(judged: Iterable[Judged]) -> list[Row]:
+def _resolved(judged: Iterable[JudgedRow]) -> list[Row]:
     """The compared columns of ``resolved_routes``."""
     return [
         {
@@ -62,7 +67,7 @@ def _resolved(judged: Iterable[Judged]) -> list[Row]:
     ]
 
 
-def _assert_agrees(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[Judged]:
+def _assert_agrees(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[JudgedRow]:
     judged, theirs = _judge(tables, as_of, size), reference(tables, as_of)
     assert len(judged) == len(tables["messages"])
     assert [list(found.rejections) for found in judged if found.rejections] == [
@@ -100,7 +105,7 @@ def test_batches_of_one_row_are_judged_like_one_batch(as_of: datetime | None) ->
 
 
 def test_what_is_forgotten_is_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembering, "MOST_KEYS", 3)
+    monkeypatch.setattr(planner, "MOST_KEYS", 3)
     _assert_agrees(_estates(20), None)
 
 
@@ -132,7 +137,7 @@ def test_worked_case(case: dict[str, Any]) -> None:
         assert opened == wanted
 
 
-def _opens(judged: Judged) -> bool:
+def _opens(judged: JudgedRow) -> bool:
     return judged.verdict is not None and judged.verdict.opens_in is not None
 
 
@@ -207,20 +212,20 @@ def test_ids_that_nothing_has_are_decided_once() -> None:
 def test_what_may_ask_must_be_settled_first() -> None:
     tables = _estate([_route("asked", remote_service_name=_ASKED)], [_message("m1")])
     given = arrow(tables)
-    judge = Judge.of({key: columns_of(given[key], key) for key in SETTINGS if key in given}, None, None)
+    judge = _judge_of(given, None)
     assert judge.may_ask
-    [batch] = read_batches(given["messages"])
-    with pytest.raises(ValueError, match="not settled"):
+    [batch] = read_messages(given["messages"])
+    with pytest.raises(ValueError, match="find_openers has to see them"):
         judge.judge(batch)
-    judge.settle([batch])
+    judge.find_openers([batch])
     assert [found.verdict.opens_in for found in judge.judge(batch) if found.verdict] == ["app"]
 
 
 def test_where_nothing_asks_messages_are_read_once() -> None:
     given = arrow(_estate([_route("any")], [_message("m1")]))
-    judge = Judge.of({key: columns_of(given[key], key) for key in SETTINGS if key in given}, None, None)
-    judge.settle(iter(lambda: pytest.fail("messages are read"), None))
-    assert len(judge.judge(next(read_batches(given["messages"])))) == 1
+    judge = _judge_of(given, None)
+    judge.find_openers(iter(lambda: pytest.fail("messages are read"), None))
+    assert len(judge.judge(next(read_messages(given["messages"])))) == 1
 
 
 def _dialog(conversation: str | None, **more: Any) -> Row:
@@ -239,7 +244,7 @@ def _dialog(conversation: str | None, **more: Any) -> Row:
 def test_a_dialog_at_fault_is_refused(dialogs: list[Row], fault: str) -> None:
     given = arrow(_estate([], []))
     with pytest.raises(InputError, match=fault):
-        Judge.of({key: columns_of(given[key], key) for key in SETTINGS if key in given}, _dialogs(dialogs), None)
+        _judge_of(given, _dialogs(dialogs))
 
 
 def _dialogs(rows: list[Row]) -> Any:
@@ -250,16 +255,16 @@ def test_messages_without_optional_columns() -> None:
     """Columns that may be missing are, and so is whatever a dialog could say."""
     given = arrow(_estate([_route("any")], [_message("m1", database_name=None)]))
     optional = [field.name for field in MESSAGES if field.nullable]
-    [batch] = read_batches(given["messages"].drop_columns(optional))
+    [batch] = read_messages(given["messages"].drop_columns(optional))
     dialogs = _dialogs([_dialog(_A)]).select(["instance_name", "database_name", "conversation_id", "is_initiator"])
-    judge = Judge.of({key: columns_of(given[key], key) for key in SETTINGS if key in given}, dialogs, None)
+    judge = _judge_of(given, dialogs)
     assert [found.verdict.reason for found in judge.judge(batch) if found.verdict] == ["NO_ROUTE"]
 
 
 def test_only_some_messages_are_read() -> None:
     messages = arrow_of([_message("m1"), _message("m2", instance_name="rim"), _message("m3")], INPUTS["messages"])
     assert [
-        ids for batch in read_batches(messages, {"instance_name": ["hub"]}) for ids in batch.rows("message_id")
+        ids for batch in read_messages(messages, {"instance_name": ["hub"]}) for ids in batch.rows("message_id")
     ] == [
         ("m1",),
         ("m3",),

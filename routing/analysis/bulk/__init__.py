@@ -1,1 +1,0 @@
-"""All messages of Arrow's tables, judged by the rules in plain Python as `resolve` judges them on Spark."""

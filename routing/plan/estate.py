@@ -1,0 +1,133 @@
+"""The estate from columns: instances and requests on record as the rules see them, and what is named."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from routing.process.garbage import no_search_for_cycles
+from routing.rules import text
+from routing.rules.estate import Instance, Route, furnish, list_instances
+from routing.rules.network import Network
+from routing.rules.requesting import Request
+from routing.storage.columns import Columns
+from routing.terms import BROKER_CONFIGURATION_SERVICE
+
+Settings = Mapping[str, Columns]
+"""Columns of routes, databases, services, instances and, if there is one, route_requests."""
+_ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
+_BOUNDS = ("valid_from", "valid_to", "lifetime")
+
+
+def instances_of(tables: Settings) -> dict[str, Instance]:
+    """Return instances from columns of instances, databases and, if given, services and routes."""
+    routes, services = tables.get("routes"), tables.get("services")
+    return furnish(
+        list_instances(
+            tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
+            tables["databases"].rows("instance_name", "name", "service_broker_guid", "is_broker_enabled"),
+        ),
+        () if services is None else _services_of(services),
+        () if routes is None else routes_of(routes),
+    )
+
+
+def list_bare(settings: Settings) -> dict[str, Instance]:
+    """Return of each instance what its own rows say: no services, no routes."""
+    return instances_of({key: settings[key] for key in ("instances", "databases")})
+
+
+def furnish_for(
+    bare: Mapping[str, Instance], settings: Settings, services: Collection[str]
+) -> dict[str, Instance]:
+    """Return instances with what messages to some services can have to do with: only that becomes objects."""
+    with_routes = set(settings["routes"].values["instance_name"])
+    listed = {name: replace(one, has_routes=name in with_routes) for name, one in bare.items()}
+    names = {*services, None, "", BROKER_CONFIGURATION_SERVICE}
+    holding = settings["services"].naming("name", names)
+    routes = settings["routes"].naming("remote_service_name", names)
+    with no_search_for_cycles():
+        return furnish(listed, _services_of(holding), routes_of(routes))
+
+
+def network_of(settings: Settings, services: Collection[str] | None = None) -> Network:
+    """Return all instances, and the requests on record.
+
+    ``services``: as far as messages to these have to do with them; None for the whole estate.
+    """
+    requests = settings.get("route_requests")
+    if services is None:
+        return Network(instances_of(settings), {} if requests is None else requests_of(requests))
+    near = None if requests is None else requests.naming("service_name", services)
+    instances = furnish_for(list_bare(settings), settings, services)
+    return Network(instances, {} if near is None else requests_of(near))
+
+
+def requests_of(requests: Columns) -> dict[tuple[str, str, str], list[Request]]:
+    """Return requests by instance, database and service."""
+    found: dict[tuple[str, str, str], list[Request]] = defaultdict(list)
+    names = ("instance_name", "database_name", "service_name", "requested_at", "message_id", "ended_at")
+    for instance, database, service, requested_at, message_id, ended_at in requests.rows(*names):
+        found[instance, database, service].append(Request(requested_at, message_id, ended_at))
+    return dict(found)
+
+
+def routes_of(routes: Columns) -> Iterator[tuple[str, str, Route]]:
+    """Yield routes with their instance and database; equal ones are one object, of any database."""
+    made: dict[tuple[Any, ...], Route] = {}
+    places = routes.rows("instance_name", "database_name")
+    for place, row in zip(places, routes.rows(*_ROUTE, *_BOUNDS), strict=True):
+        found = made.get(row)
+        if found is None:
+            found = made[row] = Route.of_row(*row)
+        yield *place, found
+
+
+def _services_of(services: Columns) -> Iterator[tuple[str, str, str]]:
+    return services.rows("instance_name", "database_name", "name")
+
+
+@dataclass(frozen=True)
+class NamedThings:
+    """What an estate names, each with its instance: services, and broker instances as they are compared.
+
+    What a message names besides is to the rules like any other name: it falls into a class of its own.
+    ``addresses`` are those of all instances, as they are compared.
+    """
+
+    services: frozenset[tuple[str, str]]
+    brokers: frozenset[tuple[str, str]]
+    requested: frozenset[str]
+    addresses: frozenset[str]
+
+    @classmethod
+    def of(cls, settings: Settings, instances: Iterable[Instance]) -> NamedThings:
+        """Return what routes, databases and services name, and requests on record."""
+        routes, requests = settings["routes"], settings.get("route_requests")
+        services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
+        brokers = {
+            *_pairs(routes, "broker_instance"),
+            *_pairs(settings["databases"], "service_broker_guid"),
+        }
+        compared = ((instance, text.broker_id(broker)) for instance, broker in brokers)
+        return cls(
+            frozenset(services),
+            frozenset((instance, broker) for instance, broker in compared if broker is not None),
+            frozenset(() if requests is None else filter(None, requests.values["service_name"])),
+            frozenset().union(*(instance.own_addresses for instance in instances)),
+        )
+
+    def services_anywhere(self) -> set[str]:
+        """Return the services that anything in the estate names; requests count, since messages meet them."""
+        return {*self.requested, *(service for _, service in self.services)}
+
+    def brokers_anywhere(self) -> set[str]:
+        """Return the broker instances that anything in the estate has or names."""
+        return {broker for _, broker in self.brokers}
+
+
+def _pairs(rows: Columns, column: str) -> set[tuple[str, str]]:
+    """Return the instances, and what their rows have in a column; empty text is nothing."""
+    return {pair for pair in rows.rows("instance_name", column) if pair[1]}

@@ -1,0 +1,277 @@
+"""The paths of messages over hops, there and back: of all messages of a key at every time, or as they are asked.
+
+Names and broker instances that nothing in the estate names count alike, so that what senders invent costs little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import lcm
+
+from routing.plan.estate import NamedThings
+from routing.plan.planner import plan_decisions, remember
+from routing.rules import hashing, text
+from routing.rules.deciding import UNNAMED, Decision, scope_of
+from routing.rules.following import MOST_PICKS, Deciding, Errand, Followed, follow
+from routing.rules.network import Addressee, Network
+from routing.rules.path_rows import PathRow, path_row, reads_address
+from routing.rules.pathing import Path, Sender, earliest, trace_back
+from routing.rules.resolving import Message, Verdict, settled
+from routing.rules.timeline import TimeInterval
+from routing.rules.ways import Trace
+from routing.terms import Ending
+
+_EVER = -(2**63)
+"""Before every time (microseconds since 1970)."""
+
+
+@dataclass(frozen=True)
+class PathChoice:
+    """What a dialog's hash chooses.
+
+    ``decision`` is that of the first hop. ``paths`` are those of messages with 0, 1, … hops left, the last one for
+    all that have more; they hold where the message opens no request, and its dialog has not ended.
+    """
+
+    decision: Decision
+    paths: tuple[Path, ...]
+
+
+@dataclass
+class FoundPath:
+    """The path of one message, right for times from ``since`` to before ``until`` (None: for ever).
+
+    It holds for messages that have ``hops`` left or more, or where ``is_exact`` for those that have just so many.
+    """
+
+    since: int
+    until: int | None
+    hops: int
+    is_exact: bool
+    path: Path
+
+    @cached_property
+    def row(self) -> PathRow:
+        """The path as the table has it, one object for all messages that have it."""
+        return path_row(self.path)
+
+    @cached_property
+    def reads_address(self) -> bool:
+        """Whether the last address is that of the message's own service name."""
+        return reads_address(self.path.there)
+
+    def fits(self, t: int, left: int | None) -> bool:
+        """Return True if it is that of a message that is decided at a time, and has so many hops left."""
+        in_time = self.since <= t and (self.until is None or t < self.until)
+        if not in_time or self.is_exact:
+            return in_time and left == self.hops
+        return left is None or left >= self.hops
+
+
+class PathTimeline:
+    """The paths of the messages of a sender to a service, bound to one broker instance or to none."""
+
+    def __init__(
+        self, network: Network, deciding: Deciding, sender: Sender, to: Addressee, broker: str | None
+    ) -> None:
+        self.network, self.deciding, self.sender, self.to, self.broker = network, deciding, sender, to, broker
+        self.key = to.key(sender.instance, sender.database, broker, is_initiator=sender.is_initiator)
+        # By a number of picks, and what is left of the dialog's hash, divided by it.
+        self._found: dict[int, dict[int, list[FoundPath]]] = {}
+
+    def intervals(self) -> Iterator[TimeInterval[PathChoice]]:
+        """Yield the paths of all messages, in the order of time."""
+        start: int | None = None
+        while True:
+            found = self.at(_EVER if start is None else start)
+            yield replace(found, valid_from=start)
+            start = found.valid_to
+            if start is None:
+                return
+
+    def at(self, t: int) -> TimeInterval[PathChoice]:
+        """Return the paths of all messages at a time, and until when they stay; one choice for each hash."""
+        decided = self.deciding(self.key, self.sender.instance, t)
+        one = _PathsAtTime(self, t)
+        picks = _count_picks(one, decided)
+        is_cut = picks is None
+        # Which dialog goes which way is not found out where there are too many: all of them have too many.
+        hashes = range(len(decided.choices) if picks is None else picks)
+        choices = tuple([one.choice(decided.pick(hashed), hashed, is_cut=is_cut) for hashed in hashes])
+        return TimeInterval(t, earliest(decided.valid_to, one.until), choices)
+
+    def find(self, message: Message) -> FoundPath:
+        """Return the path of a message that opens no request, and whose dialog has not ended; all else is left."""
+        left = None if message.hops_remaining is None else max(message.hops_remaining, 0)
+        hashed: int | None = None
+        for picks, by_rest in self._found.items():
+            if picks > 1 and hashed is None:
+                hashed = hashing.dialog_id_hash(message.conversation_id or "")
+            for found in by_rest.get((hashed or 0) % picks, ()):
+                if found.fits(message.t, left):
+                    return found
+        return self._follow(message.t, hashing.dialog_id_hash(message.conversation_id or ""), left)
+
+    def _follow(self, t: int, hashed: int, left: int | None) -> FoundPath:
+        """Follow a message, and the reply to it; remember for which others that is right."""
+        decided = self.deciding(self.key, self.sender.instance, t)
+        decision, paths = decided.pick(hashed), _PathsAtTime(self, t)
+        one = paths.follow(decision, hashed, None)
+        hops, is_exact = one.hops, left is not None and left < one.hops
+        if left is not None and is_exact:
+            one, hops = paths.follow(decision, hashed, left), left
+        path = paths.add_reply(one.trace)
+        found = FoundPath(t, earliest(decided.valid_to, paths.until), hops, is_exact, path)
+        picks = lcm(len(decided.choices), one.picks)
+        _add(self._found.setdefault(picks, {}).setdefault(hashed % picks, []), found)
+        return found
+
+
+def _add(there: list[FoundPath], found: FoundPath) -> None:
+    """Add a path; one that was found before, at a later time until the same moment, is right since this time."""
+    for other in there:
+        if (other.until, other.hops, other.is_exact) == (found.until, found.hops, found.is_exact):
+            other.since = min(other.since, found.since)
+            return
+    there.append(found)
+
+
+def _count_picks(one: _PathsAtTime, decided: TimeInterval[Decision]) -> int | None:
+    """Return how many hashes tell all dialogs of a key apart; None where these are too many."""
+    picks = len(decided.choices)
+    while True:
+        # What a dialog picks may hide from it what others pick, where there are too many ways.
+        met = (one.follow(decided.pick(hashed), hashed, None).picks for hashed in range(picks))
+        more = lcm(picks, *met)
+        if more == picks:
+            return picks
+        if more > MOST_PICKS:
+            return None
+        picks = more
+
+
+class _PathsAtTime:
+    """Follows the messages of a key at a time; ``until`` is when what was found ends."""
+
+    def __init__(self, timeline: PathTimeline, t: int) -> None:
+        self.timeline, self.t = timeline, t
+        self.until: int | None = None
+        self._found: dict[tuple[int, int | None], Followed] = {}
+
+    def choice(self, decision: Decision, hashed: int, *, is_cut: bool) -> PathChoice:
+        """Return the paths of a hash, by the hops that its messages have left."""
+        unlimited = self.follow(decision, hashed, None)
+        followed = [self.follow(decision, hashed, left) for left in range(unlimited.hops)]
+        traces = (one.trace for one in (*followed, unlimited))
+        cut = (replace(trace, is_cut=True) if is_cut else trace for trace in traces)
+        return PathChoice(decision, tuple([self.add_reply(trace) for trace in cut]))
+
+    def follow(self, decision: Decision, hashed: int, left: int | None) -> Followed:
+        """Follow a message that opens no request, and has so many hops left; ``decision`` is that of its hash."""
+        known = self._found.get((hashed, left))
+        if known is not None:
+            return known
+        whose = self.timeline
+        verdict = settled(decision, whose.broker, left, whose.to.address)
+        errand = Errand(whose.to, whose.sender.is_initiator, self.t, hashed)
+        args = (errand, whose.sender.instance, verdict, whose.key.scope, left)
+        found = follow(whose.network, whose.deciding, *args)
+        self.until = earliest(self.until, found.until)
+        self._found[hashed, left] = found
+        return found
+
+    def add_reply(self, there: Trace) -> Path:
+        """Return the path of a trace with the reply to it."""
+        whose = self.timeline
+        path, until = trace_back(whose.network, whose.deciding, whose.sender, there, self.t)
+        self.until = earliest(self.until, until)
+        return path
+
+
+class PathPlanner:
+    """The paths of messages of an estate; keys that differ in nothing that counts share decisions."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._deciding = plan_decisions().at
+
+    def timeline(self, sender: Sender, to: Addressee, broker: str | None) -> PathTimeline:
+        """Return the paths of a sender's messages to a service, bound to a broker instance or to none."""
+        return PathTimeline(self.network, self._deciding, sender, to, broker)
+
+    def follow(self, sender: Sender, message: Message, verdict: Verdict, hashed: int) -> Followed:
+        """Follow one message on from what its first instance does with it."""
+        errand = Errand(Addressee.of_name(message.service), message.is_initiator, message.t, hashed)
+        scope = scope_of(message.database)
+        args = (errand, sender.instance, verdict, scope, message.hops_remaining)
+        return follow(self.network, self._deciding, *args)
+
+    def add_reply(self, sender: Sender, there: Trace, t: int) -> Path:
+        """Return the path of a trace with the reply to it."""
+        return trace_back(self.network, self._deciding, sender, there, t)[0]
+
+
+class MessagePaths:
+    """The paths of the messages of an estate, found by what they bring; ``named`` is what the estate names."""
+
+    def __init__(self, network: Network, named: NamedThings) -> None:
+        self._planner = PathPlanner(network)
+        self._services, self._brokers = named.services_anywhere(), named.brokers_anywhere()
+        self._addresses = named.addresses
+        self._by_names: dict[Hashable, PathTimeline] = {}
+        self._by_key: dict[Hashable, PathTimeline] = {}
+        self._ended: dict[Hashable, PathRow] = {}
+
+    def find(self, message: Message, broker: str | None, from_service: str | None, verdict: Verdict) -> PathRow:
+        """Return the path of a message that is bound to a broker instance or none, with its verdict."""
+        if verdict.opens_in is not None or verdict.decision is None:
+            return self._find_ended(message, verdict)
+        names = message.instance, message.database, message.service, broker, message.is_initiator, from_service
+        timeline = self._by_names.get(names)
+        if timeline is None:
+            timeline = remember(self._by_names, names, self._timeline(message, broker, from_service))
+        found = timeline.find(message)
+        return _with_address(found.row, message.service) if found.reads_address else found.row
+
+    def _find_ended(self, message: Message, verdict: Verdict) -> PathRow:
+        """Return the path of a message that its own instance keeps or drops, whatever the routes."""
+        key = message.instance, message.database, verdict.opens_in, verdict.reason
+        row = self._ended.get(key)
+        if row is None:
+            sender = Sender(self._planner.network.instances[message.instance], message.database, True)
+            row = path_row(Path(self._planner.follow(sender, message, verdict, 0).trace))
+            remember(self._ended, key, row)
+        return row
+
+    def _timeline(self, message: Message, broker: str | None, from_service: str | None) -> PathTimeline:
+        to = self._addressee(message.service)
+        back_to = None if from_service is None else self._addressee(from_service)
+        named = broker if broker is None or broker in self._brokers else UNNAMED
+        key = message.instance, message.database, message.is_initiator, to, back_to, named
+        timeline = self._by_key.get(key)
+        if timeline is None:
+            instance = self._planner.network.instances[message.instance]
+            sender = Sender(instance, message.database, message.is_initiator, back_to)
+            timeline = remember(self._by_key, key, self._planner.timeline(sender, to, named))
+        return timeline
+
+    def _addressee(self, name: str) -> Addressee:
+        """Return what the rules read of a name; of one that nothing names its address, if an instance has it."""
+        if name in self._services:
+            return Addressee.of_name(name)
+        address = text.address_in_name(name)
+        is_known = address is not None and text.comparable_address(address) in self._addresses
+        return Addressee(None, address if is_known else None, address is not None)
+
+
+def _with_address(row: PathRow, service: str) -> PathRow:
+    """Return the row with the address in a service's name where its last hop reads it."""
+    address = text.address_in_name(service)
+    *before, last = row.hops
+    leaves = row.outcome == str(Ending.LEFT_ESTATE)
+    return row._replace(
+        hops=(*before, last._replace(address=address)),
+        final_address=address if leaves else row.final_address,
+    )

@@ -1,0 +1,87 @@
+"""Which messages open a request for a route (rule book, section 5): all that ask, taken in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from routing.rules.deciding import Decision
+from routing.rules.network import Network
+from routing.rules.requesting import Request, Requests
+from routing.rules.resolving import Dialog, Message, judge
+
+
+class AskingMessage(NamedTuple):
+    """A message that meets step 4, with what is decided for it."""
+
+    message: Message
+    dialog: Dialog
+    decision: Decision
+
+    @property
+    def position(self) -> tuple[int, str]:
+        """Where it stands in the order of those that ask."""
+        return self.message.t, self.message.message_id
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """Where it asks, in this order: in its scope, and in msdb once it has come back."""
+        decision = self.decision
+        legs = (decision.first, decision.again)
+        return tuple(leg.scope for leg in legs if leg is not None and leg.asks)
+
+
+def open_requests(asking: Iterable[AskingMessage], requests: Requests) -> None:
+    """Have messages of one instance, which come in the order of (t, message_id), open their requests.
+
+    Afterwards any message can be judged by ``requests``, in any order.
+    """
+    for one in asking:
+        judge(one.message, one.dialog, one.decision, requests)
+
+
+@dataclass
+class AskingMessages:
+    """The messages of one instance that may open a request; ``requests`` are those on record.
+
+    Few of them have to be remembered: of the messages that ask in one database alone, and whose request is not on
+    record, the first opens one, and every later one finds it pending.
+    """
+
+    requests: Requests
+    _first: dict[tuple[str, str], AskingMessage] = field(default_factory=dict)
+    _others: list[AskingMessage] = field(default_factory=list)
+
+    def add(self, asking: AskingMessage) -> None:
+        """Remember a message if it may open a request; they come in any order."""
+        databases = asking.databases
+        if len(databases) > 1:
+            self._others.append(asking)
+            return
+        place = databases[0], asking.message.service
+        scope = self.requests.of(*place)
+        if scope.is_pending_on_record(*asking.position):
+            return
+        if scope.is_on_record(*asking.position):
+            self._others.append(asking)
+        elif place not in self._first or asking.position < self._first[place].position:
+            self._first[place] = asking
+
+    def open_requests(self) -> Requests:
+        """Return all requests, those that the messages open included."""
+        open_requests(sorted(self._all(), key=lambda asking: asking.position), self.requests)
+        return self.requests
+
+    def _all(self) -> Iterator[AskingMessage]:
+        yield from self._first.values()
+        yield from self._others
+
+
+def requests_on_record(network: Network) -> Mapping[str, Requests]:
+    """Return the requests on record of each instance."""
+    found: dict[str, list[tuple[str, str, Request]]] = {name: [] for name in network.instances}
+    for (instance, database, service), requests in network.on_record.items():
+        if instance in found:
+            found[instance] += [(database, service, request) for request in requests]
+    return {name: Requests.on_record(rows) for name, rows in found.items()}

@@ -1,0 +1,98 @@
+"""Timelines as they are asked for: one time, all times, and what is remembered of keys."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from routing.plan import planner
+from routing.plan.planner import plan_decisions
+from routing.rules.deciding import ConcerningRoutes, Decision, Key
+from routing.rules.estate import Instance, Kind, Route
+from tests.reference.estates import random_estate
+from tests.unit.rules.by_rules import instances_of
+from tests.unit.rules.made import B, decide_at, instance, key_of, route
+
+VERSIONS = 5_000
+
+
+def _versions(count: int) -> Instance:
+    """An instance with so many versions of one route, each in force for a microsecond."""
+    versions = [
+        Route("any", None, None, start, start + 1, f"tcp://h{start}:1", None, Kind.NETWORK)
+        for start in range(count)
+    ]
+    return Instance("hub", routes={"Orders": {None: tuple(versions)}})
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The times for which decisions are made."""
+    times: list[int] = []
+    decide = ConcerningRoutes.decide
+
+    def counted(self: ConcerningRoutes, t: int) -> tuple[Decision, ...]:
+        times.append(t)
+        return decide(self, t)
+
+    monkeypatch.setattr(ConcerningRoutes, "decide", counted)
+    monkeypatch.setattr(ConcerningRoutes, "decide_all", lambda self: pytest.fail("all times are decided"))
+    return times
+
+
+def test_one_time_makes_one_interval(made: list[int]) -> None:
+    hub = _versions(VERSIONS)
+    timeline = plan_decisions().timeline(key_of(hub), hub)
+    found = [timeline.at(t) for t in (7, 7, 4_000, 7)]
+    assert [(one.valid_from, one.valid_to) for one in found] == [(7, 8), (7, 8), (4_000, 4_001), (7, 8)]
+    assert made == [7, 4_000]
+    assert found[0] is found[1] is found[3]
+
+
+@pytest.mark.parametrize(
+    ("t", "bounds"),
+    [(-1, (None, 0)), (0, (0, 1)), (2, (2, 3)), (3, (3, None)), (10**18, (3, None))],
+    ids=["before all", "the first moment", "inside", "the end of the last", "long after"],
+)
+def test_the_bounds_of_an_interval(t: int, bounds: tuple[int | None, int | None]) -> None:
+    hub = _versions(3)
+    one = plan_decisions().at(key_of(hub), hub, t)
+    assert (one.valid_from, one.valid_to) == bounds
+
+
+def test_any_time_is_decided_as_the_sweep_over_all_times_decides_it() -> None:
+    rng, compared = random.Random(20260105), 0
+    for number in range(20):
+        for hub in instances_of(random_estate(rng, 5, f"e{number}/")).values():
+            service = rng.choice([*hub.holders, "//nobody"])
+            key = Key.of_names(hub, rng.choice([None, *hub.databases]), service, None, is_initiator=True)
+            timeline = plan_decisions().timeline(key, hub)
+            for whole in timeline.intervals():
+                t = whole.valid_from if whole.valid_from is not None else (whole.valid_to or 0) - 1
+                assert timeline.at(t) == whole
+                assert whole.choices == decide_at(key, hub, t)
+                compared += 1
+    assert compared > 50
+
+
+@pytest.mark.parametrize(
+    ("is_exact", "is_shared"), [(False, True), (True, False)], ids=["what counts", "the key itself"]
+)
+def test_keys_that_differ_in_nothing_that_counts(is_exact: bool, is_shared: bool) -> None:
+    hub = instance({"Orders": [route("any")]})
+    decisions = plan_decisions(is_exact=is_exact)
+    one, other = (decisions.timeline(key_of(hub, broker=broker), hub) for broker in ("nobody's", "no one's"))
+    assert (one is other) is is_shared
+    assert decisions.timeline(key_of(hub, broker=B), hub) is not one
+
+
+def test_invented_names_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "MOST_KEYS", 10)
+    hub = instance({"Orders": [route("any")]})
+    decisions = plan_decisions()
+    for number in range(95):
+        decisions.timeline(key_of(hub, service=f"//invented/{number}"), hub)
+    memories = [one for one in vars(decisions).values() if isinstance(one, dict)]
+    assert len(memories) == 2
+    assert all(len(one) <= 10 for one in memories)
