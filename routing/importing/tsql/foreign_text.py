@@ -43,6 +43,8 @@ _ENGLISH = _ARTICLES | {
     "will",
     "you",
 }
+_HEADING = re.compile(r"#{1,6}(?=\s)")
+_NUMBERED = re.compile(r"[^\W\d_]+ [0-9]+[:.)]")
 _LEAST_WORDS = 4
 _CALLED = 3
 _ENDS_OF_SENTENCES = (".", ":", "!", "?")
@@ -92,18 +94,41 @@ def _judge_first_line(tokens: Tokens, first: Lexeme) -> str | None:
         return _FENCE
     if line.startswith(_DASHES):
         return _DASH
+    begun = _find_wrong_beginning(tokens, first, line)
+    if begun is not None:
+        return f"the line begins with {quote(begun)}, which no statement does: {_TAKE_OUT}"
+    is_prose = first.kind is Kind.WORD and (_is_prose(line) or _ends_in_comma(tokens, first))
+    return _PROSE if is_prose else None
+
+
+def _find_wrong_beginning(tokens: Tokens, first: Lexeme, line: str) -> str | None:
+    """Return what a line begins with that begins no statement: a sign, a number, or a word and a comma."""
+    # Signs alone, as of comments in another language, speak of nothing.
+    if not any(lexeme.kind is Kind.WORD and lexeme.text.strip("#@") for lexeme in tokens.lexemes):
+        return None
+    heading = _HEADING.match(line)
+    if heading is not None:
+        return heading.group()
+    if first.kind is Kind.WORD:
+        is_list = first.upper not in STARTERS and tokens.lexemes[1:2] and tokens.lexemes[1].text == ","
+        return f"{first.text}," if is_list else None
     is_template = first.text == "<" and "," in line
     is_sign = first.kind is Kind.SIGN and first.text not in _BEGIN_BATCHES and not is_template
-    # Signs alone, as of comments in another language, speak of nothing.
-    has_words = any(lexeme.kind is Kind.WORD for lexeme in tokens.lexemes)
-    if has_words and (is_sign or first.kind is Kind.NUMBER):
-        return f"the line begins with {quote(first.text)}, which no statement does: {_TAKE_OUT}"
-    return _PROSE if first.kind is Kind.WORD and _is_prose(line) else None
+    return first.text if is_sign or first.kind is Kind.NUMBER else None
+
+
+def _ends_in_comma(tokens: Tokens, first: Lexeme) -> bool:
+    """Return whether a line that could call a procedure ends in a comma, and a statement follows."""
+    count = next((at for at, lexeme in enumerate(tokens.lexemes) if lexeme.row != first.row), 0)
+    is_call = first.upper not in STARTERS and count > 0
+    return is_call and tokens.lexemes[count - 1].text == "," and tokens.lexemes[count].upper in STARTERS
 
 
 def _is_prose(line: str) -> bool:
     """Return whether a line is an English sentence, or begins with three words that cannot call a procedure."""
     words = line.split()
+    if _NUMBERED.match(line) is not None:
+        return True
     if len(words) > 1 and words[0].endswith(":"):
         words = words[1:]
     if len(words) < _CALLED:
