@@ -429,12 +429,13 @@ class OutputError(ContractError):
         )
 
     @classmethod
-    def runs_changed(cls, location: str, version: int, operation: str) -> OutputError:
-        """The account of runs was put back or changed, by anybody but a run."""
+    def runs_changed(cls, location: str, version: int, operation: str, restorable: int | None) -> OutputError:
+        """The account of runs was changed by anybody but a run; ``restorable`` is the version before, if known."""
+        restore = "" if restorable is None else f"RESTORE it to version {restorable}, or "
         return cls(
             f"output.runs: version {version} of {quote(location)} was not written by a run ({operation}): runs go"
             " on from its newest row",
-            f"RESTORE it to version {version - 1}, or name other outputs",
+            f"{restore}run once with --set resolve.mode=full, which writes all outputs anew",
         )
 
 
@@ -529,9 +530,10 @@ class StorageError(RoutingError):
     def not_restored(cls, key: str, location: str, version: int, why: str) -> StorageError:
         """What an unfinished run left cannot be taken back."""
         return cls(
-            f"output.{key} at {quote(location)} holds rows of an unfinished run,"
+            f"output.{key} at {quote(location)} does not hold what the last run recorded,"
             f" and version {version} cannot be restored: {why}",
-            f"RESTORE it to version {version} once the cause is gone, or run once with --set resolve.mode=full",
+            f"RESTORE it to version {version} once the cause is gone and run again, or run once with"
+            " --set resolve.mode=full",
         )
 
 
@@ -551,6 +553,11 @@ class InternalError(RoutingError):
         return cls(
             f"{delayed} messages were left delayed, but pending_messages holds {stored}; the run is not recorded"
         )
+
+    @classmethod
+    def delayed(cls, left: int, found: int, version: int) -> InternalError:
+        """Messages that a full run left delayed are not among those that it read."""
+        return cls(f"{left} messages were left delayed, but {found} are in version {version} of tables.messages")
 
     @classmethod
     def paths(cls, read: int, traced: int, rejected: int) -> InternalError:

@@ -26,6 +26,8 @@ class Entry:
     rows: Rows
     metadata: str | None = None
     turn: int = 0
+    order: int | None = None
+    restored: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ class Log:
         """What the table holds at a version, the newest one if none is given."""
         return self.entries[version].rows
 
-    def and_then(self, operation: str, rows: Rows, metadata: str | None = None, turn: int = 0) -> Log:
-        """The log with one commit more."""
-        return Log(self.id, (*self.entries, Entry(operation, rows, metadata, turn)))
+    def and_then(self, operation: str, rows: Rows, metadata: str | None = None, **more: int | None) -> Log:
+        """Return the log with one commit more."""
+        return Log(self.id, (*self.entries, Entry(operation, rows, metadata, **more)))  # type: ignore[arg-type]
 
 
 class LogsInMemory:
@@ -72,7 +74,7 @@ class LogsInMemory:
     def commits(self, key: str, after: int) -> list[Commit]:
         entries = self.logs[key].entries if key in self.logs else ()
         return [
-            Commit(version, entry.operation, entry.metadata, read_mark(entry.metadata))
+            Commit(version, entry.operation, entry.metadata, read_mark(entry.metadata), entry.restored)
             for version, entry in enumerate(entries)
             if version > after
         ]
@@ -116,32 +118,37 @@ class LogsInMemory:
     def put(self, key: str, rows: Rows, mark: Mark, *, adds: bool) -> None:
         self._put(key, rows, mark.as_text(), adds=adds)
 
-    def _put(self, key: str, rows: Rows, metadata: str | None, *, adds: bool, turn: int = 0) -> None:
+    def _put(self, key: str, rows: Rows, metadata: str | None, *, adds: bool, **turn: int | None) -> None:
         if key not in self.logs and self.by_name:
             self.logs[key] = Log(f"id of {key}").and_then("CREATE TABLE", frozenset())
         if key not in self.logs:
-            self.logs[key] = Log(f"id of {key}").and_then("WRITE", rows, metadata, turn)
+            self.logs[key] = Log(f"id of {key}").and_then("WRITE", rows, metadata, **turn)
             return
         log = self.logs[key]
         # To add nothing is no commit; nor is it to replace nothing by nothing, but for tables of a catalog.
         if not rows and (adds or not (log.rows() or self.by_name)):
             return
-        self.logs[key] = log.and_then("WRITE", log.rows() | rows if adds else rows, metadata, turn)
+        self.logs[key] = log.and_then("WRITE", log.rows() | rows if adds else rows, metadata, **turn)
 
     def restore(self, key: str, version: int, mark: Mark) -> None:
         log = self.logs[key]
         if log.rows(version) != log.rows():
-            self.logs[key] = log.and_then("RESTORE", log.rows(version), mark.as_text())
+            self.logs[key] = log.and_then("RESTORE", log.rows(version), mark.as_text(), restored=version)
 
-    def record(self, row: Mapping[str, Any], mark: Mark, turn: int) -> bool:
-        if "runs" in self.logs and any(entry.turn >= turn for entry in self.logs["runs"].entries):
+    def record(self, row: Mapping[str, Any], mark: Mark, turn: int, since: int | None = None) -> bool:
+        taken = self.logs["runs"].entries if "runs" in self.logs else ()
+        if any(entry.turn >= turn and entry.order == since for entry in taken):
             return False
         plain = {k: tuple(sorted(v.items())) if isinstance(v, Mapping) else v for k, v in row.items()}
         number = len(self.logs["runs"].rows()) if "runs" in self.logs else 0
-        self._put(
-            "runs", frozenset({(number, tuple(sorted(plain.items())))}), mark.as_text(), adds=True, turn=turn
-        )
+        rows = frozenset({(number, tuple(sorted(plain.items())))})
+        self._put("runs", rows, mark.as_text(), adds=True, turn=turn, order=since)
         return True
+
+    def restore_by_hand(self, key: str, version: int) -> None:
+        """Bring a table back to a version, as an operator does: with no mark."""
+        log = self.logs[key]
+        self.logs[key] = log.and_then("RESTORE", log.rows(version), restored=version)
 
     def by_hand(self, key: str, operation: str, rows: Rows | None = None) -> None:
         """A commit of somebody else, with no mark; where no rows are given they stay as they are."""

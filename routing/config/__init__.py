@@ -4,7 +4,7 @@ Nothing here imports Spark, so that a wrong option or key is answered at once.
 """
 
 from routing.config.file import load, load_section
-from routing.config.keys import BESIDE, INPUTS, JOURNAL, KEPT, OUTPUTS, PATHS, RECONCILIATION, SECTIONS
+from routing.config.keys import BESIDE, INPUTS, JOURNAL, KEPT, OUTPUTS, PATHS, RECONCILIATION, SECTIONS, VIEW
 from routing.config.model import Config, LineageSettings, ResolveSettings
 from routing.config.values import Location, is_uri, parse_time, size_in_bytes
 
@@ -17,6 +17,7 @@ __all__ = [
     "PATHS",
     "RECONCILIATION",
     "SECTIONS",
+    "VIEW",
     "Config",
     "LineageSettings",
     "Location",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routing.config.keys import BESIDE, INPUTS, JOURNAL, KEPT, OUTPUTS, SECTIONS
+from routing.config.keys import BESIDE, INPUTS, JOURNAL, KEPT, OUTPUTS, SECTIONS, VIEW
 from routing.config.model import MODES, Config, LineageSettings, ResolveSettings, journal_beside
 from routing.config.values import Location, is_server, parse_time, path_in, size_in_bytes
 from routing.errors import quote, unknown_key
@@ -25,13 +25,14 @@ class Checker:
         journal = tables.pop(JOURNAL, None) or journal_beside(tables.get("imports"))
         outputs = self._locations("output", tuple(OUTPUTS), {k for k, v in OUTPUTS.items() if v})
         self._distinct(tables, {} if journal is None else {JOURNAL: journal}, outputs)
+        view = self._view(outputs)
         routing = self._section("dynamic_routing", ("missing_route_namespace",))
         resolve = self._resolve(self._section("resolve", tuple(ResolveSettings.__dataclass_fields__)))
         self._fits_mode(resolve, outputs)
         return Config(
             file=file,
             tables={key: where for key, where in tables.items() if key not in KEPT},
-            output={key: where for key, where in outputs.items() if key not in BESIDE},
+            output={key: where for key, where in outputs.items() if key not in (*BESIDE, VIEW)},
             resolve=resolve,
             missing_route_namespace=self._text(
                 routing, "dynamic_routing.missing_route_namespace", MISSING_ROUTE_NAMESPACE
@@ -40,6 +41,7 @@ class Checker:
             kept={key: where for key, where in tables.items() if key in KEPT},
             journal=journal,
             beside={key: where for key, where in outputs.items() if key in BESIDE},
+            view=view,
             lint=self._values.get("lint"),
             lineage=self._lineage(self._section("lineage", tuple(LineageSettings.__dataclass_fields__))),
         )
@@ -89,6 +91,18 @@ class Checker:
             if str(where) in taken:
                 self._faults.append(f"{key} has the location of {taken[str(where)]}")
             taken.setdefault(str(where), key)
+
+    def _view(self, outputs: Mapping[str, Location]) -> Location | None:
+        """Return the view's name, which needs outputs that are names of a catalog as well."""
+        view = outputs.get(VIEW)
+        if view is None:
+            return None
+        if not view.is_name:
+            self._faults.append(f"output.{VIEW} must be the name of a view in a catalog, such as schema.{VIEW}")
+        for key in ("resolved_routes", "runs"):
+            if key in outputs and not outputs[key].is_name:
+                self._faults.append(f"output.{VIEW} needs an output.{key} that is a name of a catalog as well")
+        return view
 
     def _resolve(self, section: Mapping[str, Any]) -> ResolveSettings:
         default = ResolveSettings()

@@ -28,11 +28,14 @@ OUTPUTS = {
     "pending_messages": False,
     "message_paths": False,
     "reconciliation": False,
+    "current_routes": False,
 }
-"""The tables of section ``output``, each with whether it is required in every mode."""
+"""The tables and the view of section ``output``, each with whether it is required in every mode."""
 
 PATHS = "message_paths"
 RECONCILIATION = "reconciliation"
+VIEW = "current_routes"
+"""The view of a catalog in section ``output``, which is no table."""
 BESIDE = (PATHS, RECONCILIATION)
 """Those of them that ``trace`` and ``reconcile`` write, and ``resolve`` does not know."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from routing.config.keys import JOURNAL
+from routing.config.keys import JOURNAL, VIEW
 from routing.config.values import Location
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
@@ -56,7 +56,8 @@ class Config:
 
     ``tables`` are the inputs of ``resolve``, ``output`` what it writes; ``kept`` the tables that ``import`` keeps
     besides, ``journal`` the one in which it stores what it is about to write, None where ``imports`` is not given;
-    ``beside`` the outputs that other commands write. ``file`` is only for messages.
+    ``beside`` the outputs that other commands write, ``view`` the name of the view of a catalog, where one is
+    given. ``file`` is only for messages.
     """
 
     file: str
@@ -68,6 +69,7 @@ class Config:
     kept: Mapping[str, Location] = field(default_factory=dict)
     journal: Location | None = None
     beside: Mapping[str, Location] = field(default_factory=dict)
+    view: Location | None = None
     # Checked by the command that reads it: routing.analysis.lint.options.
     lint: Any = None
     lineage: LineageSettings = field(default_factory=LineageSettings)
@@ -93,9 +95,10 @@ class Config:
         # A journal that has no key of its own needs none in the record either.
         has_own = self.journal is not None and self.journal != journal_beside(self.kept.get("imports"))
         journal = {JOURNAL: self.journal} if has_own else {}
+        view = {} if self.view is None else {VIEW: self.view}
         plain = {
             "tables": {key: str(where) for key, where in {**self.tables, **self.kept, **journal}.items()},
-            "output": {key: str(where) for key, where in {**self.output, **self.beside}.items()},
+            "output": {key: str(where) for key, where in {**self.output, **self.beside, **view}.items()},
             "resolve": {**vars(self.resolve), "as_of": as_of and as_of.isoformat()},
             "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},
             **({} if self.lint is None else {"lint": self.lint}),

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.config import Config, size_in_bytes
+from routing.config import Config, Location, size_in_bytes
+from routing.errors import InternalError, OutputError
 from routing.messages import duplicates, pending, results
 from routing.messages.job import Job
 from routing.messages.lookups import Lookups
@@ -155,11 +157,35 @@ def _left(
         return None, requests
     tried = Snapshot(messages.location, last.input_versions["messages"])
     check_files(spark, tried)
-    rows = pending.select_delayed_in_full(stored.read(spark, "resolved_routes"))
+    rows, expected = _read_delayed(spark, stored.config.output["resolved_routes"], last, count)
     waiting = broadcasts.side("the messages that the last run delayed", rows, count)
     with files_of(tried):
         again = keeper.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
-        return _if_any(again), requests
+        found = again.count()
+    if found != expected:
+        raise InternalError.delayed(expected, found, tried.version)
+    return again if found else None, requests
+
+
+def _read_delayed(spark: SparkSession, location: Location, last: LastRun, count: int) -> tuple[DataFrame, int]:
+    """Return the rows of messages that the last run, a full one, left to be tried again, and how many they are.
+
+    They are read at the version that it recorded: old rows may have been deleted since, and delayed messages are
+    among them. Raises OutputError where that version does not hold them all.
+    """
+    refused = partial(OutputError.full_run_needed, "resolved_routes", str(location))
+    wrote = Snapshot(location, last.output_versions["resolved_routes"])
+    check_files(spark, wrote, refused)
+    with files_of(wrote, refused):
+        rows = wrote.read(spark)
+        delayed = F.col("outcome") == str(Outcome.DELAYED)
+        key = F.when(pending.is_pending(), F.struct(*pending.KEY))
+        [told] = rows.agg(F.count(F.when(delayed, True)), F.count_distinct(key)).collect()
+    if told[0] != count:
+        raise refused(
+            f"version {wrote.version} holds {told[0]} delayed messages, and run {last.run_id!r} recorded {count}"
+        )
+    return pending.select_delayed_in_full(rows), int(told[1])
 
 
 def _if_any(frame: DataFrame) -> DataFrame | None:

@@ -174,7 +174,8 @@ def run_with(
         with recording(options.run_id):
             row, notes = protocol.finish(outputs, start, written.versions, row)
         work.notes.extend(notes)
-        work.notes.extend(_show_view(outputs, start, written.versions["resolved_routes"]))
+        shown = _show_view(outputs, start, written.versions["resolved_routes"])
+        work.notes.extend(note for note in shown if note not in work.notes)
     return Run(row, tuple(work.notes))
 
 

@@ -8,7 +8,7 @@ of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from routing.config import Location
-from routing.errors import InputError, condition
+from routing.errors import InputError, RoutingError, condition
 from routing.sessions.holding import Held
 from routing.storage import by_feed, by_log, by_tracking
 from routing.storage.commits import identity
@@ -113,28 +113,35 @@ def _cause(closed: Sequence[Closed]) -> Exception | None:
 
 
 @contextmanager
-def files_of(messages: Snapshot) -> Iterator[None]:
-    """Within it a version of ``messages`` is read: where files of it are gone that is an InputError."""
+def files_of(
+    table: Snapshot, refused: Callable[[str], RoutingError] = InputError.full_run_needed
+) -> Iterator[None]:
+    """Refuse within it a version of a table of which files are gone; ``messages``, if not told otherwise.
+
+    ``refused`` makes the error of the sentence that says so.
+    """
     try:
         yield
     except Exception as error:
         if condition(error) not in _GONE:
             raise
-        raise InputError.full_run_needed(
-            f"files of version {messages.version} of {str(messages.location)!r}, which the last run read,"
+        raise refused(
+            f"files of version {table.version} of {str(table.location)!r}, which this run needs,"
             " have been vacuumed"
         ) from error
 
 
-def check_files(spark: SparkSession, messages: Snapshot) -> None:
-    """Refuse a version of ``messages`` of which files are gone, before it is read. Raises InputError.
+def check_files(
+    spark: SparkSession, table: Snapshot, refused: Callable[[str], RoutingError] = InputError.full_run_needed
+) -> None:
+    """Refuse a version of a table of which files are gone, before it is read (`files_of`).
 
-    That of a name is told by reading it (`files_of`): a catalog may keep its paths to itself.
+    That of a name is told by reading it: a catalog may keep its paths to itself.
     """
-    if messages.location.is_name:
+    if table.location.is_name:
         return
-    with files_of(messages):
-        files = [as_pattern(unquote(file)) for file in messages.read(spark).inputFiles()]
+    with files_of(table, refused):
+        files = [as_pattern(unquote(file)) for file in table.read(spark).inputFiles()]
         if files:
             # The paths are looked up, the files are not read.
             _ = spark.read.format("binaryFile").load(files).columns

@@ -129,7 +129,13 @@ def _read(told: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Commit]:
             announced = _announcement(parameters.get("properties")) or announced
         elif operation == "RESTORE" and mark is None and _is_announced(announced, parameters):
             mark, announced = announced, None
-        yield Commit(version, operation, metadata, mark)
+        yield Commit(version, operation, metadata, mark, _restored_version(operation, parameters))
+
+
+def _restored_version(operation: str, parameters: Mapping[str, Any]) -> int | None:
+    """Return the version that a RESTORE names; None where it names a time."""
+    version = str(parameters.get("version")) if operation == "RESTORE" else ""
+    return int(version) if version.isascii() and version.isdigit() else None
 
 
 def _announcement(properties: Any) -> Mark | None:

@@ -91,10 +91,11 @@ class DeltaTables:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
         self._look_at_columns(key)
 
-    def record(self, row: Mapping[str, Any], mark: Mark, turn: int) -> bool:
-        """Add the row of a run; False where another run has had this turn."""
+    def record(self, row: Mapping[str, Any], mark: Mark, turn: int, since: int | None = None) -> bool:
+        """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
         frame = frames.frame_of(self.spark, [row], schemas.RUNS)
-        how = tables.Write(mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn)
+        order = tables.ORDER_OF_RUNS if since is None else f"{tables.ORDER_OF_RUNS} since {since}"
+        how = tables.Write(mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order)
         self._put("runs", frame, how)
         return any(found.mark == mark for found in self.latest("runs"))
 

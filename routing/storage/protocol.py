@@ -10,7 +10,7 @@ Plain Python over `Tables`: the tests explore every state of two runs with this 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from routing.errors import HistoryGap, OutputError, StorageError
 
 RUN, RESTORE = "run", "restore"
 _OURS = "sbroute"
+_RESTORE_OPERATION = RESTORE.upper()
 # What brings no rows in and takes none away, by Delta's names of operations. Whatever is not listed counts.
 _MAINTENANCE = frozenset(
     {
@@ -30,7 +31,7 @@ _MAINTENANCE = frozenset(
 )
 # Old rows of these may be deleted between runs (docs/operation.md).
 _MAY_BE_DELETED_FROM = frozenset({"resolved_routes", "rejected_messages", "new_route_requests"})
-_BY_ROWS_OF_0_1_0 = frozenset({"WRITE", "CREATE OR REPLACE TABLE AS SELECT", RESTORE.upper()})
+_BY_ROWS_OF_0_1_0 = frozenset({"WRITE", "CREATE OR REPLACE TABLE AS SELECT"})
 FIRST_TURN = 1
 
 
@@ -79,12 +80,22 @@ def read_mark(text: str | None) -> Mark | None:
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit of a table's history; ``metadata`` is its user metadata as it stands there."""
+    """One commit of a table's history; ``metadata`` is its user metadata as it stands there.
+
+    ``restored`` is the version to which a RESTORE brought the table back; None where its commit names none, as one
+    to a time.
+    """
 
     version: int
     operation: str
     metadata: str | None = None
     mark: Mark | None = None
+    restored: int | None = None
+
+    @property
+    def is_restore(self) -> bool:
+        """Return whether the commit brought the table back to an older version."""
+        return self.operation == _RESTORE_OPERATION
 
 
 @dataclass(frozen=True)
@@ -152,32 +163,40 @@ class Tables(Histories, Protocol):
     def restore(self, key: str, version: int, mark: Mark) -> None:
         """Bring a table back to a version, in one commit; none where nothing changes."""
 
-    def record(self, row: Mapping[str, Any], mark: Mark, turn: int) -> bool:
-        """Add the row of a run; False, and nothing is added, where another run has had this turn."""
+    def record(self, row: Mapping[str, Any], mark: Mark, turn: int, since: int | None = None) -> bool:
+        """Add the row of a run; return False, and add nothing, where a run has had this turn, or a later one.
+
+        With ``since``, a version of ``runs``, turns are those of runs that went on from that version.
+        """
 
 
 @dataclass(frozen=True)
 class Start:
     """What a run begins with: the last one that counts, and the outputs as they stand, by key.
 
-    ``ids`` are those of the tables that were looked at. ``left_over`` are the keys of outputs that hold what
-    unfinished runs left, each to be taken back before anything is read.
+    ``ids`` are those of the tables that were looked at. ``left_over`` are the keys of outputs that hold something
+    else than what the last run recorded, such as rows of unfinished runs, each with a phrase that says so: they
+    are taken back before anything is read. ``runs_since`` is the version of ``runs`` that the last run is of.
     """
 
     run: Mark
     last: LastRun | None
     versions: Mapping[str, int]
     ids: Mapping[str, str] = field(default_factory=dict)
-    left_over: frozenset[str] = frozenset()
+    left_over: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    runs_since: int | None = None
 
 
 @dataclass(frozen=True)
 class _Finding:
-    """What became of an output since it was recorded: why nobody can go on from it, or that rows are left over."""
+    """What became of an output since it was recorded.
+
+    ``why`` says why an incremental run cannot go on from it, ``left_over`` what is to be taken back.
+    """
 
     why: str | None = None
-    is_left_over: bool = False
+    left_over: str | None = None
 
 
 def begin(tables: Tables, run_id: str, *, is_full: bool, attempt: str | None = None) -> Start:
@@ -185,47 +204,54 @@ def begin(tables: Tables, run_id: str, *, is_full: bool, attempt: str | None = N
 
     ``attempt`` tells this run from others that were given the same id. Raises RecordedAlready where one of them
     counts, OutputError where a table is another than the recorded one and, for an incremental run, where somebody
-    else has committed to it, or what was recorded is gone. A full run, which replaces all, notes that.
+    else has committed to it or to ``runs``, or what was recorded is gone. A full run, which replaces all, notes
+    that. Raises StorageError where another run has come to count meanwhile.
     """
     run = Mark(RUN, run_id, tables.place("runs"), attempt=attempt)
     # In this order: a run that ends in between has recorded versions that are newer than these, not older.
     found = {key: tables.newest(key) for key in tables.keys}
     last = tables.last_run(run_id)
     if last is None:
-        return Start(run, None, _existing(found), notes=_look_at_unrecorded(tables, found, run))
-    _check_runs(tables, last)
+        account = _RunsAccount.of_no_rows(tables)
+        unrecorded = _look_at_unrecorded(tables, found, {run.runs, *account.places})
+        return Start(run, None, _existing(found), notes=unrecorded, runs_since=account.since)
+    account = _RunsAccount.of(tables, last)
+    if account.foreign is not None and not is_full:
+        raise OutputError.runs_changed(
+            tables.place("runs"), account.foreign.version, account.foreign.operation, account.restorable
+        )
     for key, recorded in last.output_versions.items():
         seen = found.get(key)
         if seen is None or seen < recorded:
             found[key] = tables.newest(key)
     ids = _ids(tables, last, found)
-    left_over, notes = set(), []
+    left_over, notes = dict[str, str](), account.notes()
     for key, recorded in last.output_versions.items():
-        finding = _look_at(tables, last, key, recorded, found.get(key))
+        finding = _look_at(tables, last, key, recorded, found.get(key), account.places)
         if finding.why is not None and not is_full:
             raise OutputError.full_run_needed(key, tables.place(key), finding.why)
         if finding.why is not None:
             notes.append(f"output.{key}: {finding.why}; this run replaces it")
-        elif finding.is_left_over and not is_full:
-            left_over.add(key)
+        elif finding.left_over is not None and not is_full:
+            left_over[key] = finding.left_over
     if last.table_ids is None:
         notes.append(
             f"run {last.run_id!r} is one of release 0.1.0, which did not record what tells its tables from others:"
             " they are trusted this once"
         )
-    return Start(run, last, _existing(found), ids, frozenset(left_over), tuple(notes))
+    return Start(run, last, _existing(found), ids, left_over, tuple(notes), account.since)
 
 
 def take_back(tables: Tables, start: Start) -> Start:
-    """Bring every output that holds rows of unfinished runs back to its recorded version. Raises StorageError."""
+    """Bring every output that holds something else back to its recorded version. Raises StorageError."""
     if start.last is None or not start.left_over:
         return start
     versions, notes = dict(start.versions), list(start.notes)
     for key in sorted(start.left_over):
         recorded = start.last.output_versions[key]
         versions[key] = _bring_back(tables, start.run, key, recorded, versions[key])
-        notes.append(f"output.{key} held rows of an unfinished run and was brought back to version {recorded}")
-    return replace(start, versions=versions, left_over=frozenset(), notes=tuple(notes))
+        notes.append(f"output.{key} {start.left_over[key]} and was brought back to version {recorded}")
+    return replace(start, versions=versions, left_over={}, notes=tuple(notes))
 
 
 def commit(tables: Tables, start: Start, key: str, rows: Any, *, adds: bool) -> int:
@@ -258,10 +284,23 @@ def finish(
         "table_ids": {**row["table_ids"], **_settle_given(ids)},
         "commit_identities": {**row["commit_identities"], **_settle_given(identities)},
     }
-    turn = FIRST_TURN if start.last is None else start.last.turn
-    if not tables.record(whole, start.run, turn):
+    if not _record(tables, start, whole):
         raise StorageError.overtaken("runs", tables.place("runs"))
     return whole, _see_that_it_stands(tables, start, written)
+
+
+def _record(tables: Tables, start: Start, row: Mapping[str, Any]) -> bool:
+    """Add the row of a run; return False where another run has come to count since this one began.
+
+    A RESTORE, a DELETE or a backup takes rows out of ``runs``, but not the turns that their runs have had: then
+    all runs that go on from there have turns of their own.
+    """
+    turn = FIRST_TURN if start.last is None else start.last.turn
+    if tables.record(row, start.run, turn):
+        return True
+    if _version_of(_newest_counting(tables.latest("runs"))) != start.runs_since:
+        return False
+    return tables.record(row, start.run, turn, start.runs_since)
 
 
 def _own_commits(tables: Tables, start: Start, key: str) -> list[Commit]:
@@ -303,7 +342,7 @@ def _see_that_it_stands(tables: Tables, start: Start, written: Mapping[str, int]
         finding = _look_at(tables, last, key, written[key], current)
         if finding.why is not None:
             notes.append(f"output.{key}: {finding.why}")
-        elif finding.is_left_over and current is not None:
+        elif finding.left_over is not None and current is not None:
             _bring_back(tables, start.run, key, written[key], current)
             notes.append(f"output.{key} was changed by a run that does not count, and was brought back")
     return tuple(notes)
@@ -317,8 +356,15 @@ def _bring_back(tables: Tables, run: Mark, key: str, version: int, current: int)
     return max((c.version for c in since if c.mark == mark), default=current)
 
 
-def _look_at(tables: Tables, last: LastRun, key: str, recorded: int, current: int | None) -> _Finding:
-    """What became of an output since a run recorded it."""
+def _look_at(
+    tables: Tables,
+    last: LastRun,
+    key: str,
+    recorded: int,
+    current: int | None,
+    places: Collection[str] = (),
+) -> _Finding:
+    """Return what became of an output since a run recorded it; ``places`` as `_RunsAccount` has them."""
     if current is None:
         return _Finding(f"what run {last.run_id!r} wrote is no longer there")
     if current < recorded:
@@ -332,32 +378,124 @@ def _look_at(tables: Tables, last: LastRun, key: str, recorded: int, current: in
         return _Finding(
             f"version {recorded} is not the one that run {last.run_id!r} wrote: the table was put back"
         )
-    counting = [c for c in since if _counts(key, c)]
-    others = [c for c in counting if not _is_of_a_run(c, last, tables)]
-    if others:
-        return _Finding(
-            f"version {others[0].version} ({others[0].operation}) was not written by a run of this job"
-        )
-    return _Finding(is_left_over=bool(counting))
+    return _content_after(since, key, recorded, lambda c: _is_of_a_run(c, last, {tables.place("runs"), *places}))
 
 
-def _look_at_unrecorded(tables: Tables, found: Mapping[str, int | None], run: Mark) -> tuple[str, ...]:
-    """Notes on what stands at the outputs before any run counts. Raises OutputError where it is another job's."""
+def _content_after(
+    since: Iterable[Commit], key: str, recorded: int, is_of_a_run: Callable[[Commit], bool]
+) -> _Finding:
+    """Return what an output holds after the commits since a recorded version, which hold whole versions.
+
+    A RESTORE brings in no row that was not there before: whoever made it, what it brought back decides.
+    """
+    holds, now = {recorded: _Finding()}, _Finding()
+    for c in since:
+        if c.is_restore:
+            now = _content_restored(c, holds)
+        elif _counts(key, c) and not is_of_a_run(c):
+            now = _Finding(f"version {c.version} ({c.operation}) was not written by a run of this job")
+        elif _counts(key, c) and now.why is None:
+            now = _Finding(left_over="held rows of a run that does not count")
+        holds[c.version] = now
+    return now
+
+
+def _content_restored(restore: Commit, holds: Mapping[int, _Finding]) -> _Finding:
+    """Return what a table holds after a RESTORE; ``holds`` has the versions from the recorded one to that."""
+    version = restore.restored
+    if version is None:
+        # To a time, which may be that of any version.
+        foreign = next((finding for finding in holds.values() if finding.why is not None), None)
+        return foreign or _Finding(left_over="had been restored to another time")
+    return holds.get(version, _Finding(left_over=f"had been restored to version {version}"))
+
+
+def _look_at_unrecorded(
+    tables: Tables, found: Mapping[str, int | None], places: Collection[str]
+) -> tuple[str, ...]:
+    """Return notes on what stands at the outputs before any run counts. Raises OutputError for another job's.
+
+    ``places`` are those at which this job has had its table ``runs``.
+    """
     notes = []
     for key, version in found.items():
         counting = [] if version is None else [c for c in tables.latest(key) if _counts(key, c)]
-        for found_mark in (c.mark for c in counting if c.mark is not None and c.mark.runs != run.runs):
+        for found_mark in (c.mark for c in counting if c.mark is not None and c.mark.runs not in places):
             raise OutputError.other_job(key, tables.place(key), found_mark.runs)
         if any(c.metadata is None for c in counting):
             notes.append(f"output.{key} held rows that no run had written; this run replaces them")
     return tuple(notes)
 
 
-def _check_runs(tables: Tables, last: LastRun) -> None:
-    """Refuse a table ``runs`` that was put back or changed: runs go on from its newest row. Raises OutputError."""
-    counting = [c for c in tables.latest("runs") if c.version <= last.read_at and _counts("runs", c)]
-    if counting and _writer(counting[-1]) != last.run_id:
-        raise OutputError.runs_changed(tables.place("runs"), counting[-1].version, counting[-1].operation)
+def _newest_counting(commits: Iterable[Commit]) -> Commit | None:
+    """Return the last commit to ``runs`` that is no maintenance."""
+    return next((c for c in reversed([*commits]) if _counts("runs", c)), None)
+
+
+def _places_in(commits: Iterable[Commit]) -> frozenset[str]:
+    """Return where the runs that made these commits to ``runs`` had that table."""
+    return frozenset(c.mark.runs for c in commits if c.mark is not None)
+
+
+def _version_of(commit: Commit | None) -> int | None:
+    return None if commit is None else commit.version
+
+
+@dataclass(frozen=True)
+class _RunsAccount:
+    """What became of ``runs``, from whose newest row a run goes on.
+
+    ``since`` is the version of the newest commit that counts. ``foreign`` is the commit by which its rows are not
+    those that runs wrote, ``restorable`` the newest version before in which they are. ``places`` are those of
+    ``runs`` by which the runs marked their commits whose rows are gone: the tables may have been moved since.
+    """
+
+    since: int | None
+    foreign: Commit | None = None
+    restorable: int | None = None
+    places: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_no_rows(cls, tables: Tables) -> _RunsAccount:
+        """Read the newest commits of a table that has lost its rows, or is not there.
+
+        Raises StorageError where a run has come to count since no row was found.
+        """
+        commits = [] if tables.newest("runs") is None else tables.latest("runs")
+        newest = _newest_counting(commits)
+        if newest is not None and newest.mark is not None and not newest.is_restore:
+            raise StorageError.overtaken("runs", tables.place("runs"))
+        return cls(_version_of(newest), places=_places_in(commits))
+
+    @classmethod
+    def of(cls, tables: Tables, last: LastRun) -> _RunsAccount:
+        """Read the newest commits, up to the version in which the last run was found."""
+        commits = [c for c in tables.latest("runs") if c.version <= last.read_at]
+        # By version the commit that no run made; None where the rows are those of runs.
+        foreign_in = dict[int, Commit | None]()
+        foreign = None
+        for c in commits:
+            if c.is_restore and c.restored is not None:
+                foreign = foreign_in.get(c.restored)
+            elif c.is_restore:
+                foreign = next((f for f in foreign_in.values() if f is not None), None)
+            elif _counts("runs", c):
+                foreign = None if _writer(c) is not None else c
+            foreign_in[c.version] = foreign
+        newest = _newest_counting(commits)
+        if newest is None or (foreign is None and _writer(newest) == last.run_id):
+            return cls(_version_of(newest))
+        if foreign is None and not newest.is_restore:
+            foreign = newest
+        own = [version for version, c in foreign_in.items() if c is None and foreign and version < foreign.version]
+        return cls(newest.version, foreign, max(own, default=None), _places_in(commits))
+
+    def notes(self) -> list[str]:
+        """Return what a full run says of it."""
+        if self.foreign is None:
+            return []
+        what = f"version {self.foreign.version} ({self.foreign.operation}) was not written by a run"
+        return [f"output.runs: {what}; what this run records counts from now on"]
 
 
 def _writer(found: Commit) -> str | None:
@@ -374,12 +512,11 @@ def _ids(tables: Tables, last: LastRun, found: Mapping[str, int | None]) -> dict
     return ids
 
 
-def _is_of_a_run(found: Commit, last: LastRun, tables: Tables) -> bool:
-    """Whether a run of this job marked a commit; release 0.1.0 wrote its bare id, and nothing for a RESTORE."""
+def _is_of_a_run(found: Commit, last: LastRun, places: Collection[str]) -> bool:
+    """Return whether a run of this job marked a commit; release 0.1.0 wrote its bare id."""
     if found.mark is not None:
-        return found.mark.runs in (tables.place("runs"), last.runs)
-    is_bare = found.metadata is not None or found.operation == "RESTORE"
-    return last.table_ids is None and is_bare and found.operation in _BY_ROWS_OF_0_1_0
+        return found.mark.runs in (*places, last.runs)
+    return last.table_ids is None and found.metadata is not None and found.operation in _BY_ROWS_OF_0_1_0
 
 
 def _counts(key: str, found: Commit) -> bool:

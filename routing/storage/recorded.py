@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from routing.config import BESIDE, JOURNAL, KEPT, Config, Location
+from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, Location
 from routing.config.secrets import without_secrets
 from routing.errors import RunError, quote
 from routing.schemas import RUNS
@@ -25,7 +25,7 @@ LONGEST_ID = 250
 _DECIDING: dict[str, tuple[str, ...]] = {
     "resolve": (),
     "tables": (*KEPT, JOURNAL),
-    "output": BESIDE,
+    "output": (*BESIDE, VIEW),
     "dynamic_routing": (),
 }
 _OF_PLACES = ("tables", "output")

@@ -99,6 +99,11 @@ def describe_table(spark: SparkSession, location: Location) -> DataFrame:
     return spark.sql(_sql("DESCRIBE TABLE EXTENDED {table}", table=sql_name(location)))
 
 
+def read_current_catalog(spark: SparkSession) -> str:
+    """Return the catalog that the session takes for names of two parts."""
+    return str(spark.catalog.currentCatalog())
+
+
 def restore(spark: SparkSession, location: Location, version: int) -> None:
     """Bring a table back to a version, in one commit."""
     text = _sql("RESTORE TABLE {table} TO VERSION AS OF {version}", table=sql_name(location), version=version)
@@ -178,10 +183,14 @@ def _same(name: str, is_folded: bool) -> Sql:
     return _sql("t.{name} <=> s.{name}", name=quote(name))
 
 
-def show_version(spark: SparkSession, view: Location, resolved: Location, version: int) -> None:
-    """Make or replace a view of the last rows of ``resolved_routes`` at one version of it."""
+def show_version(
+    spark: SparkSession, view: Location, resolved: Location, version: int, replaces: bool = True
+) -> None:
+    """Make a view of the last rows of ``resolved_routes`` at one version, or replace the one that is there."""
     pinned = _sql("(SELECT * FROM {table} VERSION AS OF {version})", table=sql_name(resolved), version=version)
-    spark.sql(_sql("CREATE OR REPLACE VIEW {view} AS {query}", view=sql_name(view), query=_last_rows(pinned)))
+    create = Sql("CREATE OR REPLACE VIEW") if replaces else Sql("CREATE VIEW")
+    text = _sql("{create} {view} AS {query}", create=create, view=sql_name(view), query=_last_rows(pinned))
+    spark.sql(text)
 
 
 def _last_rows(routes: Sql) -> Sql:

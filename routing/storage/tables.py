@@ -132,19 +132,24 @@ def snapshots(asked: HasSession, tables: Mapping[str, Location]) -> dict[str, In
     return inputs
 
 
+ORDER_OF_RUNS = "sbroute"
+"""Delta's application id of the transactions by which runs take their turns."""
+
+
 @dataclass(frozen=True)
 class Write:
     """How rows are committed to an output.
 
     ``metadata`` is the commit's user metadata. ``adds``: to what stands there, which is replaced otherwise.
     ``widens``: the rows have columns that the table lacks. With ``turn`` nothing is added where somebody has made
-    a commit with this turn, or a later one.
+    a commit with this turn of ``order``, or a later one.
     """
 
     metadata: str
     adds: bool
     widens: bool = False
     turn: int | None = None
+    order: str = ORDER_OF_RUNS
 
 
 def put(rows: DataFrame, key: str, location: Location, how: Write) -> None:
@@ -152,7 +157,7 @@ def put(rows: DataFrame, key: str, location: Location, how: Write) -> None:
     writer = rows.write.format("delta").mode("append" if how.adds else "overwrite")
     writer = writer.option("userMetadata", how.metadata).option("compression", "zstd")
     if how.turn is not None:
-        writer = writer.option("txnAppId", "sbroute").option("txnVersion", str(how.turn))
+        writer = writer.option("txnAppId", how.order).option("txnVersion", str(how.turn))
     if how.widens:
         writer = writer.option("mergeSchema", "true")
     if key in STATISTICS:

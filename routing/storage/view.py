@@ -7,6 +7,7 @@ between sees the counting run before, whole.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,29 +20,73 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PINNED = re.compile(r"VERSION AS OF ([0-9]{1,18})")
+_OTHER_THAN_CODE = re.compile(r"(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.)*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_PART = r"(?:`(?:[^`]|``)+`|\w+)"
+_NAME = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})*")
+_TABLE = re.compile(rf"\b(?:FROM|JOIN)\s+({_NAME.pattern})", re.IGNORECASE)
 
 
 def location_of_view(config: Config) -> Location | None:
-    """Where the view stands, beside ``resolved_routes``; None where outputs are no names of a catalog."""
+    """Return where the view stands: ``output.current_routes``, if not given beside ``resolved_routes``.
+
+    None where outputs are no names of a catalog.
+    """
     resolved = config.output["resolved_routes"]
     if not (resolved.is_name and config.output["runs"].is_name):
         return None
-    return Location(f"{resolved.text.rpartition('.')[0]}.current_routes", is_name=True)
+    beside = Location(f"{resolved.text.rpartition('.')[0]}.current_routes", is_name=True)
+    return config.view or beside
 
 
-def find_shown_version(spark: SparkSession, view: Location) -> int | None:
-    """The version that the view shows, -1 where it names none; None where there is no such view."""
+@dataclass(frozen=True)
+class ShownView:
+    """What stands at the view's name.
+
+    ``tables`` are the full names of the tables that it selects from, folded; none where it is no view. ``version``
+    is the version that it shows; None where it names none, as the view that release 0.1.0 made.
+    """
+
+    tables: frozenset[tuple[str, ...]]
+    version: int | None
+
+    def is_of(self, spark: SparkSession, resolved: Location) -> bool:
+        """Return whether it selects from a job's ``resolved_routes``."""
+        parts = tuple(resolved.text.split("."))
+        full = parts if len(parts) > 2 else (statements.read_current_catalog(spark), *parts)
+        return tuple(part.lower() for part in full) in self.tables
+
+
+def find_view(spark: SparkSession, view: Location) -> ShownView | None:
+    """Return what stands at the view's name; None where nothing does."""
     from pyspark.errors import AnalysisException
 
     try:
-        lines = statements.describe_table(spark, view).where("col_name = 'View Text'").collect()
+        lines = statements.describe_table(spark, view).collect()
     except AnalysisException as error:
         if condition(error) not in ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"):
             raise
         return None
-    found = _PINNED.search(str(lines[0]["data_type"])) if lines else None
-    # Release 0.1.0 made a view that names no version.
-    return int(found.group(1)) if found else -1
+    details = {str(line["col_name"]): str(line["data_type"]) for line in lines}
+    return read_view(details, statements.read_current_catalog(spark))
+
+
+def read_view(details: Mapping[str, str], catalog: str) -> ShownView:
+    """Read what DESCRIBE TABLE EXTENDED tells of a view, by its names.
+
+    ``catalog`` stands in where it does not tell in which one the view was made.
+    """
+    text = _OTHER_THAN_CODE.sub(lambda found: found.group(1) or " ", details.get("View Text", ""))
+    # Where a name has fewer parts than three, the rest is that of the session which made the view.
+    made_in = _parts(details.get("View Catalog and Namespace", "")) or (catalog.lower(),)
+    pinned = _PINNED.search(text)
+    names = (_parts(match.group(1)) for match in _TABLE.finditer(text))
+    tables = frozenset((*made_in[: max(3 - len(name), 0)], *name) for name in names)
+    return ShownView(tables, int(pinned.group(1)) if pinned else None)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """Return the parts of a name as SQL writes it, folded."""
+    return tuple(part.strip("`").replace("``", "`").lower() for part in re.findall(_PART, name))
 
 
 class Outputs(HasSession, Protocol):
@@ -69,12 +114,16 @@ def show(outputs: Outputs, version: int) -> Refusal | None:
     if view is None:
         return None
     spark, resolved = outputs.spark, outputs.config.output["resolved_routes"]
-    was: int | None = -1
+    name, is_there = statements.sql_name(view), True
     try:
-        was = find_shown_version(spark, view)
-        if was != version:
-            statements.show_version(spark, view, resolved, version)
+        found = find_view(spark, view)
+        is_there = found is not None
+        if found is not None and not found.is_of(spark, resolved):
+            note = f"{name} does not select from output.resolved_routes and is left as it is: name another view"
+            return Refusal(f"{note} by output.current_routes", is_stale=True)
+        if found is None or found.version != version:
+            statements.show_version(spark, view, resolved, version, is_there)
     except Exception as error:  # noqa: BLE001
-        what = "cannot be made" if was is None else f"still shows what it did, not version {version}"
-        return Refusal(f"the view {statements.sql_name(view)} {what}: {first_sentence(error)}", was is not None)
+        what = f"still shows what it did, not version {version}" if is_there else "cannot be made"
+        return Refusal(f"the view {name} {what}: {first_sentence(error)}", is_stale=is_there)
     return None

@@ -46,6 +46,9 @@ class OnDelta:
         else:
             statements.set_properties(self.spark, self.location, {"note": "x"})
 
+    def restore_by_hand(self, version: int) -> None:
+        statements.restore(self.spark, self.location, version)
+
     def rows(self) -> frozenset[str]:
         from routing.storage.tables import Snapshot
 
@@ -66,6 +69,9 @@ class InMemory:
     def by_hand(self, operation: str) -> None:
         self.tables.by_hand(KEY, operation)
 
+    def restore_by_hand(self, version: int) -> None:
+        self.tables.restore_by_hand(KEY, version)
+
     def rows(self) -> frozenset[str]:
         return frozenset(self.tables.logs[KEY].rows())
 
@@ -84,11 +90,12 @@ STEPS: list[tuple[str, Step]] = [
     ("a property set", lambda on: on.by_hand("SET TBLPROPERTIES")),
     ("restored by another", lambda on: on.tables.restore(KEY, 1, _back_to(1))),
     ("added to again", lambda on: on.write(frozenset({"m5"}), B, adds=True)),
+    ("restored by hand", lambda on: on.restore_by_hand(3)),
 ]
 
 
-def _told(tables: Tables) -> list[tuple[int, str, Mark | None]]:
-    return [(c.version, _kind(c.operation), c.mark) for c in tables.commits(KEY, -1)]
+def _told(tables: Tables) -> list[tuple[int, str, Mark | None, int | None]]:
+    return [(c.version, _kind(c.operation), c.mark, c.restored) for c in tables.commits(KEY, -1)]
 
 
 def _kind(operation: str) -> str:

@@ -109,18 +109,18 @@ ANEW = r" \(run once with --set resolve.mode=full; the next incremental run goes
 FULL = r" \(its history says who wrote; run once with --set resolve.mode=full, which writes all outputs anew\)"
 OTHER = r"is another table than the one that run 'second' recorded \(correct the location, or move this table away"
 REFUSED: dict[str, tuple[Damage, str]] = {
-    "an operator's RESTORE of an output": (
-        _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", "resolved_routes"),
-        r"output.resolved_routes at .*: version 2 \(RESTORE\) was not written by a run of this job" + FULL,
+    "somebody's rows in an output": (
+        _sql("INSERT INTO TABLE_ITSELF SELECT * FROM TABLE_ITSELF LIMIT 1", "resolved_routes"),
+        r"output.resolved_routes at .*: version 2 \(WRITE\) was not written by a run of this job" + FULL,
     ),
     "an output that is gone": (
         _removed("resolved_routes"),
         r"output.resolved_routes at .*: what run 'second' wrote is no longer there" + FULL,
     ),
     "an output made anew": (_made_anew("resolved_routes"), f"output.resolved_routes: .* {OTHER}"),
-    "runs brought back": (
-        _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", "runs"),
-        r"version 2 of .* was not written by a run \(RESTORE\): runs go on .* \(RESTORE it to version 1, or name",
+    "a row of runs deleted": (
+        _sql("DELETE FROM TABLE_ITSELF WHERE run_id = 'second'", "runs"),
+        r"version 2 of .* was not written by a run \(DELETE\): .* \(RESTORE it to version 1, or run once",
     ),
     "the log of an output cleaned up": (
         _log_cleaned("pending_messages"),
@@ -195,22 +195,74 @@ def test_maintenance_changes_nothing(spark: SparkSession, case: Case) -> None:
 
 
 def test_a_restore_that_fails_says_what_to_type(spark: SparkSession, case: Case) -> None:
-    """What a killed run replaced is gone: vacuumed, say."""
+    """What a killed run replaced is gone: vacuumed, say. Once it is there again, the typed RESTORE is accepted."""
     with hooked(once("before runs", kill)), pytest.raises(Killed):
         routing.run(spark, case.config(), now=NEXT)
     table = _table(case, "pending_messages")
     kept = {row[0].rpartition("/")[2] for row in _files(spark, table)}
-    for file in table.glob("*.parquet"):
-        if file.name not in kept:
-            file.unlink()
+    gone = {file: file.read_bytes() for file in table.glob("*.parquet") if file.name not in kept}
+    for file in gone:
+        file.unlink()
     with pytest.raises(StorageError, match=r"pending_messages .* version 1 cannot be restored: .*") as caught:
         routing.run(spark, case.config(), now=NEXT)
-    assert "RESTORE it to version 1 once the cause is gone, or run once with --set resolve.mode=full" in str(
+    assert "RESTORE it to version 1 once the cause is gone and run again, or run once with --set resolve" in str(
         caught.value
     )
     assert caught.value.exit_code == 3
-    full = routing.run(spark, case.config("resolve.mode=full"), run_id="full")
-    assert full.row["rows_read"] == full.row["rows_resolved"] + full.row["rows_rejected"]
+    for file, content in gone.items():
+        file.write_bytes(content)
+    _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 1", "pending_messages")(spark, case)
+    done = routing.run(spark, case.config(), run_id="third", now=NEXT)
+    assert done.row["rows_read"] == 5
+    assert run_ids(spark, case) == ["first", "second", "third"]
+
+
+def test_runs_and_an_output_are_restored(spark: SparkSession, case: Case) -> None:
+    """The next run takes the other outputs back, reads again what the second one read, and has its turn."""
+    for key in ("runs", "resolved_routes"):
+        _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", key)(spark, case)
+    done = routing.run(spark, case.config(), run_id="again", now=NEXT)
+    assert run_ids(spark, case) == ["first", "again"]
+    assert sorted(note.split()[0] for note in done.notes if "was brought back to version" in note) == [
+        "output.new_route_requests",
+        "output.pending_messages",
+        "output.rejected_messages",
+    ]
+    attempts = {(row["message_id"], row["attempt"]) for row in state(spark, case)["resolved_routes"]}
+    assert attempts >= {("m11", 1), ("m12", 1), ("m14", 1), ("m4", 2), ("m21", 1), ("m22", 1)}
+    assert len(attempts) == len(state(spark, case)["resolved_routes"])
+    assert routing.run(spark, case.config(), run_id="idle", now=NEXT).notes == ()
+
+
+def test_runs_is_emptied(spark: SparkSession, case: Case) -> None:
+    """The transactions of the runs whose rows are gone stay in the table's log."""
+    _sql("DELETE FROM TABLE_ITSELF", "runs")(spark, case)
+    routing.run(spark, case.config("resolve.mode=full"), run_id="full")
+    done = routing.run(spark, case.config(), run_id="next", now=NEXT)
+    assert run_ids(spark, case) == ["full", "next"]
+    assert done.row["rows_resolved"] == 4
+
+
+@pytest.mark.parametrize("is_vacuumed", [False, True], ids=["deleted", "vacuumed"])
+def test_old_rows_deleted_after_a_full_run(
+    spark: SparkSession, one_run: Case, tmp_path: Path, is_vacuumed: bool
+) -> None:
+    """Delayed messages among them are tried again; where they cannot be read any more the run is refused."""
+    case = copied(one_run, tmp_path / "case")
+    routing.run(spark, case.config("resolve.mode=full"), run_id="full")
+    table = _table(case, "resolved_routes")
+    before = {row[0].rpartition("/")[2] for row in _files(spark, table)}
+    _sql("DELETE FROM TABLE_ITSELF WHERE message_id IN ('m2', 'm4')", "resolved_routes")(spark, case)
+    if is_vacuumed:
+        for name in before - {row[0].rpartition("/")[2] for row in _files(spark, table)}:
+            (table / name).unlink()
+        with pytest.raises(ContractError, match=r"output.resolved_routes at .* have been vacuumed" + FULL):
+            routing.run(spark, case.config(), now=NEXT)
+        return
+    routing.run(spark, case.config(), run_id="next", now=NEXT)
+    found = {(row["message_id"], row["attempt"]) for row in state(spark, case)["resolved_routes"]}
+    assert ("m4", 2) in found
+    assert not {("m2", 1), ("m4", 1)} & found
 
 
 def _files(spark: SparkSession, table: Path) -> list[tuple[str]]:

@@ -149,3 +149,27 @@ def test_a_catalog_that_takes_no_such_view_is_told_so_once(
         four = routing.run(spark, config, run_id="four", now=NOW.replace(hour=20))
     version = four.row["output_versions"]["resolved_routes"]
     assert told.format(f"still shows what it did, not version {version}") in four.notes
+
+
+def test_a_view_of_another_job_or_of_somebody_is_left(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
+    """Of two jobs in one schema each shows its rows where the view is its own, or is named for it."""
+    note = f"`{catalog}`.`current_routes` does not select from output.resolved_routes and is left as it is"
+    case = before(spark, tmp_path / "case", run_first=False)
+
+    def job(name: str, *more: str) -> Config:
+        return case.config(*(f"output.{key}={catalog}.{name}_{key}" for key in KEYS), "resolve.mode=full", *more)
+
+    def shown(view: str) -> set[str]:
+        return {row["run_id"] for row in spark.table(f"{catalog}.{view}").select("run_id").collect()}
+
+    spark.sql(f"CREATE VIEW {catalog}.current_routes AS SELECT 1 AS one")
+    [told] = routing.run(spark, job("a"), run_id="a1").notes
+    assert told == f"{note}: name another view by output.current_routes"
+    assert spark.table(f"{catalog}.current_routes").columns == ["one"]
+    spark.sql(f"DROP VIEW {catalog}.current_routes")
+    assert routing.run(spark, job("a"), run_id="a2").notes == ()
+    # One version number of another table is no reason to take the view for one's own, nor is a table of that name.
+    assert [text.startswith(note) for text in routing.run(spark, job("b"), run_id="b1").notes] == [True]
+    assert shown("current_routes") == {"a2"}
+    assert routing.run(spark, job("b", f"output.current_routes={catalog}.of_b"), run_id="b2").notes == ()
+    assert (shown("current_routes"), shown("of_b")) == ({"a2"}, {"b2"})

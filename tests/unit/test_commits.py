@@ -120,3 +120,20 @@ def test_a_commit_is_told_from_another_of_its_number(tmp_path: Path) -> None:
     assert identity(NO_SPARK, one, 0) == identity(NO_SPARK, one, 0) != identity(NO_SPARK, other, 0)
     assert len(identity(NO_SPARK, one, 0) or "") == 64
     assert identity(NO_SPARK, one, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "restored"),
+    [
+        ({"version": 4, "timestamp": None}, 4),
+        ({"version": "4"}, 4),
+        ({"version": None, "timestamp": "2026-01-05 12:00:00"}, None),
+        ({"version": "", "datetime": "2026-01-05T12:00:00Z"}, None),
+        ({}, None),
+    ],
+    ids=["a number", "a number as text", "a time", "a time of delta-rs", "neither"],
+)
+def test_a_restore_says_to_which_version(tmp_path: Path, parameters: dict[str, Any], restored: int | None) -> None:
+    restore = {"operation": "RESTORE", "operationParameters": parameters}
+    table = log_of(tmp_path, restore, {"operation": "WRITE", "operationParameters": {"version": 4}})
+    assert [commit.restored for commit in commits_after(NO_SPARK, table, -1)] == [restored, None]

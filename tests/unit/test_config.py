@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
@@ -364,3 +365,26 @@ def test_one_decision_time_is_not_for_incremental_mode() -> None:
         {**WHOLE, "resolve": {"mode": "incremental", "as_of": "2026-01-05"}}, "output.pending_messages=out/pending"
     )
     assert text.endswith("has 1 fault: resolve.as_of cannot be used with resolve.mode: incremental")
+
+
+def test_the_view_of_a_catalog_is_named_among_outputs_of_a_catalog() -> None:
+    named = {key: f"main.broker.{key}" for key in WHOLE["output"]}
+    config = loaded({**WHOLE, "output": {**named, "current_routes": "main.views.mine"}})
+    assert config.view == Location("main.views.mine", is_name=True)
+    assert "current_routes" not in {**config.output, **config.beside}
+    assert json.loads(config.as_json())["output"]["current_routes"] == "main.views.mine"
+    by_default = loaded({**WHOLE, "output": {**named, "current_routes": None}})
+    assert (by_default.view, "current_routes" in by_default.as_json()) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "fault"),
+    [
+        ({"current_routes": "views"}, "output.current_routes must be the name of a view in a catalog"),
+        ({"current_routes": "a.views"}, "output.current_routes needs an output.resolved_routes that is a name"),
+        ({"current_routes": "a.runs", "runs": "a.runs"}, "output.current_routes has the location of output.runs"),
+    ],
+    ids=["a path", "outputs by path", "a table of the job"],
+)
+def test_what_the_view_cannot_be(outputs: dict[str, str], fault: str) -> None:
+    assert fault in faults({**WHOLE, "output": {**WHOLE["output"], **outputs}})

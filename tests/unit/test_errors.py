@@ -68,7 +68,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     ),
     "OutputError.other_table": ("runs", "/out/runs", "nightly-17"),
     "OutputError.other_job": ("runs", "/out/runs", "/other/runs"),
-    "OutputError.runs_changed": ("/out/runs", 7, "DELETE"),
+    "OutputError.runs_changed": ("/out/runs", 7, "DELETE", 6),
     "HistoryGap.cleaned": ("/out/resolved_routes", 4),
     "EnvironmentFault.no_java": ("no Java was found",),
     "EnvironmentFault.no_package": ("pyspark", "local"),
@@ -83,6 +83,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "InternalError.counts": (10, 8, 1),
     "InternalError.paths": (10, 8, 1),
     "InternalError.pending": (10, 8),
+    "InternalError.delayed": (10, 8, 3),
 }
 
 

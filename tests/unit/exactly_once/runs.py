@@ -60,7 +60,7 @@ class Job:
         if "pending_messages" in last.output_versions:
             waiting = tables.rows("pending_messages", start.versions["pending_messages"])
         else:
-            waiting = pending(tables.rows("resolved_routes", start.versions["resolved_routes"]))
+            waiting = pending(tables.rows("resolved_routes", last.output_versions["resolved_routes"]))
         rows = resolved(new, dict(waiting), self.writer)
         return {"resolved_routes": (rows, True), "pending_messages": (pending(rows), False)}, True
 

@@ -37,11 +37,33 @@ def _a_killed_run() -> LogsInMemory:
     return tables
 
 
+def _two_runs() -> LogsInMemory:
+    tables = _one_run()
+    Job("second")(tables)
+    return tables
+
+
+def _runs_restored() -> LogsInMemory:
+    """An operator brought ``runs`` and one output back to the first run; the second had its turn."""
+    tables = _two_runs()
+    tables.restore_by_hand("runs", 0)
+    tables.restore_by_hand("resolved_routes", 0)
+    return tables
+
+
+def _runs_emptied() -> LogsInMemory:
+    tables = _two_runs()
+    tables.by_hand("runs", "DELETE", frozenset())
+    return tables
+
+
 BEGINNINGS = {
     "no run": _no_run,
     "one run": _one_run,
     "a full run": lambda: _one_run("full"),
     "killed": _a_killed_run,
+    "runs restored": _runs_restored,
+    "runs emptied": _runs_emptied,
 }
 PAIRS = {
     "two incremental runs": (Job("A"), Job("B", order=REVERSED)),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from routing.errors import HistoryGap, OutputError, StorageError
+from routing.errors import HistoryGap, OutputError, RoutingError, StorageError
 from routing.storage import protocol
 from routing.storage.protocol import RESTORE, RUN, Mark
 from tests.log_in_memory import Log, LogsInMemory
@@ -31,6 +31,26 @@ def _by(operation: str, metadata: str | None = None, key: str = "resolved_routes
         tables.logs[key] = tables.logs[key].and_then(operation, frozenset({"x"}), metadata)
 
     return happened
+
+
+def _one_after_the_other(*happened: Found) -> Found:
+    def all_of_it(tables: LogsInMemory) -> None:
+        for one in happened:
+            one(tables)
+
+    return all_of_it
+
+
+def _restored(version: int, *before: Found, key: str = "resolved_routes") -> Found:
+    """What happened before, and an operator's RESTORE."""
+    return _one_after_the_other(*before, lambda tables: tables.restore_by_hand(key, version))
+
+
+def _three_runs(tables: LogsInMemory) -> None:
+    """Versions 0, 1 and 2 of every table are those of runs."""
+    for number, run_id in enumerate(("second", "third"), start=2):
+        tables.by_hand("messages", "WRITE", frozenset(range(2 * number)))
+        Job(run_id)(tables)
 
 
 def _table_of_another_id(tables: LogsInMemory) -> None:
@@ -57,16 +77,50 @@ TABLE: dict[str, tuple[Found, str, bool | None]] = {
     "old rows deleted": (_by("DELETE"), GOES_ON, False),
     "rows deleted where they must not be": (_by("DELETE", key="pending_messages"), REFUSED, True),
     "a run's rows": (_by("WRITE", OWN.as_text()), TAKES_BACK, False),
-    "a run's RESTORE": (_by("RESTORE", replace(OWN, kind=RESTORE, version=0).as_text()), TAKES_BACK, False),
+    "a run's RESTORE to a time": (
+        _by("RESTORE", replace(OWN, kind=RESTORE, version=0).as_text()),
+        TAKES_BACK,
+        False,
+    ),
     "another job's rows": (_by("WRITE", OTHERS.as_text()), REFUSED, True),
     "rows without a mark": (_by("WRITE"), REFUSED, True),
     "rows with a text of somebody else": (_by("WRITE", "4c1d"), REFUSED, True),
-    "a RESTORE without a mark": (_by("RESTORE"), REFUSED, True),
+    "an operator's RESTORE to a time": (_by("RESTORE"), TAKES_BACK, False),
+    "a RESTORE of what was recorded": (_restored(0, _by("WRITE", OWN.as_text())), GOES_ON, False),
+    "a RESTORE of what was recorded, over somebody's rows": (_restored(0, _by("WRITE")), GOES_ON, False),
+    "a RESTORE of a run's rows": (
+        _restored(1, _by("WRITE", OWN.as_text()), _by("OPTIMIZE")),
+        TAKES_BACK,
+        False,
+    ),
+    "a RESTORE of somebody's rows": (_restored(1, _by("WRITE"), _restored(0)), REFUSED, True),
+    "a RESTORE to a time at which somebody's rows may have stood": (
+        _one_after_the_other(_by("WRITE"), _restored(0), _by("RESTORE")),
+        REFUSED,
+        True,
+    ),
+    "a run's rows after somebody's": (
+        _one_after_the_other(_by("WRITE"), _by("WRITE", OWN.as_text())),
+        REFUSED,
+        True,
+    ),
+    "a RESTORE to an older version": (_restored(0, _three_runs), TAKES_BACK, False),
     "an operation that nobody knows": (_by("FROBNICATE"), REFUSED, True),
     "another table": (_table_of_another_id, REFUSED, None),
     "the table put back": (_put_back, REFUSED, True),
     "the table gone": (_gone, REFUSED, True),
-    "runs restored": (lambda tables: tables.by_hand("runs", "RESTORE"), REFUSED, None),
+    "runs restored to what it is": (_restored(0, key="runs"), GOES_ON, False),
+    "runs restored over a row of somebody": (
+        _restored(0, _by("WRITE", key="runs"), key="runs"),
+        GOES_ON,
+        False,
+    ),
+    "a row of runs changed": (lambda tables: tables.by_hand("runs", "UPDATE"), REFUSED, True),
+    "runs restored to a row of somebody": (
+        _restored(1, lambda tables: tables.by_hand("runs", "UPDATE"), _restored(0, key="runs"), key="runs"),
+        REFUSED,
+        True,
+    ),
     "runs maintained": (lambda tables: tables.by_hand("runs", "OPTIMIZE"), GOES_ON, False),
 }
 
@@ -81,15 +135,79 @@ def test_found(tables: LogsInMemory, what: str) -> None:
         assert caught.value.exit_code == 2
     else:
         start = protocol.begin(tables, "next", is_full=False)
-        assert start.left_over == ({"resolved_routes"} if expected == TAKES_BACK else set())
+        assert set(start.left_over) == ({"resolved_routes"} if expected == TAKES_BACK else set())
         assert start.notes == ()
     if is_noted is None:
         with pytest.raises(OutputError):
             protocol.begin(tables, "next", is_full=True)
     else:
         full = protocol.begin(tables, "next", is_full=True)
-        assert full.left_over == set()
-        assert [note.endswith("this run replaces it") for note in full.notes] == [True] * is_noted
+        assert full.left_over == {}
+        ends = ("this run replaces it", "what this run records counts from now on")
+        assert [note.endswith(ends) for note in full.notes] == [True] * is_noted
+
+
+def _is_as_expected(tables: LogsInMemory) -> bool:
+    counted = told(tables)
+    expected = one_after_the_other(counted, lambda version: tables.logs["messages"].rows(version))
+    return {key: tables.logs[key].rows() for key in KEYS} == expected
+
+
+def _refusal(job: Job, tables: LogsInMemory) -> str | None:
+    try:
+        job(tables)
+    except RoutingError as error:
+        return str(error)
+    return None
+
+
+OF_RUNS: dict[str, Found] = {
+    "restored to the first run": _restored(0, key="runs"),
+    "restored to the first run, as are the outputs": _one_after_the_other(
+        *(_restored(0, key=key) for key in ("runs", *KEYS))
+    ),
+    "emptied": lambda tables: tables.by_hand("runs", "DELETE", frozenset()),
+    "restored once more": _restored(1, _restored(0, key="runs"), key="runs"),
+}
+
+
+@pytest.mark.parametrize("mode", ["full", "incremental"])
+@pytest.mark.parametrize("what", OF_RUNS)
+def test_runs_put_back(tables: LogsInMemory, what: str, mode: str) -> None:
+    """The runs whose rows are gone have had their turns; the next runs go on from the newest row that is there."""
+    _three_runs(tables)
+    OF_RUNS[what](tables)
+    kept = [row["run_id"] for row in told(tables)]
+    jobs = (Job("next", mode), Job("later"), Job("last"))
+    assert [_refusal(job, tables) for job in jobs] == [None, None, None]
+    assert [row["run_id"] for row in told(tables)] == [*kept, "next", "later", "last"]
+    assert _is_as_expected(tables)
+
+
+@pytest.mark.parametrize("what", OF_RUNS)
+def test_runs_put_back_after_the_tables_were_moved(
+    tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """The log of ``runs`` says where it was when the runs marked their commits whose rows are gone."""
+    _three_runs(tables)
+    monkeypatch.setattr(tables, "place", lambda key: f"moved/{key}")
+    OF_RUNS[what](tables)
+    assert [_refusal(job, tables) for job in (Job("next"), Job("last"))] == [None, None]
+    assert _is_as_expected(tables)
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "WRITE"])
+def test_a_full_run_works_where_runs_were_changed(tables: LogsInMemory, operation: str) -> None:
+    """As where a backup's rows were written into the table."""
+    backup = tables.logs["runs"].rows()
+    _three_runs(tables)
+    tables.by_hand("runs", operation, backup)
+    with pytest.raises(OutputError, match=r"RESTORE it to version 2, or run once with --set resolve.mode=full"):
+        Job("next")(tables)
+    Job("full", "full")(tables)
+    Job("next")(tables)
+    assert [row["run_id"] for row in told(tables)] == ["first", "full", "next"]
+    assert _is_as_expected(tables)
 
 
 def test_a_log_that_was_cleaned_up(tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +249,7 @@ def test_a_row_of_release_0_1_0_is_trusted_once(tables: LogsInMemory, monkeypatc
     old = replace(last, table_ids=None, commit_identities=None)
     monkeypatch.setattr(tables, "last_run", lambda _: old)
     start = protocol.begin(tables, "next", is_full=False)
-    assert start.left_over == {"resolved_routes"}
+    assert set(start.left_over) == {"resolved_routes"}
     assert [note for note in start.notes if "trusted this once" in note]
     _by("UPDATE", "4c1d")(tables)
     with pytest.raises(OutputError, match=r"version 3 \(UPDATE\)"):
