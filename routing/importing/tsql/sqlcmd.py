@@ -144,10 +144,11 @@ class _Lines:
         for part in found:
             piece = line[part.start : part.end]
             is_comment = part.mode in (Mode.COMMENT, Mode.LINE_COMMENT)
-            parts.append(piece if is_comment else self._fill(piece, file, number))
+            is_text = part.mode is Mode.STRING
+            parts.append(piece if is_comment else self._fill(piece, file, number, is_text=is_text))
         return "".join(parts)
 
-    def _fill(self, text: str, file: str, number: int) -> str:
+    def _fill(self, text: str, file: str, number: int, *, is_text: bool = False) -> str:
         """Return the text with its variables' values; reading ends where these are too long all together."""
 
         def value(match: re.Match[str]) -> str:
@@ -159,7 +160,7 @@ class _Lines:
             if value is not None and self._filled_in <= _MOST_FILLED_IN:
                 return value
             # A name may hold dollar signs: only one that begins so is sure to be a placeholder.
-            is_part = kind == "dollars" and _NAME_BEFORE.match(text, match.start() - 1)
+            is_part = kind == "dollars" and not is_text and _NAME_BEFORE.match(text, match.start() - 1)
             return match[0] if is_part else mark_unknown(match)
 
         was_over = self._filled_in > _MOST_FILLED_IN

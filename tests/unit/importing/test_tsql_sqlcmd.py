@@ -144,6 +144,7 @@ def test_a_placeholder_stands_in_code_strings_and_names(read: ReadText, form: st
         "CREATE ROUTE @_r WITH ADDRESS = 'LOCAL'",
         "CREATE ROUTE [@] WITH ADDRESS = 'LOCAL'",
         "CREATE ROUTE r WITH ADDRESS = 'TCP://@:4022'",
+        "CREATE ROUTE r WITH ADDRESS = 'TCP://hub@:4022'",
         "CREATE ROUTE r WITH ADDRESS = @",
         "CREATE ROUTE r WITH LIFETIME = @, ADDRESS = 'LOCAL'",
         "CREATE ROUTE r WITH @",
