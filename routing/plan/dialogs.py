@@ -30,11 +30,13 @@ class KnownDialogs:
 
     @classmethod
     def of_columns(cls, batches: Iterable[Columns]) -> KnownDialogs:
-        """Return the dialogs of columns without a fault."""
+        """Return the dialogs of columns; a row without a conversation or a role is nobody's."""
         found: dict[tuple[str, str], tuple[dict[str, Dialog], dict[str, Dialog]]] = {}
         for batch in batches:
             ends, said = batch.rows(*_END), batch.rows(*DIALOG_COLUMNS)
             for (instance, database, conversation, is_initiator), row in zip(ends, said, strict=True):
+                if conversation is None or is_initiator is None:
+                    continue
                 there = found.setdefault((instance, database), ({}, {}))
                 there[is_initiator][text.fold(conversation)] = Dialog.of_row(*row)
         return cls(found)

@@ -129,3 +129,12 @@ def test_a_dialog_decides_whether_an_earlier_message_asks() -> None:
         }
     ]
     assert told(KnownRows(tables).explain(at(13, 2))) == (4, [])
+
+
+@pytest.mark.parametrize("lacking", ["conversation_id", "is_initiator"])
+def test_another_dialog_at_fault_is_nobodys(lacking: str) -> None:
+    """A run refuses the table; an explanation reads the dialogs of other messages as far as it needs them."""
+    tables = estate(at(12, 1), at(13, 2))
+    row = {"instance_name": "hub", "database_name": "Sales", "conversation_id": conversation(1).lower()}
+    tables["dialogs"] = [{**row, "is_initiator": True, "lifetime": "2026-01-05T12:00:00Z", lacking: None}]
+    assert told(KnownRows(tables).explain(at(13, 2))) == (7, [("OPEN", "m1")])
