@@ -9,7 +9,7 @@ from routing.analysis.explain.background import Background
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known
-from routing.schemas import INPUTS, TABLES, Kind, Schema
+from routing.schemas import INPUTS, KEPT, Kind, Schema
 from routing.storage.columns import Columns
 from tests.frames import Tables, moment
 from tests.unit.rules.by_rules import micros
@@ -33,7 +33,8 @@ class KnownRows:
     """Tables of rows, read once, for many questions; ``asked`` counts how often other messages were asked for."""
 
     def __init__(self, tables: Tables) -> None:
-        self.columns = {key: columns_of_rows(tables.get(key) or [], schema) for key, schema in TABLES.items()}
+        schemas = {**INPUTS, **KEPT}
+        self.columns = {key: columns_of_rows(tables.get(key) or [], schema) for key, schema in schemas.items()}
         self.rows = list(self.columns["messages"].dicts())
         self.asked = 0
         self.known = Known.of_columns(self.columns, self.chunks)
