@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 
 from routing.config import Config
@@ -35,7 +36,7 @@ def import_scripts(
 ) -> Imported:
     """Apply scripts to what the tables hold of an instance (docs/importing.md).
 
-    What each changes is opened and closed at its own time; they come in the order of their times. With
+    What each changes is opened and closed at its own time, or that of the script before it if this is later. With
     ``snapshot`` they say all of the routes of each database whose routes they speak of. ``now`` is the time of
     the import. An import that was ended half-way is completed first, or taken from the journal with
     ``drop_unfinished``. Raises ContractError before anything is written, StorageError after.
@@ -102,14 +103,19 @@ def _leave_out_known(
     """Return the scripts that were not imported before, and their rows of ``imports``; the others are noted."""
     fresh: list[TimedScript] = []
     rows: list[Row] = []
-    for script in scripts:
-        units = _units(script, instance, spelling)
+    for script, at in zip(scripts, accumulate((script.scripted_at for script in scripts), max), strict=True):
+        units, own_time = _units(script, instance, spelling), script.own_time or script.scripted_at
+        if own_time < at:
+            done.notes.append(
+                f"{script.file}: its own time, {own_time.isoformat(timespec='seconds')}, lies before that of the"
+                f" script before it, whose time is taken, {at.isoformat(timespec='seconds')} (--scripted-at)"
+            )
         digest = order.digest_script(script.content_digest, snapshot=snapshot)
-        own = order.rows_of_script(Path(script.file).name, units, script.scripted_at, now, digest)
+        own = order.rows_of_script(Path(script.file).name, units, at, now, digest)
         if order.is_known([*imports, *rows], own):
             done.notes.append(f"{script.file}: it was imported before; nothing of it is done again")
         else:
-            fresh.append(TimedScript(script, units))
+            fresh.append(TimedScript(script, at, units))
             rows += own
     return fresh, rows
 

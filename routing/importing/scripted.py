@@ -103,15 +103,11 @@ def _database(row: Row) -> Database:
 
 @dataclass(frozen=True)
 class TimedScript:
-    """A script of an import; ``units`` are the databases that it speaks of, None for the instance's own."""
+    """A script of an import, as of a time; ``units`` are the databases that it speaks of, None: the instance."""
 
     script: Script
+    at: datetime
     units: Collection[Unit]
-
-    @property
-    def at(self) -> datetime:
-        """Return the time as of which it changes what it speaks of."""
-        return self.script.scripted_at
 
 
 def apply_in_turn(

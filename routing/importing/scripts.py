@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from routing.importing.faults import no_statement, unreadable_file
-from routing.importing.reach import Place, Reach, on_this_disk
+from routing.importing.reach import Reach, on_this_disk
 from routing.importing.tsql import Script, read_file, read_script
 
 
@@ -22,15 +23,16 @@ def read_scripts(
 ) -> list[Script]:
     """Return the scripts in their order, in which their times do not go back; ``reach`` gives their places.
 
-    The time of each is ``scripted_at``, else its file's own, but no earlier than that of the script before it.
-    ``note`` is given a sentence on each that is not ``scripted_at``. Raises InputError for a file that cannot be
-    read, or is no script.
+    The time of each is ``scripted_at``, else its file's own, but no earlier than that of the script before it;
+    then ``own_time`` has its own. ``note`` is given a sentence on each that is its file's own. Raises InputError
+    for a file that cannot be read, or is no script.
     """
     scripts: list[Script] = []
     for file in files:
         try:
             place = reach(file)
-            at = scripted_at or _time_of(place, scripts[-1:], note)
+            own = scripted_at or datetime.fromtimestamp(place.stat().st_mtime, timezone.utc)
+            at = max([own, *(last.scripted_at for last in scripts[-1:])])
             script = read_file(
                 place,
                 scripted_at=at,
@@ -42,23 +44,13 @@ def read_scripts(
             raise unreadable_file(file, error.strerror or str(error)) from error
         except ValueError as error:
             raise unreadable_file(file, str(error)) from error
+        if at > own:
+            script = replace(script, own_time=own)
+        elif scripted_at is None:
+            when = own.isoformat(timespec="seconds")
+            note(f"{place}: its time is taken to be {when}, the file's own (--scripted-at)")
         scripts.append(_with_statements(script, file))
     return scripts
-
-
-def _time_of(place: Place, before: Sequence[Script], note: Callable[[str], None]) -> datetime:
-    """Return the time of a script's file, or that of the script before it where this is later."""
-    at = datetime.fromtimestamp(place.stat().st_mtime, timezone.utc)
-    own = at.isoformat(timespec="seconds")
-    for last in before:
-        if last.scripted_at > at:
-            note(
-                f"{place}: its own time, {own}, lies before that of {last.file}, which comes before it and whose"
-                f" time is taken, {last.scripted_at.isoformat(timespec='seconds')} (--scripted-at)"
-            )
-            return last.scripted_at
-    note(f"{place}: its time is taken to be {own}, the file's own (--scripted-at)")
-    return at
 
 
 def read_text(

@@ -25,8 +25,8 @@ class Script:
     ``encoding`` is None where the caller gave text; ``database`` is the one in use at the end, ``first_database``
     the one at the beginning; ``found`` is how many statements of T-SQL were recognised, about whatever they are.
     ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was read, files of
-    ``:r`` included, of the first database and of the variables of ``-v``. ``parts`` are its batches, and what is
-    wrong between them.
+    ``:r`` included, of the first database and of the variables of ``-v``. ``own_time`` is that of its file, where
+    ``scripted_at`` is a later one. ``parts`` are its batches, and what is wrong between them.
     """
 
     file: str
@@ -38,6 +38,7 @@ class Script:
     found: int = 0
     servers: tuple[str, ...] = ()
     content_digest: str = ""
+    own_time: datetime | None = None
     first_database: str | None = None
     template_defaults: bool = True
     parts: tuple[ScriptBatch | Problem, ...] = field(default=(), compare=False, repr=False)

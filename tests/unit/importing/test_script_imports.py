@@ -13,7 +13,19 @@ import pytest
 
 from routing import cli
 from routing.schemas import IMPORTS, Schema
-from tests.imports import KEYS, MONDAY, TUESDAY, UTC, WEDNESDAY, make_table, place, rows_at
+from tests.imports import (
+    KEYS,
+    MONDAY,
+    NOW,
+    TUESDAY,
+    UTC,
+    WEDNESDAY,
+    config_in,
+    make_table,
+    no_spark,
+    place,
+    rows_at,
+)
 from tests.stored import OUTPUTS
 
 pytest.importorskip("deltalake")
@@ -175,15 +187,17 @@ def test_an_earlier_time_becomes_that_of_the_script_before(tmp_path: Path, bring
     second = script(tmp_path, "2.sql", "ALTER ROUTE r WITH LIFETIME = 60, ADDRESS = 'TCP://two:4022'", MONDAY)
     third = script(tmp_path, "3.sql", CREATE.format("s", "s"), WEDNESDAY)
     done = bring(first, second, third)
-    assert (
-        f"{second}: its own time, 2026-01-05T12:00:00+00:00, lies before that of {first}, which comes before it"
-        " and whose time is taken, 2026-01-06T12:00:00+00:00 (--scripted-at)"
-    ) in done["told"]
+    why = (
+        "its own time, 2026-01-05T12:00:00+00:00, lies before that of the script before it, whose time is taken,"
+        " 2026-01-06T12:00:00+00:00 (--scripted-at)"
+    )
+    assert done["notes"] == [f"{second}: {why}"]
     assert routes(tmp_path) == {("r", "TCP://two:4022", None, None), ("s", "TCP://s:4022", WEDNESDAY, None)}
     assert recorded(tmp_path) == [("1.sql", TUESDAY), ("2.sql", TUESDAY), ("3.sql", WEDNESDAY)]
     [lifetime] = {row["lifetime"] for row in rows_at(place(tmp_path, "routes"))} - {None}
     assert lifetime == datetime(2026, 1, 6, 12, 1, tzinfo=UTC)
-    assert bring(first, second, third)["notes"] == [f"{file}: {KNOWN}" for file in (first, second, third)]
+    again = bring(first, second, third)["notes"]
+    assert [note for note in again if KNOWN in note] == [f"{file}: {KNOWN}" for file in (first, second, third)]
 
 
 def test_two_scripts_of_one_name_in_one_command(tmp_path: Path, bring: Import) -> None:
@@ -241,3 +255,19 @@ def test_no_value_of_a_variable_is_stored(tmp_path: Path, bring: Import) -> None
     assert stored
     assert not any(secret.encode() in file.read_bytes() for file in stored)
     assert {len(row["content_digest"]) for row in rows_at(place(tmp_path, "imports"))} == {64}
+
+
+def test_scripts_that_were_read_apart_come_in_the_order_of_their_times(tmp_path: Path) -> None:
+    """As the command reads them, which clamps their times while it reads."""
+    from routing.importing.from_tsql import import_scripts
+    from routing.importing.scripts import read_text
+
+    config = config_in(tmp_path)
+    texts = {"1.sql": (CREATE.format("r", "one"), TUESDAY), "2.sql": (CREATE.format("s", "two"), MONDAY)}
+    scripts = [
+        read_text(text, file=name, instance="HUB", database="Shop", scripted_at=at)
+        for name, (text, at) in texts.items()
+    ]
+    done = import_scripts(no_spark(), config, scripts, instance="HUB", now=NOW)
+    assert [note.split(",")[0] for note in done.notes] == ["2.sql: its own time"]
+    assert recorded(tmp_path) == [("1.sql", TUESDAY), ("2.sql", TUESDAY)]

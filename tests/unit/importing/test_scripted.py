@@ -117,7 +117,7 @@ def apply(
     done, rows = Imported(is_dry_run=False), own()
     spelling = Spelling([], [("hub", "Shop"), ("hub", "Stock")])
     timed = [
-        TimedScript(read(text, database="shop", scripted_at=at, file=f"{place}/f.sql"), {("hub", "Shop")})
+        TimedScript(read(text, database="shop", scripted_at=at, file=f"{place}/f.sql"), at, {("hub", "Shop")})
         for place, (text, at) in enumerate(scripts)
     ]
     changes = apply_in_turn(done, rows, timed, spelling, "hub", snapshot=snapshot, is_first=is_first, now=LATER)
