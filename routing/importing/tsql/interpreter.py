@@ -139,7 +139,9 @@ class Interpreter:
         run, line = self._run, node.place[1]
         answer = run.answer(node.words, fate)
         if answer.holds is None and not answer.guards:
-            unknown = fate.perhaps(f"it depends on the IF in line {line}, whose condition only the server knows")
+            missing = find_unknown_variable(" ".join(word.text for word in node.words))
+            why = ", whose condition only the server knows" if missing is None else f": {no_value(missing).why}"
+            unknown = fate.perhaps(f"it depends on the IF in line {line}{why}")
             return unknown, unknown
         if answer.holds is None and run.holdings is None:
             return fate.under(answer.guards), fate.under(tuple(guard.inverse() for guard in answer.guards))

@@ -167,6 +167,19 @@ def test_a_placeholder_without_a_value_is_named(read: ReadText, form: str, shown
     assert why in problem.why
 
 
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("${env}", "the placeholder '${env}' of a migration tool"), ("$(env)", "sqlcmd variable 'env'")],
+)
+def test_a_condition_without_a_value_names_what_is_missing(read: ReadText, place: str, said: str) -> None:
+    text = f"IF '{place}' = 'prod' DROP ROUTE a"
+    (problem,) = read(text).problems
+    assert problem.why == (
+        f"DROP ROUTE 'a': it depends on the IF in line 1: {said} has no value: give it with -v env=VALUE"
+    )
+    assert [found.name for found in read(text, variables={"env": "prod"}).statements] == ["a"]
+
+
 @pytest.mark.parametrize("place", ["#{if Broker}", "{{#each hosts as host}}", "#{Host | ToLower}"])
 def test_a_statement_of_a_tool_is_named(read: ReadText, place: str) -> None:
     script = read(f"DROP ROUTE a;\n{place}\nGO\nCREATE ROUTE r WITH ADDRESS = 'TCP://{place}'")
