@@ -8,7 +8,7 @@ had it never been ended.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.hooks import Killed, kill
-from tests.imports import KEYS, SHOP_ID, config_in, exports, locations_of, no_spark, rows_at
+from tests.imports import SHOP_ID, config_in, exports, locations_of, no_spark, rows_at
 
 if TYPE_CHECKING:
     from routing.storage.opening import Opener
@@ -128,19 +128,11 @@ _OF_BAR = script(
 )
 _LATER = script(THIRD, "CREATE ROUTE late WITH ADDRESS = 'TCP://late:4022'\n", name="later.sql")
 SCENARIOS = {
-    "the first export": Scenario(
-        estate(FIRST, _STOCK, **traffic(1, 2)), estate(SECOND, _STOCK, _BILLING, **traffic(2, 3))
-    ),
-    "the first export of two": Scenario(
-        estate(FIRST, _STOCK), estate(SECOND, _STOCK, _BILLING), (views(FIRST, "OTHER", routes=_ROUTES + _LOCAL),)
-    ),
+    "the first export": Scenario(estate(FIRST, _STOCK), estate(SECOND, _STOCK, _BILLING)),
     "a changed export": Scenario(
         estate(SECOND, _BILLING, **traffic(2, 3)),
         estate(THIRD, route("stock", "new"), **traffic(3, 4)),
         (estate(FIRST, _STOCK, **traffic(1, 2)),),
-    ),
-    "an export of another instance next": Scenario(
-        estate(SECOND, _BILLING), views(THIRD, "OTHER", routes=_ROUTES + _LOCAL), (estate(FIRST, _STOCK),)
     ),
     "a database that an export drops": Scenario(
         estate(SECOND, _STOCK, more=""), estate(THIRD, _STOCK, more=""), (estate(FIRST, _STOCK), _OF_BAR)
@@ -196,6 +188,38 @@ SCENARIOS = {
         (estate(FIRST, _STOCK),),
     ),
 }
+"""What `make test` tries in the process."""
+MORE_SCENARIOS = {
+    "the first messages": Scenario(
+        estate(FIRST, _STOCK, **traffic(1, 2)), estate(SECOND, _STOCK, _BILLING, **traffic(2, 3))
+    ),
+    "the first export of two": Scenario(
+        estate(FIRST, _STOCK), estate(SECOND, _STOCK, _BILLING), (views(FIRST, "OTHER", routes=_ROUTES + _LOCAL),)
+    ),
+    "an export of another instance next": Scenario(
+        estate(SECOND, _BILLING), views(THIRD, "OTHER", routes=_ROUTES + _LOCAL), (estate(FIRST, _STOCK),)
+    ),
+}
+"""What `make test-crash` tries besides."""
+
+
+@contextmanager
+def watched(tell: Callable[[str], None]) -> Iterator[None]:
+    """Within it imports tell the name of each commit that they have made."""
+    from routing.importing import writing
+
+    def hooked(method: Callable[..., None], name: str) -> Callable[..., None]:
+        def write(self: Any, *given: Any) -> None:
+            method(self, *given)
+            tell(f"{name} {self.key}")
+
+        return write
+
+    with pytest.MonkeyPatch.context() as patch:
+        for writer in (writing.LocalWriter, writing.SparkWriter):
+            for name in (name for name in _COMMITS if hasattr(writer, name)):
+                patch.setattr(writer, name, hooked(getattr(writer, name), name))
+        yield
 
 
 @contextmanager
@@ -204,32 +228,23 @@ def ended_after(commit: int | None, do: Callable[[], None] = kill) -> Iterator[l
 
     The list has a name for each commit that was made.
     """
-    from routing.importing import writing
-
     done: list[str] = []
 
-    def hooked(method: Callable[..., None], name: str) -> Callable[..., None]:
-        def write(self: Any, *given: Any) -> None:
-            method(self, *given)
-            done.append(f"{name} {self.key}")
-            if len(done) - 1 == commit:
-                do()
+    def tell(name: str) -> None:
+        done.append(name)
+        if len(done) - 1 == commit:
+            do()
 
-        return write
-
-    with pytest.MonkeyPatch.context() as patch:
-        for writer in (writing.LocalWriter, writing.SparkWriter):
-            for name in (name for name in _COMMITS if hasattr(writer, name)):
-                patch.setattr(writer, name, hooked(getattr(writer, name), name))
+    with watched(tell):
         yield done
 
 
 def state_of(folder: Path) -> dict[str, list[str]]:
-    """Return the rows of all tables without the times at which they were imported."""
+    """Return the rows of all tables, the journal among them, without the times at which they were imported."""
     config = config_in(folder)
     found = {}
-    for key, location in locations_of(config).items():
-        if Path(location.text, "_delta_log").is_dir():
+    for key, location in {**locations_of(config), "unfinished_imports": config.journal}.items():
+        if location is not None and Path(location.text, "_delta_log").is_dir():
             rows = [{**row, "imported_at": None} if key == "imports" else row for row in rows_at(location)]
             found[key] = sorted(map(repr, rows))
     # A table that is empty may not have been made.
@@ -242,41 +257,86 @@ def copy_of(folder: Path, to: Path) -> Path:
     return to
 
 
+@dataclass(frozen=True)
+class Undisturbed:
+    """The tables before the import that is ended, and what they hold after it, and after the next day's."""
+
+    start: Path
+    expected: Mapping[str, dict[str, list[str]]]
+    commits: list[str]
+
+    @classmethod
+    def of(cls, scenario: Scenario, folder: Path, opener: Callable[[], Opener] = no_spark) -> Undisturbed:
+        """Import, one after the other."""
+        start = folder / "start"
+        start.mkdir()
+        for step in scenario.before:
+            step(opener(), start)
+        whole = copy_of(start, folder / "whole")
+        with ended_after(None) as commits:
+            scenario.ended(opener(), whole)
+        assert len(commits) > 1
+        after = copy_of(whole, folder / "next whole")
+        scenario.next_day(opener(), after)
+        return cls(start, {"again": state_of(whole), "next day": state_of(after)}, commits)
+
+    def find_faults(
+        self, scenario: Scenario, half: Path, moment: str, opener: Callable[[], Opener] = no_spark
+    ) -> list[str]:
+        """Return what differs from it once the same import, or the next day's, has come after half an import.
+
+        An import that has stored nothing yet was none for the next day's.
+        """
+        faults = []
+        steps = {"again": scenario.ended, "next day": scenario.next_day}
+        if state_of(half) == state_of(self.start):
+            del steps["next day"]
+        for what, step in steps.items():
+            after = copy_of(half, half.with_name(f"{half.name} {what}"))
+            try:
+                step(opener(), after)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+                faults.append(f"{moment}, {what}: {error}")
+                continue
+            found, expected = state_of(after), self.expected[what]
+            faults += [
+                f"{moment}, {what}: {key} {sorted(set(found.get(key, [])) ^ set(expected.get(key, [])))}"
+                for key in {*found, *expected}
+                if found.get(key) != expected.get(key)
+            ]
+            shutil.rmtree(after)
+        return faults
+
+
 def tell_differences(
     scenario: Scenario, folder: Path, opener: Callable[[], Opener] = no_spark, *, every: int = 1
 ) -> list[str]:
     """Return a line for each commit after which the import was ended, and what came next left other tables."""
-    start = folder / "start"
-    start.mkdir()
-    for step in scenario.before:
-        step(opener(), start)
-    whole = copy_of(start, folder / "whole")
-    with ended_after(None) as commits:
-        scenario.ended(opener(), whole)
-    next_whole = copy_of(whole, folder / "next whole")
-    scenario.next_day(opener(), next_whole)
-    expected = {"again": state_of(whole), "next day": state_of(next_whole)}
-    faults = []
-    for number, name in enumerate(commits):
-        if number % every:
-            continue
-        half = copy_of(start, folder / f"half {number}")
+    undisturbed, faults = Undisturbed.of(scenario, folder, opener), []
+    for number, name in list(enumerate(undisturbed.commits))[::every]:
+        half = copy_of(undisturbed.start, folder / f"half {number}")
         with ended_after(number), pytest.raises(Killed):
             scenario.ended(opener(), half)
-        for what, step in (("again", scenario.ended), ("next day", scenario.next_day)):
-            after = copy_of(half, folder / f"{what} {number}")
-            try:
-                step(opener(), after)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-                faults.append(f"after {name}, {what}: {error}")
-                continue
-            found = state_of(after)
-            faults += [
-                f"after {name}, {what}: {key} {sorted(set(found.get(key, [])) ^ set(expected[what].get(key, [])))}"
-                for key in KEYS
-                if found.get(key) != expected[what].get(key)
-            ]
-            shutil.rmtree(after)
+        faults += undisturbed.find_faults(scenario, half, f"after {name}", opener)
         shutil.rmtree(half)
-    assert len(commits) > 1
+    return faults
+
+
+def tell_differences_of_completing(scenario: Scenario, folder: Path) -> list[str]:
+    """Return the same where the next day's import is ended as well, while it completes the first or later."""
+    undisturbed, faults = Undisturbed.of(scenario, folder), []
+    half = copy_of(undisturbed.start, folder / "half")
+    # The configuration is written, and nothing else.
+    with ended_after(2), pytest.raises(Killed):
+        scenario.ended(no_spark(), half)
+    counted = copy_of(half, folder / "counted")
+    with ended_after(None) as commits:
+        scenario.next_day(no_spark(), counted)
+    for number, name in enumerate(commits):
+        again = copy_of(half, folder / f"half {number}")
+        with ended_after(number), pytest.raises(Killed):
+            scenario.next_day(no_spark(), again)
+        scenario.next_day(no_spark(), again)
+        found, expected = state_of(again), undisturbed.expected["next day"]
+        faults += [f"after {name}: {key}" for key in expected if found.get(key) != expected[key]]
     return faults

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -180,6 +181,22 @@ def tell_sentences(console: Console, rejected: Sequence[str], notes: Sequence[st
             console.note(f"{what}: {sentence}", level)
         if len(sentences) > _SENTENCES:
             console.note(f"{what}: and {len(sentences) - _SENTENCES} more (--format json has all)", level)
+
+
+def tell_unfinished(opening: Opener, console: Console, *settings: config.Config) -> list[str]:
+    """Say which imports into the tables of configurations are not finished, and return the notes that say so."""
+    from routing.storage.imported import note_unfinished
+
+    journals = dict.fromkeys(one.journal for one in settings)
+    notes = [note for journal in journals for note in note_unfinished(opening, journal)]
+    for note in notes:
+        console.note(f"note: {note}", "warning")
+    return notes
+
+
+def with_notes(document: str, notes: Sequence[str]) -> str:
+    """Return a JSON object with notes, if there are any; else as it is."""
+    return json.dumps({**json.loads(document), "notes": list(notes)}) if notes else document
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from routing.commands.common import (
     opener,
     steps,
     tell_sentences,
+    tell_unfinished,
     variables,
+    with_notes,
 )
 from routing.config import Config
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
@@ -89,8 +91,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.standing.text = "the table of changed messages is as it was, or as it is to be (start it again)"
     with steps(console) as progress:
         done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)
+    configs = [settings, against] if isinstance(against, Config) else [settings]
+    notes = tell_unfinished(opening, console, *configs)
     if options.format == "json":
-        console.result(printing.as_json(done))
+        console.result(with_notes(printing.as_json(done), notes))
     else:
         for part in printing.as_text(done):
             console.result(part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from routing import config
-from routing.commands.common import Console, Subparsers, add_config, load, opener
+from routing.commands.common import Console, Subparsers, add_config, load, opener, tell_unfinished, with_notes
 from routing.commands.question import add_question, question_of, tell_others
 from routing.errors import EXIT_DONE
 from routing.storage.arrow import leave_pandas_out
@@ -41,9 +41,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.analysis.explain.given import open_tables
 
     with console.during("reading"):
-        tables = open_tables(settings, opener(settings, options, console))
+        opening = opener(settings, options, console)
+        tables = open_tables(settings, opening)
         done = explain(tables, asked, as_of=settings.resolve.as_of)
+    notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
     [verdict], steps = done.verdict, done.steps.rows
-    console.result(printing.as_json(verdict, steps) if options.format == "json" else printing.as_text(steps))
+    if options.format == "json":
+        console.result(with_notes(printing.as_json(verdict, steps), notes))
+    else:
+        console.result(printing.as_text(steps))
     return EXIT_DONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from routing.commands.common import (
     add_variables,
     load,
     opener,
+    tell_unfinished,
+    with_notes,
 )
 from routing.commands.findings import SEVERITIES, now_of, print_findings, report, status_of
 from routing.commands.linted_files import run_on_files
@@ -128,13 +130,15 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     from routing.analysis.lint.reading import READ
 
     opening = opener(settings, options, console)
-    tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with_messages = options.messages or options.fail_under is not None
     spark = opening.spark if with_messages else None
+    # Before the configuration, so that none of the messages is newer than that.
+    traffic = {} if spark is None else _read_traffic(spark, settings)
+    tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with console.during("linting"), ExitStack() as kept:
         resolution = None
         if spark is not None:
-            resolution = _resolution(spark, settings, tables)
+            resolution = _resolution(spark, settings, {**tables, **traffic})
             kept.callback(resolution.unpersist)
         done = lint(
             tables,
@@ -144,7 +148,8 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
             resolved=None if resolution is None else resolution.resolved_routes,
             rules=asked.rules,
         )
-    return tell_tables(done, options, console, asked.rules)
+    notes = tell_unfinished(opening, console, settings)
+    return tell_tables(done, options, console, asked.rules, notes)
 
 
 def _percent(text: str) -> float:
@@ -157,26 +162,37 @@ def _percent(text: str) -> float:
     return value
 
 
-def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[str, Table]) -> Resolution:
-    """The messages resolved, by the tables that are open; what grows with the traffic is read by Spark."""
-    from routing.runs import pipeline
+def _read_traffic(spark: SparkSession, settings: config.Config) -> dict[str, Table]:
+    """Return what grows with the traffic, read by Spark."""
     from routing.schemas import TRAFFIC
     from routing.sessions.holding import Held
     from routing.storage.tables import snapshots
 
     traffic = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
-    frames = {key: snapshot.read(spark) for key, snapshot in snapshots(Held(spark), traffic).items()}
+    return {key: snapshot.read(spark) for key, snapshot in snapshots(Held(spark), traffic).items()}
+
+
+def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[str, Table]) -> Resolution:
+    """Return the messages resolved, by the tables that are open."""
+    from routing.runs import pipeline
+
     return pipeline.resolve(
         spark,
-        {**opened, **frames},
+        opened,
         as_of=settings.resolve.as_of,
         dialog_hash=settings.resolve.dialog_hash,
         broadcast_limit=settings.resolve.broadcast_limit,
     )
 
 
-def tell_tables(done: Lint, options: argparse.Namespace, console: Console, rules: tuple[Rule, ...] = ()) -> int:
-    """Print what was found in tables; the exit status."""
+def tell_tables(
+    done: Lint,
+    options: argparse.Namespace,
+    console: Console,
+    rules: tuple[Rule, ...] = (),
+    notes: Sequence[str] = (),
+) -> int:
+    """Print what was found in tables, and notes on these in JSON; return the exit status."""
     found, suppressed = [dict(row) for row in done.findings], len(done.suppressed)
     routes = used = None
     if done.coverage is not None:
@@ -185,7 +201,7 @@ def tell_tables(done: Lint, options: argparse.Namespace, console: Console, rules
         result: dict[str, Any] = {"findings": found, "suppressed": suppressed}
         if routes is not None:
             result["coverage"] = {"routes": routes, "used": used}
-        console.result(json.dumps(result))
+        console.result(with_notes(json.dumps(result), notes))
     elif options.format == "table":
         print_findings(found, suppressed, console, rules, with_defaults=options.all)
         if routes is not None:

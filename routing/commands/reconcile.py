@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from routing.commands.common import Console, Subparsers, add_config, load, opener, steps
+from routing.commands.common import (
+    Console,
+    Subparsers,
+    add_config,
+    load,
+    opener,
+    steps,
+    tell_unfinished,
+    with_notes,
+)
 from routing.errors import EXIT_DONE, EXIT_FOUND
 from routing.storage.arrow import leave_pandas_out
 
@@ -38,8 +47,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.standing.text = "the table of the reconciliation is as it was, or as it is to be (start it again)"
     with steps(console) as progress:
         done = reconcile(settings, opener=opening, progress=progress)
+    notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        console.result(printing.as_json(done))
+        console.result(with_notes(printing.as_json(done), notes))
     else:
         for part in printing.as_text(done):
             console.result(part)

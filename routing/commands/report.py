@@ -6,7 +6,17 @@ import argparse
 import json
 from datetime import datetime, timezone
 
-from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener, steps
+from routing.commands.common import (
+    Console,
+    Subparsers,
+    add_config,
+    load,
+    moment_or_none,
+    opener,
+    steps,
+    tell_unfinished,
+    with_notes,
+)
 from routing.errors import EXIT_DONE
 from routing.storage.arrow import leave_pandas_out
 
@@ -38,11 +48,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     with steps(console) as progress:
         progress("reading")
-        found = report(settings, now=now, opener=opener(settings, options, console), progress=progress)
+        opening = opener(settings, options, console)
+        found = report(settings, now=now, opener=opening, progress=progress)
         progress("writing")
         writing.write_page(found, options.out, replacing=console.standing.replacing_page)
+    notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        console.result(json.dumps({"file": options.out, "headline": found.headline, "outcomes": found.outcomes}))
+        told = {"file": options.out, "headline": found.headline, "outcomes": found.outcomes}
+        console.result(with_notes(json.dumps(told), notes))
     else:
         console.result(f"{found.headline}\nwritten to {options.out}")
     return EXIT_DONE

@@ -9,7 +9,16 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener, plain
+from routing.commands.common import (
+    Console,
+    Subparsers,
+    add_config,
+    load,
+    moment_or_none,
+    opener,
+    plain,
+    with_notes,
+)
 from routing.errors import EXIT_DONE, ConfigError, quote
 
 if TYPE_CHECKING:
@@ -63,7 +72,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     if options.format == "json":
-        console.result(json.dumps(plain(done.row)))
+        console.result(with_notes(json.dumps(plain(done.row)), done.unfinished))
     else:
         from routing import show
 

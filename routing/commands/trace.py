@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from routing import config
 from routing.analysis.explain.asked import Question, QuestionError
-from routing.commands.common import Console, Subparsers, add_config, load, moment_or_none, opener
+from routing.commands.common import (
+    Console,
+    Subparsers,
+    add_config,
+    load,
+    moment_or_none,
+    opener,
+    tell_unfinished,
+    with_notes,
+)
 from routing.commands.question import add_question, named_options, question_of, tell_others
 from routing.errors import EXIT_DONE
 from routing.storage.arrow import leave_pandas_out
@@ -58,7 +67,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with console.during("reading"):
         done = trace(open_tables(settings, opening), asked, as_of=settings.resolve.as_of)
     tell_others(done.others, console)
-    console.result(printing.as_json(done) if options.format == "json" else "\n".join(printing.as_text(done)))
+    notes = tell_unfinished(opening, console, settings)
+    if options.format == "json":
+        console.result(with_notes(printing.as_json(done), notes))
+    else:
+        console.result("\n".join(printing.as_text(done)))
     return EXIT_DONE
 
 
@@ -84,8 +97,9 @@ def _trace_all(settings: config.Config, opening: Opener, options: argparse.Names
     done = write_all(settings, opening, as_of=at, progress=console.progress)
     for note in done.notes:
         console.note(note)
+    notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        console.result(counts.as_json(done))
+        console.result(with_notes(counts.as_json(done), notes))
     else:
         for part in counts.as_text(done):
             console.result(part)

@@ -4,7 +4,18 @@ Nothing here imports Spark, so that a wrong option or key is answered at once.
 """
 
 from routing.config.file import load, load_section
-from routing.config.keys import BESIDE, INPUTS, JOURNAL, KEPT, OUTPUTS, PATHS, RECONCILIATION, SECTIONS, VIEW
+from routing.config.keys import (
+    BESIDE,
+    INPUTS,
+    JOURNAL,
+    KEPT,
+    OUTPUTS,
+    PATHS,
+    RECONCILIATION,
+    SECTIONS,
+    VIEW,
+    in_reading_order,
+)
 from routing.config.model import Config, LineageSettings, ResolveSettings
 from routing.config.values import Location, is_uri, parse_time, size_in_bytes
 
@@ -22,6 +33,7 @@ __all__ = [
     "LineageSettings",
     "Location",
     "ResolveSettings",
+    "in_reading_order",
     "is_uri",
     "load",
     "load_section",

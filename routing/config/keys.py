@@ -1,5 +1,7 @@
 """The keys that a configuration file may have."""
 
+from collections.abc import Iterable
+
 INPUTS = {
     "routes": True,
     "databases": True,
@@ -16,6 +18,20 @@ INPUTS = {
 
 KEPT = ("observed_routing", "imports")
 """Those of them that ``import`` keeps and ``resolve`` does not read."""
+
+_LATER = ("imports", "observed_routing", "messages", "dialogs")
+
+
+def in_reading_order(keys: Iterable[str]) -> list[str]:
+    """Return keys of tables in the order in which they are opened: what an import commits last comes first.
+
+    So no message is decided by routes that are older than the message's import.
+
+    >>> in_reading_order(["routes", "messages", "services", "dialogs"])
+    ['messages', 'dialogs', 'routes', 'services']
+    """
+    return sorted(keys, key=lambda key: _LATER.index(key) if key in _LATER else len(_LATER))
+
 
 JOURNAL = "unfinished_imports"
 """The table in which an import stores what it is about to write; beside ``imports`` if it is not given."""

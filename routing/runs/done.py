@@ -16,12 +16,14 @@ from routing.storage.recorded import find_recorded, say_recorded
 class Run:
     """A finished run: its row of ``runs``, and notes for whoever watches.
 
-    ``was_recorded``: it counted already, and nothing was done.
+    ``was_recorded``: it counted already, and nothing was done. ``unfinished`` are those of the notes that are on
+    imports which were not finished when it read its inputs.
     """
 
     row: dict[str, Any]
     notes: tuple[str, ...]
     was_recorded: bool = False
+    unfinished: tuple[str, ...] = ()
 
 
 def find_done(opener: Opener, config: Config, run_id: str, now: datetime | None) -> Run | None:

@@ -147,7 +147,9 @@ def run_with(
             inputs = tables.snapshots(opener, config.tables)
             options = replace(options, may_change=isinstance(inputs["messages"], tables.AsItIs))
             newest = imported.read_newest(opener, config.kept.get("imports"))
-        work = Work(outputs, start, options, inputs, newest, clock, opener, keeper, list(start.notes))
+            unfinished = imported.note_unfinished(opener, config.journal)
+        notes_so_far = [*start.notes, *unfinished]
+        work = Work(outputs, start, options, inputs, newest, clock, opener, keeper, notes_so_far)
         moment = None if is_full else _utc(now or started)
         with telling_what_may_change(inputs):
             written = run_full(work) if moment is None else run_incremental(work, moment)
@@ -176,7 +178,7 @@ def run_with(
         work.notes.extend(notes)
         shown = _show_view(outputs, start, written.versions["resolved_routes"])
         work.notes.extend(note for note in shown if note not in work.notes)
-    return Run(row, tuple(work.notes))
+    return Run(row, tuple(work.notes), unfinished=tuple(unfinished))
 
 
 def _options(config: Config, run_id: str) -> Options:

@@ -37,6 +37,8 @@ def note_unfinished(opener: Opener, journal: Location | None) -> list[str]:
     schema = Schema(tuple(field for field in UNFINISHED_IMPORTS if field.name != "rows"))
     keys: dict[tuple[Any, str], set[str]] = {}
     for row in read_rows(found.rows, schema):
+        if row["import_id"] is None or row["started_at"] is None:
+            continue
         tables = keys.setdefault((row["started_at"], row["import_id"]), set())
         # Part 0 names what is streamed, and holds no rows of a table.
         tables |= {row["table_key"]} if row["part"] else set()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from routing.config import Location
+from routing.config import Location, in_reading_order
 from routing.errors import EnvironmentFault, InputError, OutputError
 from routing.sessions import session
 from routing.sessions.settings import find_setting
@@ -171,8 +171,12 @@ class Opener:
         return bool(check_shape(found.rows, key, str(location), schema))
 
     def open(self, tables: Mapping[str, Location]) -> dict[str, Table]:
-        """The newest version of every table. Raises InputError where one is missing."""
-        return {key: self.open_at(f"tables.{key}", location) for key, location in tables.items()}
+        """Return the newest version of every table, those that an import commits last opened first.
+
+        Raises InputError where one is missing.
+        """
+        opened = {key: self.open_at(f"tables.{key}", tables[key]) for key in in_reading_order(tables)}
+        return {key: opened[key] for key in tables}
 
     def open_to_write(self, location: Location, version: int | None) -> LocalTable | Unfit | None:
         """A `placed` table at a version as delta-rs writes it, or why Spark does; None: delta-rs is to make it."""

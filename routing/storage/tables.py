@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-from routing.config import Location
+from routing.config import Location, in_reading_order
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.holding import HasSession, Held
@@ -122,14 +122,17 @@ def current_version(asked: HasSession, location: Location) -> int | None:
 
 
 def snapshots(asked: HasSession, tables: Mapping[str, Location]) -> dict[str, Input]:
-    """Every input, at its newest version if it has any. Raises InputError where one is missing, StorageError."""
+    """Return every input at its newest version, if it has any, those that an import commits last opened first.
+
+    Raises InputError where one is missing, StorageError.
+    """
     inputs = {}
-    for key, location in tables.items():
-        found = find(asked, location)
+    for key in in_reading_order(tables):
+        found = find(asked, tables[key])
         if found is None:
-            raise InputError.missing_table(key, str(location))
+            raise InputError.missing_table(key, str(tables[key]))
         inputs[key] = found
-    return inputs
+    return {key: inputs[key] for key in tables}
 
 
 ORDER_OF_RUNS = "sbroute"

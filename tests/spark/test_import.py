@@ -188,13 +188,8 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     # In a spelling of its own.
     spelled = Schema((*SERVICES.fields[:2], Field("NAME", Kind.STRING)))
     table_with(spark, where["services"], services, spelled, "delta.columnMapping.mode=name")
-    ends = [
-        whole(
-            {**KNOWN_DIALOGS[3], "database_name": name, "lifetime": LAST_TIME, "acknowledged_at": FIRST_TIME},
-            DIALOGS,
-        )
-        for name in NAMES
-    ]
+    own = {**KNOWN_DIALOGS[3], "instance_name": "OTHER", "lifetime": LAST_TIME, "acknowledged_at": FIRST_TIME}
+    ends = [whole({**own, "database_name": name}, DIALOGS) for name in NAMES]
     mine = whole({**KNOWN_DIALOGS[0], "acknowledged_at": LAST_TIME}, DIALOGS)
     table_with(spark, where["dialogs"], [*ends, mine], DIALOGS)
     message = {

@@ -97,6 +97,9 @@ def diff(
     scripts = against.read(moment) if isinstance(against, Scripts) else []
     shelf = opening.Shelf(opener or _opener(tables, spark))
     progress("reading the settings")
+    if isinstance(tables, Config):
+        # Before the settings, so that none of the messages is newer than these.
+        shelf.open("messages", tables.tables["messages"])
     both = sides.read(*opening.give_sides(tables, against, moment, shelf))
     before, after = both.both
     traffic = _traffic(tables, shelf)

@@ -14,7 +14,7 @@ from routing.schemas import SETTINGS, TRAFFIC
 from routing.storage.columns import Table, is_frame
 from routing.storage.commits import newest_version
 from routing.storage.inputs import MOST_MESSAGES
-from routing.storage.opening import Opener
+from routing.storage.opening import Opened, Opener
 from routing.storage.times import micros_of
 
 
@@ -23,19 +23,28 @@ class Shelf:
     """The tables of configurations, those of one place and version the same object."""
 
     opener: Opener
-    _opened: dict[tuple[str, int | None], Table] = field(default_factory=dict)
+    _opened: dict[tuple[str, int | None], Opened] = field(default_factory=dict)
 
     def open(self, key: str, location: Location, version: int | None = None) -> Table:
-        """A table at a version or its newest. Raises InputError where it is not there."""
+        """Return a table at a version or its newest. Raises InputError where it is not there."""
+        return self._open(key, location, version).rows
+
+    def _open(self, key: str, location: Location, version: int | None = None) -> Opened:
         location = self.opener.placed(f"tables.{key}", location)
         place = (location.text, version)
         if place not in self._opened:
             self._opened[place] = (
-                self.opener.open_at(f"tables.{key}", location)
+                self._open_newest(key, location)
                 if version is None
-                else self._open_version(key, location, version)
+                else Opened(self._open_version(key, location, version), version)
             )
         return self._opened[place]
+
+    def _open_newest(self, key: str, location: Location) -> Opened:
+        found = self.opener.find(f"tables.{key}", location)
+        if found is None:
+            raise InputError.missing_table(key, str(location))
+        return found
 
     def _open_version(self, key: str, location: Location, version: int) -> Table:
         newest = newest_version(location)
@@ -72,7 +81,8 @@ class Shelf:
         tables = {
             key: self.opener.placed(f"tables.{key}", config.tables[key]) for key in TRAFFIC if key in config.tables
         }
-        found = {key: self.open(key, location) for key, location in tables.items()}
+        opened = {key: self._open(key, location) for key, location in tables.items()}
+        found = {key: one.rows for key, one in opened.items()}
         if all(map(is_frame, found.values())):
             return found
         if any(map(is_frame, found.values())):
@@ -83,14 +93,14 @@ class Shelf:
                 self.opener.tell(f"messages are compared without Spark ({messages:,} of them)")
                 return found
             self.opener.tell(f"messages are compared by Spark ({messages:,} of them, more than {MOST_MESSAGES:,})")
-        return {key: self._as_frame(found[key], location) for key, location in tables.items()}
+        return {key: self._as_frame(opened[key], location) for key, location in tables.items()}
 
-    def _as_frame(self, table: Table, location: Location) -> Table:
-        from routing.storage.tables import snapshots
+    def _as_frame(self, opened: Opened, location: Location) -> Table:
+        from routing.storage.tables import Snapshot
 
-        if is_frame(table):
-            return table
-        return snapshots(self.opener, {"": location})[""].read(self.opener.spark)
+        if is_frame(opened.rows) or opened.version is None:
+            return opened.rows
+        return Snapshot(location, opened.version).read(self.opener.spark)
 
 
 def give_sides(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from routing.analysis.explain.reading import Source
-from routing.config import Config
+from routing.config import Config, in_reading_order
 from routing.schemas import INPUTS
 from routing.storage.columns import Table
 from routing.storage.opening import Opener
@@ -35,6 +35,7 @@ def open_tables(
     started for it. Raises InputError where an input is missing.
     """
     opener = opener or Opener.of_settings(settings.spark, spark)
+    kept = {key: settings.kept[key] for key in in_reading_order(settings.kept)}
+    found = {key: opener.find(f"tables.{key}", location) for key, location in kept.items()}
     inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
-    found = {key: opener.find(f"tables.{key}", location) for key, location in settings.kept.items()}
     return {**inputs, **{key: opened.rows for key, opened in found.items() if opened is not None}}

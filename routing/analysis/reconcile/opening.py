@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from routing.config import RECONCILIATION as KEY
-from routing.config import Config
+from routing.config import Config, in_reading_order
 from routing.errors import ConfigError, InputError
 from routing.schemas import RECONCILIATION
 from routing.storage import replaced
@@ -38,7 +38,9 @@ def open_tables(config: Config, opener: Opener) -> dict[str, Opened]:
     if _OBSERVED not in config.kept:
         raise ConfigError.no_observed(config.file)
     opened = {}
-    for key, location in {**config.tables, _OBSERVED: config.kept[_OBSERVED]}.items():
+    named = {**config.tables, _OBSERVED: config.kept[_OBSERVED]}
+    for key in in_reading_order(named):
+        location = named[key]
         found = opener.find(f"tables.{key}", location)
         if found is None:
             raise InputError.missing_table(key, str(location))

@@ -13,6 +13,7 @@ from routing.schemas import OPTIONAL_INPUTS, RUNS
 from routing.show import count
 from routing.storage import counted
 from routing.storage.columns import Columns, Table, check_given
+from routing.storage.imported import note_unfinished
 from routing.storage.inputs import read_each
 from routing.storage.opening import Opener
 from routing.storage.stored import read_rows
@@ -114,7 +115,8 @@ def of_config(config: Config, opener: Opener) -> Given:
     [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
     place = config.beside.get(RECONCILIATION)
     beside = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
-    told = (*_not_told(run), *not_known)
+    unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
+    told = (*_not_told(run), *unfinished, *not_known)
     return Given(tables, run, told, as_read, runs, None if beside is None else beside.rows)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from routing.analysis.trace.by_arrow import Paths
-from routing.config import PATHS, Config
+from routing.config import PATHS, Config, in_reading_order
 from routing.errors import ConfigError, InputError
 from routing.runs.paths_written import Written, count_paths, mark_of
 from routing.runs.stages import Progress, Stages
@@ -63,10 +63,10 @@ def write_paths(
 def _open(config: Config, opener: Opener) -> dict[str, Opened] | Unfit:
     """The inputs, each at its newest version; or why Spark is to read them. Raises InputError."""
     inputs = {}
-    for key, location in config.tables.items():
-        found = opener.find(f"tables.{key}", location)
+    for key in in_reading_order(config.tables):
+        found = opener.find(f"tables.{key}", config.tables[key])
         if found is None:
-            raise InputError.missing_table(key, str(location))
+            raise InputError.missing_table(key, str(config.tables[key]))
         if is_frame(found.rows):
             return Unfit(f"tables.{key} is read by Spark")
         inputs[key] = found

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from routing.config import in_reading_order
 from routing.storage import protocol
 from tests.log_in_memory import LogsInMemory
 
@@ -19,12 +20,16 @@ def is_delayed(message: int) -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of the job: its id, its mode, the order in which it commits its outputs, and which attempt it is."""
+    """One run of the job: its id, its mode, the order in which it commits its outputs, and which attempt it is.
+
+    ``reads`` are the inputs, each of which it opens once.
+    """
 
     run_id: str
     mode: str = "incremental"
     order: tuple[str, ...] = KEYS
     attempt: str = "1"
+    reads: tuple[str, ...] = ("messages",)
 
     @property
     def writer(self) -> str:
@@ -37,7 +42,8 @@ class Job:
         start = protocol.begin(tables, self.run_id, is_full=is_full, attempt=self.attempt)
         if not is_full:
             start = protocol.take_back(tables, start)
-        version = tables.newest("messages")
+        inputs = {key: tables.newest(key) for key in in_reading_order(self.reads)}
+        version = inputs["messages"]
         outputs, adds = self._outputs(tables, start, version)
         written = dict(start.versions) if adds else {}
         for key in self.order:
@@ -45,7 +51,7 @@ class Job:
                 rows, is_added = outputs[key]
                 written[key] = protocol.commit(tables, start, key, rows, adds=is_added)
         row = {"run_id": self.run_id, "mode": self.mode, "messages": version, "output_versions": written}
-        row["writer"] = self.writer
+        row |= {"writer": self.writer, "inputs": inputs}
         protocol.finish(tables, start, written, {**row, "table_ids": {}, "commit_identities": {}})
 
     def _outputs(self, tables: Any, start: protocol.Start, version: int) -> tuple[dict[str, Any], bool]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.half_imports import SCENARIOS, tell_differences
+from tests.half_imports import SCENARIOS, tell_differences, tell_differences_of_completing
 
 pytest.importorskip("deltalake")
 
@@ -14,3 +14,7 @@ pytest.importorskip("deltalake")
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_whatever_comes_next_completes_it(name: str, tmp_path: Path) -> None:
     assert tell_differences(SCENARIOS[name], tmp_path) == []
+
+
+def test_an_import_that_is_ended_while_it_completes_another_is_completed_too(tmp_path: Path) -> None:
+    assert tell_differences_of_completing(SCENARIOS["names are exchanged"], tmp_path) == []
