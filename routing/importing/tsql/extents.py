@@ -91,7 +91,8 @@ class Extent:
         cursor = self._cursor
         if self._first in _PERMISSIONS:
             self._skip_permissions()
-        cursor.next()
+        if not cursor.skip_group():
+            cursor.next()
         while not self.at_end():
             self._note()
             if not cursor.skip_group():

@@ -367,7 +367,8 @@ class _BatchParser(StatementParser):
             self._skip_view(place)
             return OtherStatement(place=place, words=self._words(start))
         self._names.declare_all(head, cursor.position)
-        return self._read_module(place, verb, kind, name, key, header)
+        statement = "CREATE OR ALTER" if name_at > 1 else verb
+        return self._read_module(place, statement, kind, name, key, header)
 
     def _skip_view(self, place: Place) -> None:
         cursor = self._cursor
