@@ -169,6 +169,7 @@ class Calls:
             self._execute_text(node, parts, server, fate, effective)
         elif server is not None or not parts:
             self._pass_texts(node, name, effective)
+            self._name_unknown_call(node, parts, effective)
         elif not self._call_system(node, name, fate, effective):
             self._call_own(node, parts, fate, effective)
         run.forget_changed(node.words)
@@ -244,6 +245,13 @@ class Calls:
         why = find_hidden_statement(node.words)
         if why is not None and not effective.passed_over:
             run.report(node.place, why)
+
+    def _name_unknown_call(self, node: Call, parts: tuple[str, ...], effective: Fate) -> None:
+        """Name a call by a variable, where the script makes procedures that it may run."""
+        run = self._run
+        is_named = node.variable is not None and not parts and any(run.procedures.values())
+        if is_named and not (effective.never or effective.passed_over):
+            run.report(node.place, f"EXEC {node.variable.text}: only the server knows which procedure it calls")
 
     def _run_everywhere(self, node: Call, procedure: str, effective: Fate) -> None:
         run = self._run

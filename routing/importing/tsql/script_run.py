@@ -135,11 +135,11 @@ class ScriptRun:
         self.report(place, f"{title}: {refusal.why}", refusal.number, by_server=by_server)
 
     def takes_step(self, place: Place) -> bool:
-        """Whether one statement more may run: procedures that call others could run without end."""
-        self._steps += 1
-        if self._steps == _MOST_STEPS:
-            self.report(place, f"the script runs more than {_MOST_STEPS} statements: what follows is not read")
-        return self._steps < _MOST_STEPS
+        """Whether one statement more may run in what is called: procedures could call others without end."""
+        self._steps += len(self.frames) > 1
+        if self._steps == _MOST_STEPS and len(self.frames) > 1:
+            self.report(place, f"what it calls runs more than {_MOST_STEPS} statements: no more of that is read")
+        return self._steps < _MOST_STEPS or len(self.frames) == 1
 
     def affords(self, characters: int, place: Place) -> bool:
         """Whether variables may hold and run so many characters more: one that is joined to itself doubles."""
