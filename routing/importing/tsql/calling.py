@@ -249,8 +249,9 @@ class Calls:
     def _name_unknown_call(self, node: Call, parts: tuple[str, ...], effective: Fate) -> None:
         """Name a call by a variable, where the script makes procedures that it may run."""
         run = self._run
-        is_named = node.variable is not None and not parts and any(run.procedures.values())
-        if is_named and not (effective.never or effective.passed_over):
+        if node.variable is None or parts or not any(run.procedures.values()):
+            return
+        if not (effective.never or effective.passed_over):
             run.report(node.place, f"EXEC {node.variable.text}: only the server knows which procedure it calls")
 
     def _run_everywhere(self, node: Call, procedure: str, effective: Fate) -> None:

@@ -127,7 +127,7 @@ def _ends_in_comma(tokens: Tokens, first: Lexeme) -> bool:
 def _is_prose(line: str) -> bool:
     """Return whether a line is an English sentence, or begins with three words that cannot call a procedure."""
     words = line.split()
-    if _NUMBERED.match(line) is not None:
+    if _NUMBERED.match(line) is not None and words[0].upper() not in STARTERS:
         return True
     if len(words) > 1 and words[0].endswith(":"):
         words = words[1:]
