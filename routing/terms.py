@@ -103,7 +103,7 @@ class MatchingStep(IntEnum):
 
 
 class Rejection(Word):
-    """Why a messages row is set aside; MISSING_<COLUMN> codes come from `missing`."""
+    """Why a messages row is set aside; the codes of a column come from `missing`, `not_utf8`, `out_of_range`."""
 
     CONVERSATION_ID_NOT_A_GUID = "CONVERSATION_ID_NOT_A_GUID"
     UNKNOWN_INSTANCE = "UNKNOWN_INSTANCE"
@@ -114,6 +114,11 @@ class Rejection(Word):
     def missing(column: str) -> str:
         """The code of a required column without a value."""
         return f"MISSING_{column.upper()}"
+
+    @staticmethod
+    def not_utf8(column: str) -> str:
+        """The code of a text whose bytes are no UTF-8."""
+        return f"NOT_UTF8_{column.upper()}"
 
     @staticmethod
     def out_of_range(column: str) -> str:

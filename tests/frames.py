@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import tempfile
 from datetime import datetime, timedelta, timezone
@@ -91,11 +92,15 @@ def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: Schema | S
     read_as = StructType(
         [StructField(f.name, LongType() if f.name in times else f.dataType, True) for f in schema]
     )
+    # Bytes stand for a text that is no UTF-8, which JSON does not hold.
+    raw = [f.name for f in schema if any(isinstance(row.get(f.name), bytes) for row in rows)]
     with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False, encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps({f.name: _plain(row.get(f.name)) for f in schema}) + "\n")
+            coded = {name: _base64(row.get(name)) for name in raw}
+            file.write(json.dumps({**{f.name: _plain(row.get(f.name)) for f in schema}, **coded}) + "\n")
     read = spark.read.schema(read_as).json(file.name)
-    return _with(read, {name: F.timestamp_micros(name) for name in times})
+    texts = {name: F.unbase64(name).cast("string") for name in raw}
+    return _with(read, {**{name: F.timestamp_micros(name) for name in times}, **texts})
 
 
 def arrow(tables: Tables) -> dict[str, pyarrow.Table]:
@@ -113,7 +118,21 @@ def arrow_of(rows: list[dict[str, Any]], schema: Schema) -> pyarrow.Table:
     """Rows of plain Python as an Arrow table."""
     from routing.storage.arrow import table_of
 
-    return table_of([{name: moment(value) for name, value in row.items()} for row in rows], schema)
+    texts = [{name: moment(value) for name, value in row.items() if not isinstance(value, bytes)} for row in rows]
+    table = table_of(texts, schema)
+    for place, name in enumerate(table.column_names):
+        # Bytes stand for a text that is no UTF-8.
+        if any(isinstance(row.get(name), bytes) for row in rows):
+            table = table.set_column(place, name, _texts_of([row.get(name) for row in rows]))
+    return table
+
+
+def _texts_of(values: list[str | bytes | None]) -> pyarrow.Array:
+    """Texts of Arrow's, whose bytes may be no UTF-8."""
+    import pyarrow
+
+    coded = [value.encode() if isinstance(value, str) else value for value in values]
+    return pyarrow.array(coded, pyarrow.binary()).view(pyarrow.string())
 
 
 def _with(frame: DataFrame, columns: dict[str, Column]) -> DataFrame:
@@ -121,8 +140,13 @@ def _with(frame: DataFrame, columns: dict[str, Column]) -> DataFrame:
     return frame.withColumns(columns) if columns else frame
 
 
+def _base64(value: str | bytes | None) -> str | None:
+    data = value.encode() if isinstance(value, str) else value
+    return None if data is None else base64.b64encode(data).decode()
+
+
 def _plain(value: Any) -> Any:
-    value = moment(value)
+    value = None if isinstance(value, bytes) else moment(value)
     if isinstance(value, datetime):
         since = value - datetime(1970, 1, 1, tzinfo=timezone.utc)
         return since // timedelta(microseconds=1)

@@ -34,5 +34,18 @@ NAMES = [
     "C:\\x\\..\\y",
 ]
 
+# Bytes that are no UTF-8, and as they are shown.
+UNDECODABLE = [
+    (b"\x81", r"\x81"),
+    (b"caf\xe9", r"caf\xe9"),
+    (b"\xe2\x82", r"\xe2\x82"),
+    (b"\xe2\x82x", r"\xe2\x82x"),
+    (b"\xed\xa0\x80", r"\xed\xa0\x80"),
+    (b"\xc0\xafa", r"\xc0\xafa"),
+    (b"\xf5\x80\x80\x80", r"\xf5\x80\x80\x80"),
+    (b"\xf0\x9f\x98", r"\xf0\x9f\x98"),
+    ("\u00e9\U0001f600".encode() + b"\xff\n\x00", "\u00e9\U0001f600\\xff\n\x00"),
+]
+
 # What a Spark string may hold: any Unicode but lone surrogates.
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=256) | st.sampled_from(NAMES)

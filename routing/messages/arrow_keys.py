@@ -14,12 +14,12 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.messages.bound_ends import Ends
-from routing.messages.keying import READ, KeyCounts
+from routing.messages.keying import CHECKED, READ, KeyCounts
 from routing.messages.numbers import NONE, OTHER, Numbers
 from routing.messages.rejecting import INT_RANGE
 from routing.messages.validate import Checked
 from routing.process.garbage import no_search_for_cycles
-from routing.storage.arrow import micros_in
+from routing.storage.arrow import find_undecodable, micros_in
 from routing.storage.arrow_forms import fold_texts, is_guid
 from routing.storage.columns import Table, as_dataset, shape_of
 from routing.storage.encoded import Mapped, Sums, encoded
@@ -68,12 +68,13 @@ class _Given:
     at: int | None
 
     def read(self, ends: Ends | None) -> Iterator[pyarrow.RecordBatch]:
-        """The columns of `READ` that are there, sound, and what the ends of dialogs are found by."""
-        there = {name: self._of(name) for name in READ if name in self.shape}
+        """Read `keying.READ` and `keying.CHECKED` where they are, sound, and what finds the ends of dialogs."""
+        there = {name: self._of(name) for name in (*READ, *CHECKED) if name in self.shape}
         columns = {**there, "sound": self._is_sound(), "folded": self._is_folded()}
         if ends is not None:
             columns |= {"conversation": ends.find_conversation(self._of("conversation_id")), "at": self._time()}
-        rows = encoded(self.rows, [self.shape[name] for name in there])
+        # An id of its own in every row would only grow by a number.
+        rows = encoded(self.rows, [self.shape[name] for name in there if name != "message_id"])
         scanner = rows.scanner(columns, batch_size=_ROWS_AT_ONCE, batch_readahead=4, fragment_readahead=2)
         return (batch for batch in scanner.to_batches() if len(batch))
 
@@ -140,5 +141,18 @@ def _number(batch: pyarrow.RecordBatch, mapped: dict[str, tuple[Mapped, int]], e
         named = columns["to_broker_instance"]
         columns["to_broker_instance"] = pc.if_else(pc.equal(named, NONE), of_dialog, named)
     columns["rows"] = pyarrow.repeat(1, len(batch))
-    columns |= {name: batch[name].cast("int64") for name in ("sound", "folded")}
+    columns["sound"] = _sound_and_decodable(batch).cast("int64")
+    columns["folded"] = batch["folded"].cast("int64")
     return pyarrow.table(columns)
+
+
+def _sound_and_decodable(batch: pyarrow.RecordBatch) -> pyarrow.Array:
+    """Tell of each row whether it is sound, the texts of `keying.CHECKED` in UTF-8 included."""
+    import pyarrow.compute as pc
+
+    sound = batch["sound"]
+    for name in CHECKED:
+        undecodable = find_undecodable(batch[name]) if name in batch.schema.names else None
+        if undecodable is not None:
+            sound = pc.and_not(sound, undecodable)
+    return sound

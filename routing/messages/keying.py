@@ -30,6 +30,7 @@ from routing.plan.keys import (
 from routing.schemas import KEYS
 from routing.storage.columns import Columns
 from routing.storage.joining import Side, small_side
+from routing.storage.utf8 import is_utf8
 
 # What a message finds of its dialog, whatever the time; as `lookups.Lookups` has it.
 DIALOG = {
@@ -40,6 +41,9 @@ DIALOG = {
 }
 # What of a message its key is made of, but for its dialog.
 READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
+# The texts that are looked at for what is no UTF-8: a GUID, and an instance or database that is known, is ASCII or
+# equal to a text of the configuration, which has been looked at.
+CHECKED = ("message_id", "to_service_name", "to_broker_instance", "from_service_name")
 
 
 @dataclass(frozen=True)
@@ -162,11 +166,13 @@ def add_scope(messages: DataFrame, lookups: Lookups) -> DataFrame:
 
 
 def is_well_formed() -> Column:
-    """Whether a conformed message has all that it needs, whatever its instance and database; null for no."""
+    """Tell whether a conformed message has all that it needs, whatever its instance and database; null for no."""
     texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
     values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
-    hops = F.col("hops_remaining").isNull() | F.col("hops_remaining").between(*INT_RANGE)
-    return texts & values & hops & ids.is_guid(F.col("conversation_id"))
+    hops = F.coalesce(F.col("hops_remaining").between(*INT_RANGE), F.lit(True))
+    # All at once, which is less code for each row: what stands between two texts is no part of a character.
+    utf8 = is_utf8(F.concat_ws(" ", *CHECKED))
+    return texts & values & hops & utf8 & ids.is_guid(F.col("conversation_id"))
 
 
 def add_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:

@@ -14,6 +14,7 @@ from routing.plan.estate import NamedThings
 from routing.plan.keys import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR, TEXTS
 from routing.rules import text
 from routing.rules.estate import Instance, NameAddress, address_of_name
+from routing.storage.arrow import plain_values
 from routing.storage.arrow_forms import fold_texts, read_brokers
 from routing.storage.columns import Columns
 from routing.storage.encoded import Numbering
@@ -79,8 +80,9 @@ class Numbers:
             return numbers
         may_hold_one = pc.starts_with(fold_texts(words), "tcp://")
         found = numbers.to_pylist()
-        for place in pc.indices_nonzero(pc.and_(pc.equal(numbers, OTHER), may_hold_one)).to_pylist():
-            address = text.address_in_name(words[place].as_py())
+        places = pc.indices_nonzero(pc.and_(pc.equal(numbers, OTHER), may_hold_one))
+        for place, word in zip(places.to_pylist(), plain_values(words.take(places)), strict=True):
+            address = text.address_in_name(word)
             if address is not None:
                 next_one = _FIRST_ADDRESS - len(self.addresses)
                 found[place] = self.addresses.setdefault(text.comparable_address(address), next_one)
@@ -132,7 +134,7 @@ class Numbers:
 
     @cached_property
     def _service_of(self) -> dict[int, str]:
-        return dict(enumerate(self.services.texts.to_pylist()))
+        return dict(enumerate(plain_values(self.services.texts)))
 
     @cached_property
     def _address_of(self) -> dict[int, str]:

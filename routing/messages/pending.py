@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from routing.schemas import MESSAGES, PENDING_MESSAGES, Kind
 from routing.storage.conform import in_shape
 from routing.storage.joining import Side
+from routing.storage.utf8 import readable
 from routing.terms import Outcome
 
 KEY = ["instance_name", "message_id"]
@@ -50,8 +51,9 @@ def _columns(messages: DataFrame, values: dict[str, Column]) -> DataFrame:
 
 
 def own_times(pending: DataFrame) -> DataFrame:
-    """The observed_at with which the rows of ``pending_messages`` were read."""
-    return pending.select(*KEY, F.col("observed_at").alias("own_time"), F.lit(True).alias("is_again"))
+    """Return the observed_at with which the rows of ``pending_messages`` were read, by their keys as rejected."""
+    keys = (readable(F.col(name)).alias(name) for name in KEY)
+    return pending.select(*keys, F.col("observed_at").alias("own_time"), F.lit(True).alias("is_again"))
 
 
 def as_read(rejected: DataFrame, own: Side) -> DataFrame:

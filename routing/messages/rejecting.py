@@ -6,8 +6,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
+from routing.rules.rejecting import TEXTS
 from routing.schemas import MESSAGES, Kind
 from routing.storage.joining import small_side
+from routing.storage.utf8 import is_utf8, readable
 from routing.terms import Rejection
 
 INT_RANGE = (-(2**31), 2**31 - 1)
@@ -48,11 +50,17 @@ def find_codes(instance_is_known: Column, database_is_known: Column) -> list[Col
     ]
     return [
         *missing,
+        *(_code(~is_utf8(F.col(name)), Rejection.not_utf8(name)) for name in TEXTS),
         _code(~F.col("hops_remaining").between(*INT_RANGE), Rejection.out_of_range("hops_remaining")),
         _code(~ids.is_guid(given), Rejection.CONVERSATION_ID_NOT_A_GUID),
         _code(instance.isNotNull() & ~instance_is_known, Rejection.UNKNOWN_INSTANCE),
         _code(database.isNotNull() & instance_is_known & ~database_is_known, Rejection.UNKNOWN_DATABASE),
     ]
+
+
+def readable_texts() -> dict[str, Column]:
+    """Return the texts of a message as ``rejected_messages`` stores them, by column."""
+    return {name: readable(F.col(name)) for name in TEXTS}
 
 
 def is_missing(name: str, kind: object) -> Column:

@@ -10,7 +10,7 @@ from routing.messages.dialog_hash import DialogHash
 from routing.messages.job import Job
 from routing.messages.keying import look_up
 from routing.messages.plan_frames import TIMELINE, RoutingPlan
-from routing.messages.rejecting import add_reasons
+from routing.messages.rejecting import add_reasons, readable_texts
 from routing.plan.rows import CHOICE, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
@@ -164,4 +164,4 @@ def rejected_messages(job: Job) -> DataFrame:
     if not job.counted.may_reject:
         return no_rows(messages.sparkSession, REJECTED_MESSAGES)
     faulty = add_reasons(messages, job.source.lookups.scopes).where(F.size("reasons") > 0)
-    return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(job.options.run_id)})
+    return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(job.options.run_id), **readable_texts()})

@@ -16,14 +16,16 @@ from routing.plan.estate import NamedThings, furnish_for, list_bare
 from routing.rules import text
 from routing.rules.estate import Instance
 from routing.rules.resolving import MATTERS
-from routing.schemas import DIALOGS, KEYS
+from routing.schemas import DIALOGS, KEYS, Kind
 from routing.storage.columns import Columns, Table, as_dataset, is_frame, shape_of
 from routing.storage.conform import conform
 from routing.storage.faults import SHOWN, Fault, refuse_faults
 from routing.storage.inputs import read_settings
 from routing.storage.suspects import read_suspects
+from routing.storage.utf8 import is_utf8, readable
 
 _KEY = KEYS["dialogs"]
+_TEXTS = [field.name for field in DIALOGS if field.kind == Kind.STRING]
 
 
 @dataclass(frozen=True)
@@ -127,13 +129,13 @@ def _survey(dialogs: DataFrame) -> Survey:
         F.count(F.lit(1)).alias("rows"),
         F.count_if(matters()).alias("mattering"),
         F.count("lifetime").alias("ending"),
-        F.sum(F.size(_missing())).alias("missing"),
+        F.sum(F.size(_missing()) + _count_undecodable()).alias("faults"),
     )
     doubled = F.count_if(F.col("rows") > 1)
     found = counted.agg(
         F.coalesce(F.sum("mattering"), F.lit(0)).alias("rows"),
         F.coalesce(F.sum("ending"), F.lit(0)).alias("ending"),
-        F.coalesce(F.sum("missing") + doubled, F.lit(0)).alias("faults"),
+        F.coalesce(F.sum("faults") + doubled, F.lit(0)).alias("faults"),
     ).collect()[0]
     return Survey(int(found["rows"]), int(found["ending"]), int(found["faults"]))
 
@@ -144,7 +146,7 @@ def _keys() -> list[Column]:
 
 
 def _missing() -> Column:
-    """The faults of one row: its required values that are missing, an array."""
+    """Return the required values that one row lacks: an array of faults."""
     faults = [
         F.when(is_missing(field.name, field.kind), F.lit(f"{field.name} is missing"))
         for field in DIALOGS
@@ -153,11 +155,28 @@ def _missing() -> Column:
     return F.array_compact(F.array(*faults))
 
 
+def _count_undecodable() -> Column:
+    """Return how many texts of one row are no UTF-8."""
+    counts = (F.when(is_utf8(F.col(name)), 0).when(F.col(name).isNotNull(), 1).otherwise(0) for name in _TEXTS)
+    return reduce(Column.__add__, counts)
+
+
+def _undecodable() -> Column:
+    """Return the texts of one row that are no UTF-8: an array of faults, as `storage.faults` words them."""
+    faults = []
+    for name in _TEXTS:
+        shown = F.substring(readable(F.col(name)), 1, 100)
+        fault = F.concat(F.lit(f"{name} '"), shown, F.lit("' is not UTF-8"))
+        faults.append(F.when(~is_utf8(F.col(name)), fault))
+    return F.array_compact(F.array(*faults))
+
+
 def _first_faults(dialogs: DataFrame) -> list[Fault]:
     """As many faults of dialogs as are told."""
-    shown = [F.substring(F.col(name).cast("string"), 1, 100) for name in _KEY]
+    texts = (readable(F.col(name)) if name in _TEXTS else F.col(name).cast("string") for name in _KEY)
+    shown = [F.substring(text, 1, 100) for text in texts]
     row_key = F.concat_ws(", ", *(F.coalesce(part, F.lit("NULL")) for part in shown))
-    rows = dialogs.select(row_key.alias("row_key"), F.explode(_missing()).alias("fault"))
+    rows = dialogs.select(row_key.alias("row_key"), F.explode(F.concat(_missing(), _undecodable())).alias("fault"))
     doubled = dialogs.groupBy(*_keys()).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
     said = F.format_string("%s rows have this key", F.col("rows").cast("string"))
     keys = doubled.select(F.concat_ws(", ", *shown).alias("row_key"), said.alias("fault"))

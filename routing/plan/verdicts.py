@@ -16,7 +16,7 @@ from routing.rules.deciding import Decision, Key, named_broker, scope_of
 from routing.rules.estate import ARRIVALS, Instance
 from routing.rules.hashing import dialog_id_hash
 from routing.rules.network import Network
-from routing.rules.rejecting import is_sound, rejections
+from routing.rules.rejecting import TEXTS, is_sound, rejections
 from routing.rules.requesting import Requests
 from routing.rules.resolving import (
     MESSAGE_COLUMNS,
@@ -181,22 +181,29 @@ class RowJudge:
         """
         if not self._has_openers:
             raise ValueError("messages may ask for routes: find_openers has to see them all first")
-        return [self._judge(row) for row in batch.rows(*MESSAGE_COLUMNS)]
+        undecoded = _find_undecoded(batch)
+        return [
+            self._reject(next(batch.take([place]).dicts())) if place in undecoded else self._judge(row)
+            for place, row in enumerate(batch.rows(*MESSAGE_COLUMNS))
+        ]
+
+    def _reject(self, row: Mapping[str, Any]) -> JudgedRow:
+        codes = rejections(row, self.messages.instances.get(row["instance_name"]))
+        return JudgedRow(tuple(codes), None, NO_DIALOG, None)
 
     def _judge(self, row: _Row) -> JudgedRow:
         read = self._read(row)
         if read is None:
-            named = dict(zip(MESSAGE_COLUMNS, row, strict=True))
-            codes = rejections(named, self.messages.instances.get(named["instance_name"]))
-            return JudgedRow(tuple(codes), None, NO_DIALOG, None)
+            return self._reject(dict(zip(MESSAGE_COLUMNS, row, strict=True)))
         _, message, dialog = read
         return JudgedRow((), message, dialog, self.messages.verdict(message, dialog))
 
     def _asking(self, batches: Iterable[Columns]) -> Iterator[tuple[Message, Dialog]]:
         """Yield the messages that may meet step 4, in whatever search."""
         for batch in batches:
-            for row in batch.rows(*MESSAGE_COLUMNS):
-                read = self._read(row)
+            undecoded = _find_undecoded(batch)
+            for place, row in enumerate(batch.rows(*MESSAGE_COLUMNS)):
+                read = None if place in undecoded else self._read(row)
                 if read is not None and read[0].may_ask:
                     yield read[1], read[2]
 
@@ -208,6 +215,12 @@ class RowJudge:
             return None
         message = Message.of_row(*row, as_of=self._as_of)
         return origin, message, origin.dialogs[is_initiator].get(message.conversation_id or "", NO_DIALOG)
+
+
+def _find_undecoded(batch: Columns) -> set[int]:
+    """Return the places of messages with a text that is no UTF-8."""
+    texts = Columns({name: batch.values[name] for name in TEXTS if name in batch.values})
+    return {place for _, place, _ in texts.undecoded()}
 
 
 def _origins(

@@ -7,27 +7,45 @@ from typing import Any
 
 from routing.rules import text
 from routing.rules.estate import Instance
+from routing.rules.text import UndecodedText
 from routing.terms import Rejection
 
 REQUIRED = ("message_id", "conversation_id", "is_initiator", "enqueue_time", "instance_name", "to_service_name")
 """The columns of a message that must have a value, in the order of the table."""
+TEXTS = (
+    "message_id",
+    "conversation_id",
+    "instance_name",
+    "database_name",
+    "to_service_name",
+    "to_broker_instance",
+    "from_service_name",
+)
+"""The columns of a message that hold text, in the order of the table."""
 _INT = range(-(2**31), 2**31)
 
 
 def rejections(row: Mapping[str, Any], instance: Instance | None) -> list[str]:
     """The codes that apply to a row of ``messages``, in the order of tables.md; empty where it can be judged.
 
-    ``instance`` is the one that the row names, None where it is not listed.
+    ``instance`` is the one that the row names, None where it is not listed. A row may lack columns that may be
+    null.
     """
+    undecoded = [name for name in TEXTS if isinstance(row.get(name), UndecodedText)]
+    # A listed name may be what the undecodable bytes are written as, but it is not those bytes.
+    instance = None if "instance_name" in undecoded else instance
     conversation, database = text.empty_as_null(row["conversation_id"]), text.empty_as_null(row["database_name"])
     hops, names_instance = row["hops_remaining"], bool(row["instance_name"])
     checks: list[tuple[bool, str]] = [
         *((row[name] in (None, ""), Rejection.missing(name)) for name in REQUIRED),
+        *((True, Rejection.not_utf8(name)) for name in undecoded),
         (hops is not None and hops not in _INT, Rejection.out_of_range("hops_remaining")),
         (conversation is not None and not text.is_guid(conversation), str(Rejection.CONVERSATION_ID_NOT_A_GUID)),
         (names_instance and instance is None, str(Rejection.UNKNOWN_INSTANCE)),
         (
-            instance is not None and database is not None and database not in instance.databases,
+            instance is not None
+            and database is not None
+            and (database not in instance.databases or "database_name" in undecoded),
             str(Rejection.UNKNOWN_DATABASE),
         ),
     ]
@@ -42,7 +60,10 @@ def is_sound(
     to_service_name: str | None,
     hops_remaining: int | None,
 ) -> bool:
-    """Whether a message of a listed instance and database has no `rejections`; in a fraction of their time."""
+    """Tell whether a message of a listed instance and database has no `rejections`; in a fraction of their time.
+
+    Its texts are UTF-8, which is looked at for many rows at once (`storage.columns.Columns.undecoded`).
+    """
     is_told = message_id and conversation_id and to_service_name and is_initiator is not None
     return bool(
         is_told

@@ -20,6 +20,24 @@ _GUID = re.compile(f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}
 _REMEMBERED = lru_cache(maxsize=10_000)
 
 
+class UndecodedText(str):
+    r"""A text read from bytes that are no UTF-8: each byte that cannot be decoded is written ``\xNN``."""
+
+    __slots__ = ()
+
+
+def decode_utf8(data: bytes) -> str:
+    r"""Return the text of bytes; an `UndecodedText` where they are no UTF-8.
+
+    >>> decode_utf8(b"caf\xe9")
+    'caf\\xe9'
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return UndecodedText(data.decode("utf-8", "backslashreplace"))
+
+
 def fold(text: str) -> str:
     """The text with the letters A to Z in lower case; every other character stays as it is."""
     return text.lower() if text.isascii() else text.translate(_FOLDING)

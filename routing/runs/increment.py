@@ -18,6 +18,7 @@ from routing.errors import InternalError, OutputError
 from routing.messages import duplicates, pending, results
 from routing.messages.job import Job
 from routing.messages.lookups import Lookups
+from routing.messages.rejecting import readable_texts
 from routing.runs.stages import Stages
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.storage.appended import Known, check_files, check_ways, files_of, read_appended
@@ -255,7 +256,7 @@ def combine_rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts:
     if step.duplicates is None:
         return rows
     doubles = step.duplicates.withColumn("run_id", F.lit(run_id))
-    return rows.unionByName(in_shape(doubles, REJECTED_MESSAGES))
+    return rows.unionByName(in_shape(doubles, REJECTED_MESSAGES, readable_texts()))
 
 
 def still_pending(job: Job) -> DataFrame:

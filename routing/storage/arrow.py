@@ -8,6 +8,7 @@ from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from routing.rules.text import UndecodedText, decode_utf8
 from routing.schemas import AnyKind, ArrayOf, Kind, MapOf, Schema
 from routing.storage.kinds import arrow_schema
 
@@ -83,8 +84,68 @@ def values_of(column: Any, wanted: AnyKind) -> list[Any]:
         column = micros_in(column)
     if wanted == Kind.STRING:
         return [text for chunk in column.chunks for text in _texts(chunk)]
-    values: list[Any] = column.to_pylist()
+    values = plain_values(column)
     return [None if value is None else dict(value) for value in values] if isinstance(wanted, MapOf) else values
+
+
+def plain_values(column: Any) -> list[Any]:
+    """Return the values of any column as plain ones; a text that is no UTF-8 is an `UndecodedText`.
+
+    Such texts are read alone or in lists.
+    """
+    import pyarrow
+
+    values: list[Any]
+    try:
+        values = column.to_pylist()
+    except UnicodeDecodeError:
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        values = column.cast(_as_bytes(column.type)).to_pylist()
+        values = [[_decode(one) for one in v] if isinstance(v, list) else _decode(v) for v in values]
+    return values
+
+
+def _as_bytes(kind: Any) -> Any:
+    """Return the type of the bytes of texts, or of a list of texts."""
+    import pyarrow
+
+    if pyarrow.types.is_list(kind):
+        return pyarrow.list_(_as_bytes(kind.value_type))
+    if pyarrow.types.is_large_list(kind):
+        return pyarrow.large_list(_as_bytes(kind.value_type))
+    if pyarrow.types.is_string_view(kind):
+        return pyarrow.binary_view()
+    return pyarrow.large_binary() if pyarrow.types.is_large_string(kind) else pyarrow.binary()
+
+
+def _decode(data: bytes | None) -> str | None:
+    return None if data is None else decode_utf8(data)
+
+
+def find_undecodable(texts: Any) -> Any:
+    """Return which texts of an array are no UTF-8, as an array of true and false; None where all are.
+
+    Arrow looks at all of them at once, or at the distinct ones of a dictionary, in a few nanoseconds each.
+    """
+    import pyarrow
+
+    try:
+        texts.validate(full=True)
+    except pyarrow.ArrowInvalid:
+        return pyarrow.array([isinstance(text, UndecodedText) for text in plain_values(texts)])
+    return None
+
+
+def with_readable_texts(rows: pyarrow.Table) -> pyarrow.Table:
+    r"""Return rows whose texts are all UTF-8: of others each undecodable byte is written ``\xNN``."""
+    import pyarrow
+
+    for place, field in enumerate(rows.schema):
+        if is_accepted(field.type, Kind.STRING) and find_undecodable(rows[field.name]) is not None:
+            readable = pyarrow.array(plain_values(rows[field.name]), field.type)
+            rows = rows.set_column(place, field, pyarrow.chunked_array([readable]))
+    return rows
 
 
 def micros_in(column: Any, kind: Any = None) -> Any:
@@ -102,5 +163,5 @@ def _texts(chunk: Any) -> list[str | None]:
     if pyarrow.types.is_string_view(chunk.type):
         chunk = chunk.cast(pyarrow.string())
     encoded = chunk.dictionary_encode()
-    texts = [*encoded.dictionary.to_pylist(), None]
+    texts = [*plain_values(encoded.dictionary), None]
     return [texts[place] for place in encoded.indices.fill_null(len(texts) - 1).to_pylist()]

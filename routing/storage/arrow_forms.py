@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from routing.rules import text
+from routing.storage.arrow import plain_values
 from routing.terms import ZERO_GUID
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def read_brokers(words: pyarrow.Array) -> pyarrow.Array:
     others = pc.indices_nonzero(pc.or_kleene(pc.invert(is_plain), pc.equal(folded, ZERO_GUID))).to_pylist()
     if not others:
         return folded
-    ids = folded.to_pylist()
+    ids, written = plain_values(folded), plain_values(words)
     for place in others:
-        ids[place] = text.broker_id(words[place].as_py())
+        ids[place] = text.broker_id(written[place])
     return pyarrow.array(ids, pyarrow.string())

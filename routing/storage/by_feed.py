@@ -6,11 +6,14 @@ Only what was committed in these versions is read, whatever is stored. The feed 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from routing.errors import InputError, condition
+from routing.schemas import MESSAGES, Kind
+from routing.storage.utf8 import is_utf8
 from routing.storage.ways import (
     Appended,
     Closed,
@@ -21,6 +24,7 @@ from routing.storage.ways import (
     operation_of,
 )
 
+_REPLACEMENT = "\ufffd"
 PROPERTY = "delta.enableChangeDataFeed"
 _NOT_KEPT = ("DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_TABLE_FEED_DISABLED")
 _OTHER_COLUMNS = (
@@ -62,15 +66,23 @@ def read(spark: SparkSession, table: Messages, since: int) -> Appended | Closed:
     for row in found:
         if row["kind"] != "insert":
             raise InputError.not_append_only(table.place, row["version"], done[row["version"]])
+    if any(row["is_replaced"] for row in found) and _holds_undecodable(spark, table):
+        return Closed("its change data feed puts other characters in the place of bytes that are no UTF-8")
     count = sum(int(row["rows"]) for row in found)
     return Appended(columns_of_messages(changes), count) if count else table.no_rows(spark)
 
 
 def _count(changes: DataFrame, table: Messages, since: int) -> Sequence[Row] | Closed:
-    """How many rows of each kind each commit brought, the first version first."""
+    """Count the rows of each kind that each commit brought, the first version first.
+
+    ``is_replaced``: a text of them holds the character that stands in the place of bytes that are no UTF-8.
+    """
+    replaced = (F.col(name).contains(_REPLACEMENT) for name in _texts_of(changes))
+    is_replaced = F.max(reduce(Column.__or__, (F.coalesce(one, F.lit(False)) for one in replaced)))
     kinds = changes.groupBy(F.col("_commit_version").alias("version"), F.col("_change_type").alias("kind"))
     try:
-        return sorted(kinds.agg(F.count(F.lit(1)).alias("rows")).collect(), key=lambda row: int(row["version"]))
+        rows = kinds.agg(F.count(F.lit(1)).alias("rows"), is_replaced.alias("is_replaced")).collect()
+        return sorted(rows, key=lambda row: int(row["version"]))
     except Exception as error:
         told = condition(error)
         if told in _NOT_KEPT:
@@ -82,3 +94,16 @@ def _count(changes: DataFrame, table: Messages, since: int) -> Sequence[Row] | C
                 f"files that were appended to {table.place!r} since the last run have been vacuumed"
             ) from error
         raise
+
+
+def _texts_of(messages: DataFrame) -> list[str]:
+    """Return the columns of messages that hold text."""
+    texts = {field.name for field in MESSAGES if field.kind == Kind.STRING}
+    return [name for name in messages.columns if name.lower() in texts]
+
+
+def _holds_undecodable(spark: SparkSession, table: Messages) -> bool:
+    """Tell whether any text of the table is no UTF-8."""
+    rows = table.snapshot.read(spark)
+    undecodable = (F.coalesce(~is_utf8(F.col(name)), F.lit(False)) for name in _texts_of(rows))
+    return bool(rows.where(reduce(Column.__or__, undecodable)).limit(1).count())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from routing.errors import InputError
+from routing.rules.text import UndecodedText
 from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES, AnyKind, Kind, Schema
 from routing.storage import arrow
 from routing.storage.times import micros_of
@@ -48,6 +49,17 @@ class Columns:
     def naming(self, name: str, wanted: Collection[Any]) -> Columns:
         """The rows whose value in a column is one of some."""
         return self.take([place for place, value in enumerate(self.values[name]) if value in wanted])
+
+    def undecoded(self) -> Iterator[tuple[str, int, UndecodedText]]:
+        """Yield each text that is no UTF-8, of a list the first: its column, the place of its row, the text."""
+        for name, values in self.values.items():
+            kinds = set(map(type, values))
+            if UndecodedText in kinds:
+                yield from ((name, place, v) for place, v in enumerate(values) if isinstance(v, UndecodedText))
+            elif list in kinds:
+                for place, value in enumerate(values):
+                    bad = [one for one in value or () if isinstance(one, UndecodedText)]
+                    yield from ((name, place, one) for one in bad[:1])
 
     def take(self, places: Sequence[int]) -> Columns:
         """The rows in these places."""

@@ -81,7 +81,7 @@ def time_text(micros: int) -> str:
 
 
 def _row_faults(key: str, columns: Columns) -> Iterator[Fault]:
-    for place, fault in (*_missing(key, columns), *_SPECIAL.get(key, _nothing)(columns)):
+    for place, fault in (*_missing(key, columns), *_undecoded(columns), *_SPECIAL.get(key, _nothing)(columns)):
         shown = (_shown(columns.values[name][place]) for name in KEYS[key])
         yield Fault(key, ", ".join("NULL" if part is None else part for part in shown), fault)
 
@@ -93,6 +93,12 @@ def _missing(key: str, columns: Columns) -> Iterator[tuple[int, str]]:
             absent = (None, "") if field.kind == Kind.STRING else (None,)
             for place in _places(columns.values[field.name], absent):
                 yield place, f"{field.name} is missing"
+
+
+def _undecoded(columns: Columns) -> Iterator[tuple[int, str]]:
+    """Texts that are no UTF-8."""
+    for name, place, value in columns.undecoded():
+        yield place, phrase(f"{name} '%s' is not UTF-8", value)
 
 
 def _places(values: Sequence[Any], wanted: Collection[Any]) -> list[int]:

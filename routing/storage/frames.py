@@ -9,12 +9,13 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructField, StructType, TimestampType
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType, TimestampType
 
+from routing.rules.text import decode_utf8
 from routing.schemas import Field, Kind, Schema
-from routing.storage.arrow import table_of
+from routing.storage.arrow import plain_values, table_of
 from routing.storage.columns import Columns, Only
 from routing.storage.kinds import arrow_schema, spark_schema
 from routing.storage.times import with_moments
@@ -45,13 +46,31 @@ def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> 
 
 
 def collect(frame: DataFrame) -> Columns:
-    """The rows of a small frame as columns, by Arrow where it is known."""
+    """Return the rows of a small frame as columns; a text that is no UTF-8 is an `UndecodedText`.
+
+    By Arrow where it is known. pyspark itself puts other characters in the place of undecodable bytes.
+    """
     frame = times_as_numbers(frame)
     if has_arrow():
         table = frame.toArrow()
-        return Columns({name: table[name].to_pylist() for name in table.column_names})
-    rows = frame.collect()
-    return Columns({name: [row[place] for row in rows] for place, name in enumerate(frame.columns)})
+        return Columns({name: plain_values(table[name]) for name in table.column_names})
+    rows = frame.select(*(_as_bytes(field).alias(field.name) for field in frame.schema)).collect()
+    return Columns({name: [_decoded(row[place]) for row in rows] for place, name in enumerate(frame.columns)})
+
+
+def _as_bytes(field: StructField) -> Column:
+    """Return a column with its texts, or the texts of its lists, as bytes."""
+    kind = field.dataType
+    if isinstance(kind, StringType):
+        return F.col(field.name).cast("binary")
+    is_list = isinstance(kind, ArrayType) and isinstance(kind.elementType, StringType)
+    return F.col(field.name).cast("array<binary>") if is_list else F.col(field.name)
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, bytearray | bytes):
+        return decode_utf8(bytes(value))
+    return [_decoded(one) for one in value] if isinstance(value, list) else value
 
 
 def where_in(frame: DataFrame, only: Only) -> DataFrame:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from routing.schemas import SETTINGS
+from routing.storage.arrow import plain_values, with_readable_texts
 from routing.storage.columns import (
     Columns,
     Only,
@@ -74,17 +75,18 @@ def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Co
     if is_frame(table):
         from pyspark.sql import functions as F
 
-        from routing.storage.frames import where_in
+        from routing.storage.frames import collect, where_in
 
-        for row in where_in(table, only or {}).groupBy(*names).agg(F.count(F.lit(1))).collect():
-            counts[tuple(row[:-1])] += row[-1]
+        groups = collect(where_in(table, only or {}).groupBy(*names).agg(F.count(F.lit(1)).alias(COUNT)))
+        for *group, count in groups.rows(*groups.values):
+            counts[tuple(group)] += count
         return counts
     # What all rows of a file have in common is looked at once for its groups, and not for each row.
     rows, there = as_dataset(table), set(spell(table))
     limits = {name: set(values) - {None} for name, values in (only or {}).items() if name in there}
     columns = list(dict.fromkeys((*names, *limits)))
     groups = group_rows(in_files_with(rows, condition_of(table, only or {})), columns)
-    for group in groups.to_pylist():
+    for group in with_readable_texts(groups).to_pylist():
         if all(group[name] in values for name, values in limits.items()):
             counts[tuple(group[name] for name in names)] += group[COUNT]
     return counts
@@ -142,7 +144,7 @@ def earliest_by(table: Table, by: str, time: str, before: int, only: Only) -> di
     for batch in rows.scanner(columns=[by, time], filter=condition).to_batches():
         grouped = pyarrow.table(batch).group_by([by]).aggregate([(time, "min")])
         micros = grouped[f"{time}_min"].cast(pyarrow.timestamp("us", kind.tz)).cast(pyarrow.int64())
-        for value, at in zip(grouped[by].to_pylist(), micros.to_pylist(), strict=True):
+        for value, at in zip(plain_values(grouped[by]), micros.to_pylist(), strict=True):
             earliest[value] = min(at, earliest.get(value, at))
     return earliest
 

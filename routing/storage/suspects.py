@@ -6,22 +6,59 @@ What rows have in common is counted first; then those that matter are read, whic
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 from routing.schemas import INPUTS, Kind
+from routing.storage.arrow import find_undecodable
 from routing.storage.arrow_forms import fold_texts
-from routing.storage.columns import Columns, as_dataset, read_arrow, rows_where, shape_of, with_few
+from routing.storage.columns import Columns, as_dataset, joined, read_arrow, rows_where, shape_of, with_few
+from routing.storage.encoded import encoded
 
 _ID, _END = "conversation_id", "is_initiator"
+# Texts that most rows have for themselves: to number them takes longer than to read them.
+_DISTINCT = (_ID, "conversation_group_id", "message_id")
 
 
 def read_suspects(table: Any, key: str) -> Columns:
-    """The rows of dialogs or route_requests that lack a value or may share their key. Raises InputError."""
+    """Read the rows of dialogs or route_requests that lack a value, may share their key, or are no UTF-8.
+
+    Raises InputError.
+    """
     rows = as_dataset(table)
-    condition = suspicion(rows, key, shape_of(table, key))
-    return read_arrow(with_few(rows, condition), key, condition)
+    return read_where(rows, key, suspicion(rows, key, shape_of(table, key)))
+
+
+def read_where(rows: Any, key: str, condition: Any) -> Columns:
+    """Read the rows of a dataset for which a condition holds, and those with a text that is no UTF-8.
+
+    Raises InputError.
+    """
+    found = read_arrow(with_few(rows, condition), key, condition)
+    shape = shape_of(rows, key)
+    texts = [shape[field.name] for field in INPUTS[key] if field.kind == Kind.STRING and field.name in shape]
+    if not _any_undecodable(encoded(rows, set(texts) - {shape.get(name) for name in _DISTINCT}), texts):
+        return found
+    return joined(found, *_read_undecodable(rows, key, texts, condition))
+
+
+def _any_undecodable(rows: Any, texts: Sequence[str]) -> bool:
+    """Tell whether any text of some columns is no UTF-8."""
+    batches = rows.scanner(texts).to_batches()
+    return any(find_undecodable(batch[name]) is not None for batch in batches for name in texts)
+
+
+def _read_undecodable(rows: Any, key: str, texts: Sequence[str], condition: Any) -> Iterator[Columns]:
+    """Read the rows with a text that is no UTF-8, of those for which a condition does not hold."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    others = ~pc.coalesce(condition, pc.scalar(False))
+    for batch in rows.scanner(filter=others).to_batches():
+        bad = [mask for name in texts if (mask := find_undecodable(batch[name])) is not None]
+        if bad:
+            yield read_arrow(pyarrow.table(batch).filter(reduce(pc.or_, bad)), key)
 
 
 def suspicion(rows: Any, key: str, shape: Mapping[str, str]) -> Any:

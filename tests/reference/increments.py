@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from .instances import read_instances
-from .messages import MESSAGE_COLUMNS, faults
+from .messages import MESSAGE_COLUMNS, as_written, faults
 from .resolver import resolve
 from .text import given
 from .times import utc
@@ -72,7 +72,7 @@ class Increments:
                 judged.append(row)
                 continue
             reasons = [*faults(row, self._instances), "DUPLICATE_MESSAGE_ID"]
-            read = {column: row.get(column) for column in MESSAGE_COLUMNS}
+            read = {column: as_written(row.get(column)) for column in MESSAGE_COLUMNS}
             self.rejected_messages.append({**read, "reasons": reasons, "run_id": run_id})
         return judged
 

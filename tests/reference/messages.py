@@ -54,12 +54,18 @@ class Message:
     dialog_expired: bool
 
 
+def as_written(value: Any) -> Any:
+    r"""Write a text that is given as bytes, since they are no UTF-8, with its undecodable bytes as ``\xNN``."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+
+
 def faults(row: dict[str, Any], instances: dict[str, Instance]) -> list[str]:
     """List every reason why a messages row is set aside, in the order of the tables page."""
     reasons = [
         f"MISSING_{column.upper()}" for column in REQUIRED_COLUMNS if row.get(column) is None or row[column] == ""
     ]
-    conversation_id = given(row.get("conversation_id"))
+    reasons += [f"NOT_UTF8_{column.upper()}" for column in MESSAGE_COLUMNS if isinstance(row.get(column), bytes)]
+    conversation_id = given(as_written(row.get("conversation_id")))
     if conversation_id is not None and not is_guid(conversation_id):
         reasons.append("CONVERSATION_ID_NOT_A_GUID")
     instance_name = given(row.get("instance_name"))

@@ -9,7 +9,7 @@ from typing import Any
 from .cells import Cell
 from .deciding import Decision, decide
 from .instances import read_instances
-from .messages import MESSAGE_COLUMNS, Message, faults, read_dialogs, read_message
+from .messages import MESSAGE_COLUMNS, Message, as_written, faults, read_dialogs, read_message
 from .requests import D7_NAMESPACE, RequestBook
 from .times import utc
 
@@ -60,7 +60,7 @@ def resolve(
     for row in tables.get("messages") or ():
         reasons = faults(row, instances)
         if reasons:
-            read = {column: row.get(column) for column in MESSAGE_COLUMNS}
+            read = {column: as_written(row.get(column)) for column in MESSAGE_COLUMNS}
             rejected.append({**read, "reasons": reasons, "run_id": run_id})
         else:
             messages.append(read_message(row, instances, dialogs, moment))

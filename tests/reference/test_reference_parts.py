@@ -132,6 +132,13 @@ def test_every_reason_of_a_bad_message_is_told_in_order() -> None:
         ({"instance_name": "x", "database_name": "x"}, ["UNKNOWN_INSTANCE"]),
         ({"instance_name": ""}, ["MISSING_INSTANCE_NAME"]),
         ({"conversation_id": guid + "\n"}, ["CONVERSATION_ID_NOT_A_GUID"]),
+        # Bytes stand for a text that is no UTF-8.
+        (
+            {"from_service_name": b"\x81", "to_broker_instance": b"\xff"},
+            ["NOT_UTF8_TO_BROKER_INSTANCE", "NOT_UTF8_FROM_SERVICE_NAME"],
+        ),
+        ({"conversation_id": guid.encode() + b"\xe9"}, ["NOT_UTF8_CONVERSATION_ID", "CONVERSATION_ID_NOT_A_GUID"]),
+        ({"instance_name": b"hub\xe9"}, ["NOT_UTF8_INSTANCE_NAME", "UNKNOWN_INSTANCE"]),
     ]
     for change, reasons in wanted:
         assert faults(good | change, instances) == reasons

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _BOUND = 10.0
 _RUN: dict[str, Callable[[Column, str], Column]] = {
     "regexp_replace": lambda x, pattern: F.regexp_replace(x, pattern, ""),
+    "split": lambda x, pattern: F.size(F.split(x, pattern)),
     "regexp_extract": lambda x, pattern: F.regexp_extract(x, pattern, 0),
     "rlike": lambda x, pattern: x.rlike(pattern),
 }

@@ -17,7 +17,7 @@ from routing.plan.estate import network_of
 from routing.plan.verdicts import JudgedRow, RowJudge
 from routing.rules import text
 from routing.schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
-from routing.storage.arrow import micros_in
+from routing.storage.arrow import micros_in, plain_values
 from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import Columns, Table, as_dataset, rows_where, shape_of
 from routing.storage.inputs import read_messages
@@ -76,7 +76,7 @@ def _add_dialogs(affected: Affected, messages: Table, dialogs: Table, first: int
     of_dialogs = fold_texts(pc.field(shape[_ID])).isin(ids)
     places = [shape["instance_name"], shape["to_service_name"]]
     found = rows.to_table(columns=places, filter=of_dialogs).group_by(places).aggregate([])
-    for instance, service in zip(*(column.to_pylist() for column in found.columns), strict=True):
+    for instance, service in zip(*(plain_values(column) for column in found.columns), strict=True):
         if instance and service:
             affected.add(instance, service)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing.analysis.explain.asked import AGE, End
 from routing.schemas import DIALOGS, TABLES
-from routing.storage.arrow import micros_in
+from routing.storage.arrow import micros_in, with_readable_texts
 from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import (
     FILE,
@@ -85,7 +85,9 @@ def oldest_of(messages: pyarrow.Table, end: End) -> Columns:
     for name, value in (("instance_name", end.instance_name), ("database_name", end.database_name)):
         # Empty text is null.
         mine &= pc.coalesce(pc.field(name), pc.scalar("")) == (value or "")
-    found = as_dataset(messages).to_table(filter=mine)
+    # What is no UTF-8 is known by how it is written.
+    is_mine = as_dataset(with_readable_texts(messages)).to_table(columns={"is_mine": mine})["is_mine"]
+    found = rows_where(messages, is_mine)
     first = pc.sort_indices(found, sort_keys=[(name, "ascending") for name in AGE])[:1]
     return read_arrow(found.take(first), "messages")
 

@@ -14,6 +14,7 @@ from routing.schemas import Field, Kind, Schema
 from routing.storage import frames
 from routing.storage.columns import Columns, Only
 from routing.storage.joining import small_side
+from routing.storage.utf8 import readable
 
 _SHOWN_INSTANCES = 20
 # The order in which messages ask, and what else of them decides: rows equal in all of it are decided alike.
@@ -47,7 +48,7 @@ def oldest_of(messages: DataFrame, end: End) -> Columns:
     mine = messages.where(F.col("is_initiator").eqNullSafe(F.lit(end.is_initiator).cast("boolean")))
     for name, value in (("instance_name", end.instance_name), ("database_name", end.database_name)):
         # Empty text is null.
-        mine = mine.where(F.coalesce(name, F.lit("")) == (value or ""))
+        mine = mine.where(F.coalesce(readable(F.col(name)), F.lit("")) == (value or ""))
     return frames.collect(mine.orderBy(*(F.asc_nulls_last(name) for name in AGE)).limit(1))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding
+from routing.rules.text import UndecodedText
 from routing.storage import faults
 from routing.storage.columns import Columns
 from routing.terms import LOCAL_ADDRESS
@@ -15,14 +16,19 @@ def refused_rows(estate: Estate) -> Iterator[Found]:
     """SBR010: a required value is missing, a key stands twice, versions overlap, an own address is none.
 
     The addresses of routes are findings of their own (SBR005, SBR006), so that here every route that has one
-    has a good one.
+    has a good one, unless it is no UTF-8.
     """
     routes = estate.tables["routes"].values
     good: dict[str, list[str | None]] = {
-        "address": [address and LOCAL_ADDRESS for address in routes["address"]],
-        "mirror_address": [None] * len(routes["address"]),
+        "address": [_undecoded(address) or (address and LOCAL_ADDRESS) for address in routes["address"]],
+        "mirror_address": [_undecoded(address) for address in routes["mirror_address"]],
     }
     for table, row_key, fault in faults.findings({**estate.tables, "routes": Columns({**routes, **good})}):
         # The first part of every key is the instance.
         instance = row_key.partition(", ")[0]
         yield finding("SBR010", (instance, None), row_key, "table %s: %s", table, fault)
+
+
+def _undecoded(address: str | None) -> str | None:
+    """Return an address that is no UTF-8; None for any other."""
+    return address if isinstance(address, UndecodedText) else None

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.rules.following import OPEN_STEPS
+from routing.storage.arrow import plain_values
 from routing.storage.columns import Table, as_dataset, is_frame, select_arrow
 from routing.storage.encoded import Numbering, encoded
 from routing.terms import MSDB, MatchingStep
@@ -92,7 +93,7 @@ def _groups_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
             of_row = pc.list_parent_indices(others)
             named = pc.struct_field(pc.list_flatten(others), "route_name")
             found |= _distinct([*(place.take(of_row) for place in places), names.number(named)])
-    texts = [numbering.texts.to_pylist() for numbering in (*where, names)]
+    texts = [plain_values(numbering.texts) for numbering in (*where, names)]
     return (tuple(None if n is None else text[n] for n, text in zip(row, texts, strict=True)) for row in found)
 
 
@@ -132,7 +133,7 @@ def _changes_in_spark(resolved: DataFrame) -> Iterable[tuple[Any, ...]]:
 def _changes_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
     names = ("matching_step", *_DIALOG, "broker_instance")
     picked: dict[tuple[Any, ...], set[str | None]] = {}
-    values = (column.to_pylist() for column in select_arrow(resolved, names).columns)
+    values = (plain_values(column) for column in select_arrow(resolved, names).columns)
     for step, *dialog, broker in zip(*values, strict=True):
         if step == MatchingStep.BALANCED:
             picked.setdefault(tuple(dialog), set()).add(broker)
@@ -182,4 +183,4 @@ def _open_in_arrow(resolved: Any, services: Collection[str]) -> Iterable[tuple[A
     counts = [("conversation_id", "count"), ("conversation_id", "min")]
     found = dialogs.group_by(list(_SENDER)).aggregate(counts)
     names = (*_SENDER, *("_".join(count) for count in counts))
-    return zip(*(found[name].to_pylist() for name in names), strict=True)
+    return zip(*(plain_values(found[name]) for name in names), strict=True)

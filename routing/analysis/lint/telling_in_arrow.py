@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from routing.storage.arrow import micros_in
+from routing.storage.arrow import micros_in, with_readable_texts
 from routing.storage.arrow_forms import fold_texts
-from routing.storage.columns import Columns, as_dataset, read_arrow, rows_where, shape_of, with_few
-from routing.storage.suspects import several, suspicion
+from routing.storage.columns import Columns, as_dataset, rows_where, shape_of
+from routing.storage.suspects import read_where, several, suspicion
 from routing.terms import BLANKS, ZERO_GUID
 
 _END, _FAR, _ACKNOWLEDGED = "is_initiator", "far_broker_instance", "acknowledged_at"
@@ -20,7 +20,9 @@ _BOUND = (_FAR, "acknowledged_broker_instance", _ACKNOWLEDGED)
 
 
 def read(table: Any, key: str, now: int) -> Columns:
-    """Rows that lack a value, or may share their key; of dialogs those of torn groups too. Raises InputError.
+    """Read rows that lack a value, may share their key or are no UTF-8; of dialogs those of torn groups too.
+
+    Raises InputError.
 
     ``now`` is in microseconds. More rows than these may be left: `faults` and `traffic` decide.
     """
@@ -30,7 +32,7 @@ def read(table: Any, key: str, now: int) -> Columns:
     condition = suspicion(rows, key, shape)
     if key == "dialogs" and set(_GROUP) <= set(shape):
         condition |= pc.field(shape[_GROUP[-1]]).isin(_torn_groups(rows, shape, now))
-    return read_arrow(with_few(rows, condition), key, condition)
+    return read_where(rows, key, condition)
 
 
 def _torn_groups(rows: Any, shape: Mapping[str, str], now: int) -> Any:
@@ -40,7 +42,7 @@ def _torn_groups(rows: Any, shape: Mapping[str, str], now: int) -> Any:
     names = {name: pc.field(shape[name]) for name in (*_GROUP, _END, *_BOUND) if name in shape}
     told = [names[name] != "" for name in ("far_service", "conversation_group_id")]
     found = rows.to_table(columns=names, filter=told[0] & told[1])
-    found = rows_where(found, found[_END])
+    found = with_readable_texts(rows_where(found, found[_END]))
     bound = _bound(found, now)
     bound = rows_where(found.select(_GROUP).append_column("bound", bound), pc.is_valid(bound))
     distinct = bound.group_by(bound.column_names).aggregate([])

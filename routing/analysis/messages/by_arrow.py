@@ -16,6 +16,7 @@ from routing.analysis.messages.asked import GROUP, HELD, LEVELS, READ, Asked
 from routing.analysis.messages.attempts import find_replaced, without
 from routing.analysis.messages.selected import Selected
 from routing.schemas import RESOLVED_ROUTES, Schema
+from routing.storage.arrow import find_undecodable, plain_values, with_readable_texts
 from routing.storage.columns import Only, as_dataset, in_files, rows_where, select_arrow
 from routing.storage.inputs import COUNT, condition_of, group_rows, sum_groups
 from routing.storage.stored import rows_of_arrow
@@ -87,10 +88,15 @@ def select(resolved: Any, asked: Asked, held: pyarrow.Table | None) -> Selected:
         found, groups = _first_by_group(messages, sum_groups(counts, LEVELS[:1]), asked.limit)
     found = found.sort_by([(name, "ascending") for name in asked.order]).slice(0, asked.limit)
     if groups is None:
-        there: Only = {name: found[name].unique().to_pylist() for name in LEVELS}
+        there: Only = {
+            # What is no UTF-8 is nothing that a condition may name; it stands in tables of older releases alone.
+            name: plain_values(found[name].unique())
+            for name in LEVELS
+            if find_undecodable(found[name]) is None
+        }
         groups = messages.narrow(condition_of(rows, there)).count(GROUP)
     told = sum_groups(counts, _VERDICT).to_pylist()
-    return Selected.of(rows_of_arrow(found, _READ), told, groups.to_pylist())
+    return Selected.of(rows_of_arrow(found, _READ), told, with_readable_texts(groups).to_pylist())
 
 
 def _first_by_group(
@@ -114,7 +120,7 @@ def _first_by_group(
 
 @dataclass(frozen=True)
 class _Cut:
-    """The group in which a list ends, and how many of its rows are wanted."""
+    """The group in which a list ends, in scalars of Arrow's, and how many of its rows are wanted."""
 
     group: tuple[Any, ...]
     wanted: int
@@ -130,7 +136,7 @@ def _cut(counts: pyarrow.Table, names: Sequence[str], limit: int) -> _Cut | None
     if place == len(ordered):
         return None
     before = ends[place - 1].as_py() if place else 0
-    return _Cut(tuple(ordered[name][place].as_py() for name in names), limit - before)
+    return _Cut(tuple(ordered[name][place] for name in names), limit - before)
 
 
 def _equal(names: Sequence[str], group: Sequence[Any]) -> Any:

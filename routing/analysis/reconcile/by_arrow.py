@@ -17,6 +17,7 @@ from routing.plan.estate import network_of
 from routing.plan.verdicts import MessageJudge
 from routing.rules import text
 from routing.schemas import RECONCILIATION
+from routing.storage.arrow import plain_values
 from routing.storage.arrow_forms import fold_texts
 from routing.storage.columns import Columns, Table, columns_in, rows_where, select_arrow, shape_of
 from routing.storage.kinds import arrow_schema
@@ -111,7 +112,7 @@ def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) 
     shape, names = shape_of(messages, "messages"), (*_SIDE, "to_broker_instance")
     rows = select_arrow(messages, [shape[name] for name in names if name in shape])
     rows = rows_where(rows, pc.is_in(fold_texts(rows[shape["conversation_id"]]), told))
-    there = {name: rows[shape[name]].to_pylist() if name in shape else [None] * len(rows) for name in names}
+    there = {name: plain_values(rows[shape[name]]) if name in shape else [None] * len(rows) for name in names}
     found: dict[Side, str | None] = {}
     for instance, database, conversation, role, broker in zip(*there.values(), strict=True):
         own = text.broker_id(broker)

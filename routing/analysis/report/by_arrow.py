@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from routing.analysis.messages.attempts import split_tried
 from routing.analysis.report.facts import Flow, Point
 from routing.analysis.report.scale import DECIDED, ENQUEUED, FLOW, POINT, Counted, Dialogs, Scale, Spans
-from routing.storage.arrow import micros_in
+from routing.storage.arrow import micros_in, plain_values
 from routing.storage.columns import as_dataset, rows_where
 from routing.storage.encoded import Numbering, Places, Sums, encoded
 from routing.terms import MSDB, MatchingStep
@@ -53,7 +53,7 @@ class Messages:
         found = sums.all()
         texts = (numbers[name].texts.take(found[name].combine_chunks()) for name in FLOW)
         columns = (*texts, found["messages"], found["oldest"])
-        flows = [Flow(*values) for values in zip(*(column.to_pylist() for column in columns), strict=True)]
+        flows = [Flow(*values) for values in zip(*(plain_values(column) for column in columns), strict=True)]
         return Counted(flows, pc.min(found["first"]).as_py(), pc.max(found["last"]).as_py())
 
     def count_points(self, scale: Scale) -> list[Point]:
@@ -71,7 +71,7 @@ class Messages:
                 "outcome": outcomes.number(part[POINT[2]]),
             }
             sums.add(pyarrow.table({**told, "messages": _ones(part)}))
-        found, words = sums.all().to_pydict(), outcomes.texts.to_pylist()
+        found, words = sums.all().to_pydict(), plain_values(outcomes.texts)
         return [
             Point(
                 at,
@@ -100,7 +100,7 @@ class Messages:
             counts = pc.and_(pc.is_valid(places), _is_within(part, *(bound.take(places) for bound in bounds)))
             dialogs.add(rows_where(pyarrow.table({**told, "dialog": part["conversation_id"]}), counts))
         found = dialogs.all().group_by(["scope", "broker"]).aggregate([("dialog", "count")]).to_pydict()
-        words = brokers.texts.to_pylist()
+        words = plain_values(brokers.texts)
         return {
             (*names[scope], words[broker]): dialogs for scope, broker, dialogs in zip(*found.values(), strict=True)
         }

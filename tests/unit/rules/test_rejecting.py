@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 
+from routing.rules import text
 from routing.rules.estate import Database, Instance
-from routing.rules.rejecting import REQUIRED, is_sound, rejections
-from routing.schemas import MESSAGES
+from routing.rules.rejecting import REQUIRED, TEXTS, is_sound, rejections
+from routing.schemas import MESSAGES, Kind
 
+# Reads a text as tables hold it.
+raw = text.decode_utf8
 HUB = Instance("hub", databases={"Sales": Database("Sales", None, is_enabled=False)})
+# A database that is called as undecodable bytes are shown.
+ODD = Instance("hub", databases={r"\xff": Database(r"\xff", None, is_enabled=False)})
 SOUND: dict[str, Any] = {
     "message_id": "m",
     "conversation_id": "0000000A-aaaa-bbbb-cccc-00000000000f",
@@ -51,6 +56,27 @@ TABLE: list[tuple[dict[str, Any], Instance | None, list[str]]] = [
     ({"database_name": ""}, HUB, []),
     ({"database_name": "sales"}, HUB, ["UNKNOWN_DATABASE"]),
     ({"database_name": "sales"}, None, ["UNKNOWN_INSTANCE"]),
+    ({"from_service_name": raw(b"\x81")}, HUB, ["NOT_UTF8_FROM_SERVICE_NAME"]),
+    ({"to_service_name": raw(b"\x81")}, HUB, ["NOT_UTF8_TO_SERVICE_NAME"]),
+    ({"conversation_id": raw(b"\xff")}, HUB, ["NOT_UTF8_CONVERSATION_ID", GUID]),
+    ({"instance_name": raw(b"\xff")}, HUB, ["NOT_UTF8_INSTANCE_NAME", "UNKNOWN_INSTANCE"]),
+    ({"database_name": raw(b"\xff")}, ODD, ["NOT_UTF8_DATABASE_NAME", "UNKNOWN_DATABASE"]),
+    ({"database_name": r"\xff"}, ODD, []),
+    (
+        {
+            "message_id": raw(b"m\xff"),
+            "to_broker_instance": raw(b"\xff"),
+            "is_initiator": None,
+            "hops_remaining": 2**31,
+        },
+        HUB,
+        [
+            "MISSING_IS_INITIATOR",
+            "NOT_UTF8_MESSAGE_ID",
+            "NOT_UTF8_TO_BROKER_INSTANCE",
+            "OUT_OF_RANGE_HOPS_REMAINING",
+        ],
+    ),
     (
         {**dict.fromkeys(SOUND), "hops_remaining": 2**31, "conversation_id": "x", "database_name": "x"},
         HUB,
@@ -77,10 +103,11 @@ def test_a_row(other: dict[str, Any], instance: Instance | None, codes: list[str
 def test_a_row_of_a_listed_place(other: dict[str, Any], instance: Instance | None, codes: list[str]) -> None:
     """What is looked at fast: all but instance and database, with the same result."""
     row = {**SOUND, **other}
-    own = [code for code in codes if "INSTANCE" not in code and "DATABASE" not in code]
+    own = [code for code in codes if "INSTANCE" not in code and "DATABASE" not in code and "UTF8" not in code]
     names = ("message_id", "conversation_id", "is_initiator", "enqueue_time", "to_service_name", "hops_remaining")
     assert is_sound(*(row[name] for name in names)) is (not own)
 
 
 def test_what_is_required_is_what_the_table_requires() -> None:
     assert list(REQUIRED) == [field.name for field in MESSAGES if not field.nullable]
+    assert list(TEXTS) == [field.name for field in MESSAGES if field.kind == Kind.STRING]

@@ -1,0 +1,150 @@
+"""Bytes that are no UTF-8 in tables that Spark reads: set aside, or a fault, just as where Arrow reads them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+
+import routing
+from routing.analysis.explain.asked import QuestionError, Stored
+from routing.analysis.explain.explaining import explain
+from routing.errors import InputError
+from routing.messages import validate
+from routing.rules.text import UndecodedText, decode_utf8
+from routing.schemas import INPUTS, MESSAGES, Kind
+from routing.storage import frames as storage_frames
+from routing.storage.utf8 import is_utf8, readable
+from tests.frames import frame_of, frames, rows_of
+from tests.hostile import UNDECODABLE
+from tests.reference.estates import joined, random_estate
+from tests.reference.increments import Increments
+from tests.reference.resolver import resolve as reference
+from tests.spark.test_random_estates import assert_same
+from tests.stored import config_of, conversation, message, save_estate, small_estate, store
+from tests.unit.test_not_utf8 import spoil_messages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.core
+NOW = datetime(2026, 1, 5, 13, tzinfo=timezone.utc)
+# The first and the last of each kind of byte that UTF-8 tells apart, and ASCII.
+_BYTES = bytes.fromhex("41 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 ff 0a")
+
+
+@pytest.fixture(params=[True, False], ids=["as this Spark has it", "as Spark 3.5 has it"])
+def _either_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not request.param and hasattr(F, "is_valid_utf8"):
+        monkeypatch.delattr(F, "is_valid_utf8")
+
+
+def _sequences() -> Iterator[bytes]:
+    yield from (data for data, _ in UNDECODABLE)
+    yield from (b"", b"x" * 100_000, b"\xe9" * 10_000, "caf\u00e9\U0001f600\ufffd".encode())
+    rng = random.Random(1)
+    yield from (bytes([one, other]) for one in _BYTES for other in _BYTES)
+    yield from (bytes(rng.choices(_BYTES, k=rng.randint(3, 9))) for _ in range(3000))
+
+
+@pytest.mark.usefixtures("_either_form")
+def test_spark_sees_and_writes_the_same_as_python(spark: SparkSession) -> None:
+    texts = list(_sequences())
+    rows = spark.createDataFrame(
+        [(place, bytearray(data)) for place, data in enumerate(texts)], "place int, x binary"
+    )
+    text = F.col("x").cast("string")
+    found = rows.select("place", is_utf8(text).alias("is_utf8"), readable(text).alias("readable")).collect()
+    assert len(found) == len(texts)
+    for row in found:
+        expected = decode_utf8(texts[row["place"]])
+        assert (row["is_utf8"], row["readable"]) == (not isinstance(expected, UndecodedText), expected)
+
+
+def test_messages_are_set_aside_as_by_the_rules(spark: SparkSession) -> None:
+    rng = random.Random(8)
+    tables = spoil_messages(rng, joined([random_estate(rng, 60, f"e{number}/") for number in range(6)]))
+    done = routing.resolve(spark, frames(spark, tables), run_id="r")
+    expected = reference(tables, as_of=None, run_id="r")
+    try:
+        assert_same(rows_of(done.rejected_messages), expected.rejected_messages, "rejected_messages")
+        assert_same(rows_of(done.resolved_routes), expected.resolved_routes, "resolved_routes")
+    finally:
+        done.unpersist()
+
+
+def set_properties(spark: SparkSession, inputs: Path, properties: str) -> None:
+    spark.sql(f"ALTER TABLE delta.`{inputs / 'messages'}` SET TBLPROPERTIES ({properties})")
+
+
+def test_a_feed_that_tells_other_characters_is_no_way_to_the_new_rows(spark: SparkSession, tmp_path: Path) -> None:
+    tables = small_estate()
+    inputs = save_estate(tables, tmp_path / "in", files=1)
+    set_properties(spark, inputs, "'delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true'")
+    pending = f"output.pending_messages={tmp_path / 'pending_messages'}"
+    config = config_of(inputs, tmp_path, "resolve.mode=incremental", pending)
+    routing.run(spark, config, run_id="r0", now=NOW)
+    # The character itself is one like any other, as long as no text is undecodable.
+    for number, name in ((20, "\ufffd"), (21, b"\x81")):
+        new = frame_of(spark, [message(number, "//stock", from_service_name=name)], MESSAGES).coalesce(1)
+        store(new, inputs / "messages", "append")
+        if number == 20:
+            routing.run(spark, config, run_id="r20", now=NOW)
+    with pytest.raises(InputError, match=r"bytes that are no UTF-8.*full"):
+        routing.run(spark, config, run_id="r21", now=NOW)
+
+
+@pytest.mark.parametrize("is_local", [True, False], ids=["keys by Arrow", "keys by Spark"])
+def test_a_full_and_an_incremental_run_set_aside_the_same(
+    spark: SparkSession, tmp_path: Path, is_local: bool
+) -> None:
+    rng = random.Random(9)
+    tables = joined([random_estate(rng, 40, f"e{number}/") for number in range(3)])
+    batches = [spoil_messages(rng, {**tables, "messages": tables["messages"][half::2]}) for half in (0, 1)]
+    expected = Increments({key: rows for key, rows in tables.items() if key != "messages"})
+    inputs = save_estate({**tables, "messages": []}, tmp_path / "in", files=1)
+    if not is_local:
+        set_properties(spark, inputs, "'delta.enableDeletionVectors' = 'true'")
+    config = config_of(
+        inputs, tmp_path, "resolve.mode=incremental", f"output.pending_messages={tmp_path / 'pending_messages'}"
+    )
+    for number, batch in enumerate(batches):
+        store(frame_of(spark, batch["messages"], MESSAGES).coalesce(1), inputs / "messages", "append")
+        routing.run(spark, config, run_id=f"run{number}", now=NOW)
+        expected.run(batch["messages"], NOW, f"run{number}")
+    for key in ("rejected_messages", "resolved_routes", "pending_messages"):
+        rows = rows_of(spark.read.format("delta").load(str(tmp_path / key)))
+        assert_same(rows, getattr(expected, key), key)
+    assert any("NOT_UTF8_MESSAGE_ID" in row["reasons"] for row in expected.rejected_messages)
+
+
+@pytest.mark.parametrize("has_arrow", [True, False])
+@pytest.mark.parametrize("key", ["routes", "databases", "services", "instances", "dialogs", "route_requests"])
+def test_every_text_of_a_configuration_row_is_a_fault(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, key: str, has_arrow: bool
+) -> None:
+    if has_arrow and not storage_frames.has_arrow():
+        pytest.skip("this Spark gives no rows by Arrow")
+    monkeypatch.setattr(storage_frames, "has_arrow", lambda: has_arrow)
+    names = [field.name for field in INPUTS[key] if field.kind == Kind.STRING]
+    tables = small_estate()
+    tables[key] = [{**tables[key][0], **dict.fromkeys(names, b"caf\xe9")}]
+    with pytest.raises(InputError) as caught:
+        validate.check(validate.read(frames(spark, tables)))
+    told = str(caught.value)
+    assert [name for name in names if rf"{name} 'caf\xe9' is not UTF-8" not in told] == []
+
+
+def test_explain_by_spark_says_why_a_run_rejects_it(spark: SparkSession) -> None:
+    tables = small_estate()
+    tables["messages"][0]["from_service_name"] = b"\x81"
+    tables["messages"][1]["database_name"] = b"\x81"
+    given = frames(spark, tables)
+    for number, code in ((1, "NOT_UTF8_FROM_SERVICE_NAME"), (2, "NOT_UTF8_DATABASE_NAME")):
+        with pytest.raises(QuestionError, match=code):
+            explain(given, Stored(conversation=conversation(number)))

@@ -1,0 +1,160 @@
+"""Bytes that are no UTF-8 in tables that Arrow reads: a message is set aside, a configuration row is a fault."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import network_of
+from routing.plan.verdicts import RowJudge
+from routing.analysis.diff.diffing import diff
+from routing.analysis.explain.asked import QuestionError, Stored
+from routing.analysis.explain.explaining import explain
+from routing.analysis.lint.linting import lint
+from routing.analysis.messages.asked import ask
+from routing.analysis.messages.listing import list_messages
+from routing.errors import InputError
+from routing.messages import arrow_keys, validate
+from routing.rules.rejecting import TEXTS
+from routing.rules.text import UndecodedText, decode_utf8
+from routing.schemas import INPUTS, KEYS, RESOLVED_ROUTES, Kind
+from routing.storage.inputs import columns_of
+from tests.frames import Tables, arrow, arrow_of
+from tests.hostile import UNDECODABLE
+from tests.lint_drafts import NOW
+from tests.listed_messages import RESOLVED
+from tests.reference.estates import random_estate
+from tests.reference.resolver import resolve as reference
+from tests.stored import conversation, small_estate
+
+_BYTES = [data for data, _ in UNDECODABLE]
+
+
+def spoil_messages(rng: random.Random, tables: Tables) -> Tables:
+    """An estate of which every third message has a text that is no UTF-8."""
+    spoilt = [
+        {**row, rng.choice(TEXTS): rng.choice(_BYTES)} if rng.random() < 1 / 3 else row
+        for row in tables["messages"]
+    ]
+    return {**tables, "messages": spoilt}
+
+
+@pytest.mark.parametrize(("data", "shown"), UNDECODABLE)
+def test_each_byte_that_cannot_be_decoded_is_written_as_its_number(data: bytes, shown: str) -> None:
+    read = decode_utf8(data)
+    assert (read, type(read)) == (shown, UndecodedText)
+    assert type(decode_utf8(shown.encode())) is str
+
+
+def test_keys_and_rejected_messages_are_those_of_the_rules() -> None:
+    rng = random.Random(6)
+    for number in range(30):
+        tables = spoil_messages(rng, random_estate(rng, 60, f"e{number}/"))
+        given = arrow(tables)
+        checked = validate.check(validate.read(given))
+        counts = arrow_keys.count_keys(given["messages"], checked.dialogs, checked, None)
+        theirs = reference(tables, None).rejected_messages
+        assert any("NOT_UTF8" in code for row in theirs for code in row["reasons"])
+        assert (counts.rows_read, counts.rows_rejected) == (len(tables["messages"]), len(theirs))
+
+
+def test_a_batch_of_messages_is_judged_by_the_same_rule() -> None:
+    rng = random.Random(7)
+    tables = spoil_messages(rng, random_estate(rng, 200))
+    given = arrow(tables)
+    settings = {key: columns_of(given[key], key) for key in KEYS if key in given and key != "dialogs"}
+    judge = Judge.of(settings, given.get("dialogs"), None)
+    batch = columns_of(given["messages"], "messages")
+    judge.settle([batch])
+    found = [list(one.rejections) for one in judge.judge(batch) if one.rejections]
+    theirs = reference(tables, None)
+    assert found == [row["reasons"] for row in theirs.rejected_messages]
+    decided = [one.verdict.outcome for one in judge.judge(batch) if one.verdict is not None]
+    assert decided == [row["outcome"] for row in theirs.resolved_routes]
+
+
+def _spoilt_settings() -> Iterator[tuple[str, str]]:
+    for key in KEYS:
+        for field in INPUTS[key]:
+            if str(field.kind) in (str(Kind.STRING), "array<string>"):
+                yield key, field.name
+
+
+def _spoil(tables: Tables, key: str, name: str) -> dict[str, Any]:
+    """Arrow tables of which one table's first row has bytes in a column that are no UTF-8."""
+    import pyarrow
+
+    first, *rest = tables[key]
+    if name != "addresses":
+        return arrow({**tables, key: [{**first, name: b"tcp://\x81"}, *rest]})
+    given = arrow(tables)
+    bytes_of = [[b"tcp://fine:1", b"tcp://\x81"], *([None] * len(rest))]
+    spoilt = pyarrow.array(bytes_of, pyarrow.list_(pyarrow.binary())).cast(pyarrow.list_(pyarrow.binary()))
+    texts = pyarrow.ListArray.from_arrays(spoilt.offsets, spoilt.values.view(pyarrow.string()))
+    place = given[key].column_names.index(name)
+    return {**given, key: given[key].set_column(place, name, texts)}
+
+
+@pytest.mark.parametrize(("key", "name"), list(_spoilt_settings()), ids=lambda value: value)
+def test_a_row_of_the_configuration_is_a_fault(key: str, name: str) -> None:
+    given = _spoil(small_estate(), key, name)
+    with pytest.raises(InputError) as caught:
+        validate.check(validate.read(given))
+    assert f"{name} 'tcp://\\x81' is not UTF-8" in str(caught.value)
+    found = [
+        row for row in lint({name: given[name] for name in KEYS}, now=NOW).findings if row["code"] == "SBR010"
+    ]
+    assert any(f"{name} 'tcp://\\x81' is not UTF-8" in str(text) for row in found for text in row.values())
+
+
+def test_a_dialog_that_shares_its_key_is_told_once() -> None:
+    first, *_ = small_estate()["dialogs"]
+    rows = [{**first, "far_service": b"\x81"}, {**first, "far_service": "x"}]
+    given = arrow({**small_estate(), "dialogs": rows})
+    with pytest.raises(InputError, match="2 faulty rows"):
+        validate.check(validate.read(given))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_explain_says_why_a_run_rejects_it(name: str) -> None:
+    tables = small_estate()
+    tables["messages"][0][name] = tables["messages"][0].get(name, "").encode() + b"\x81"
+    asked = Stored(conversation=conversation(1)) if name != "conversation_id" else Stored("m1")
+    with pytest.raises(QuestionError) as caught:
+        explain(arrow(tables), asked)
+    assert f"NOT_UTF8_{name.upper()}" in str(caught.value)
+
+
+def test_explain_decides_others_beside_it() -> None:
+    """Message 4 asks for a route; one before it that cannot be judged does not."""
+    tables = small_estate()
+    early = {**tables["messages"][3], "message_id": b"m0\x81", "enqueue_time": "2026-01-05T11:00:00Z"}
+    tables["messages"].append(early)
+    [verdict] = explain(arrow(tables), Stored("m4")).verdict
+    assert verdict["reason"] == "ROUTE_REQUESTED"
+    assert [row["name"] for row in explain(arrow(tables), Stored("m4")).steps if row["item"] == "REQUEST"] == []
+
+
+def test_diff_counts_it_among_the_rejected() -> None:
+    tables = small_estate()
+    tables["messages"][2]["from_service_name"] = b"\x81"
+    moved = {**tables, "routes": [row for row in tables["routes"] if row["name"] != "Far"]}
+    spoilt = diff(arrow(tables), arrow(moved), at=NOW)
+    tables["messages"][2]["from_service_name"] = "//sender"
+    assert (spoilt.changed, diff(arrow(tables), arrow(moved), at=NOW).changed) == (0, 1)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 50])
+def test_messages_of_an_older_release_are_listed_as_they_stand(limit: int) -> None:
+    others = [row for row in RESOLVED if row["attempt"] == 1]
+    texts = [{"message_id": b"%d\xff" % number, "to_service_name": b"//\x81"} for number in (1, 2)]
+    rows = [{**row, **text} for row, text in zip(others, texts, strict=False)]
+    given = {"resolved_routes": arrow_of([*rows, *RESOLVED], RESOLVED_ROUTES)}
+    whole = list_messages(given, ask(), now=NOW)
+    assert sum(row["to_service_name"] == r"//\x81" for row in whole.messages) == 2
+    some = list_messages(given, ask(limit=limit), now=NOW)
+    assert [row["message_id"] for row in some.messages] == [row["message_id"] for row in whole.messages][:limit]
