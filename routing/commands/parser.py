@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import EXIT_CONTRACT, name_nearest, quote
+from routing.importing.undecodable import as_shown, is_writable
+from routing.show import printable
 
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
@@ -48,7 +50,12 @@ class Parser(argparse.ArgumentParser):
         (tell_result if file is sys.stdout else tell_besides)(message)
 
     def parse_all(self, arguments: Sequence[str] | None) -> argparse.Namespace:
-        """What a whole command line means; ends with one sentence where a word of it is too many."""
+        """Return what a command line means; end with one sentence where a word is too many, or is no text."""
+        words = sys.argv[1:] if arguments is None else arguments
+        for number, word in enumerate(words, start=1):
+            # Python hands on what is no UTF-8 as half characters, which no table takes and no file can show.
+            if not is_writable(word):
+                self.error(f"argument {number} holds bytes that are no UTF-8: '{printable(as_shown(word))}'")
         options, surplus = self.parse_known_args(arguments)
         if surplus:
             self.error(f"unexpected argument {quote(surplus[0])}")

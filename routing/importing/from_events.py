@@ -64,7 +64,7 @@ def import_events(
         source = {"files": list(sources), "instance": instance}
         again = storing.find_of_sources(store, source)
         progress("bringing in the events")
-        for rows in course.batches(read_events(sources, reach)):
+        for rows in course.batches(read_events(sources, reach, course.not_read)):
             if not dry_run:
                 if not course.added:
                     storing.make_ready(store)
@@ -98,6 +98,7 @@ class _Course:
     unknown_ids: Counter[tuple[str, int]] = field(default_factory=Counter)
     acknowledgements: dict[tuple[object, ...], datetime] = field(default_factory=dict)
     instances: set[str] = field(default_factory=set)
+    not_read: list[str] = field(default_factory=list)
     added: int = 0
     unchanged: int = 0
     lost: int = 0
@@ -208,6 +209,7 @@ class _Course:
         return done
 
     def _notes(self) -> Iterator[str]:
+        yield from self.not_read
         if self.rejected.total() > _NAMED:
             yield f"{self.rejected.total():,} rows were rejected, of which the first {_NAMED:,} are named"
         for name, number in sorted(self.others.items()):

@@ -169,7 +169,7 @@ def is_well_formed() -> Column:
     """Tell whether a conformed message has all that it needs, whatever its instance and database; null for no."""
     texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
     values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
-    hops = F.coalesce(F.col("hops_remaining").between(*INT_RANGE), F.lit(True))
+    hops = F.col("hops_remaining").isNull() | F.col("hops_remaining").between(*INT_RANGE)
     # All at once, which is less code for each row: what stands between two texts is no part of a character.
     utf8 = is_utf8(F.concat_ws(" ", *CHECKED))
     return texts & values & hops & utf8 & ids.is_guid(F.col("conversation_id"))

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages.job import Job
-from routing.messages.results import add_openers
+from routing.messages.results import add_openers, cut
 from routing.rules.requesting import escaped_attribute
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.storage.conform import no_rows
@@ -49,7 +49,7 @@ def find_openers(job: Job) -> Side:
     # requests are settled before those of msdb.
     is_msdb = F.col("ask_database") == MSDB
     in_databases = job.keep(f"{what} in a database", openers(here.where(~is_msdb), on_record))
-    settled = add_openers(chosen, in_databases, in_msdb=False).where(~F.col("opens"))
+    settled = add_openers(cut(chosen), in_databases, in_msdb=False).where(~F.col("opens"))
     in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(settled)), on_record)
     return job.keep(what, in_databases.rows.unionByName(in_msdb))
 

@@ -179,7 +179,7 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
 # import it where a session is at hand.
 _OF_SPARK_IN_STORAGE = (
     *("appended", "by_feed", "by_log", "by_tracking", "conform", "frames", "joining", "keeping", "ledger"),
-    *("tables", "ways"),
+    *("tables", "utf8", "ways"),
 )
 _OF_SPARK = (
     "messages/*.py",

@@ -67,9 +67,9 @@ def test_a_batch_of_messages_is_judged_by_the_same_rule() -> None:
     tables = spoil_messages(rng, random_estate(rng, 200))
     given = arrow(tables)
     settings = {key: columns_of(given[key], key) for key in KEYS if key in given and key != "dialogs"}
-    judge = Judge.of(settings, given.get("dialogs"), None)
+    judge = RowJudge(network_of(settings), KnownDialogs.of_table(given.get("dialogs")), None)
     batch = columns_of(given["messages"], "messages")
-    judge.settle([batch])
+    judge.find_openers([batch])
     found = [list(one.rejections) for one in judge.judge(batch) if one.rejections]
     theirs = reference(tables, None)
     assert found == [row["reasons"] for row in theirs.rejected_messages]

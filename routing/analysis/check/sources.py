@@ -9,8 +9,9 @@ from pathlib import Path
 
 from routing.analysis.check.faults import NoScriptError, no_instance, unreadable_script
 from routing.importing.catalog import StandIns, Times
-from routing.importing.catalog.files import files_in, find_result_sets
+from routing.importing.catalog.files import find_result_sets
 from routing.importing.catalog.reading import Export, export_of
+from routing.importing.listing import list_files
 from routing.importing.reach import on_this_disk
 from routing.importing.spelling import Spelling, say_servers
 from routing.importing.tsql import Script, read_file, servers_in
@@ -55,15 +56,16 @@ class Scripts:
 
 
 def find_files(paths: Sequence[str]) -> tuple[list[str], Scripts]:
-    """What may be exports, and the scripts (``.sql``): files as they are named, folders at any depth.
+    """Find what may be exports, and the scripts (``.sql``): files as they are named, folders at any depth.
 
-    Raises InputError for a URI.
+    What is not read in a folder is named where its exports are read. Raises InputError for a URI, or a folder of
+    too many files.
     """
     places = {path: on_this_disk(path) for path in paths}
     exports = [path for path in paths if places[path].suffix.lower() != _SCRIPT or places[path].is_dir()]
     folders = [places[path] for path in exports if places[path].is_dir()]
     named = [places[path] for path in paths if path not in exports]
-    lying = [file for folder in folders for file in files_in(folder) if file.suffix.lower() == _SCRIPT]
+    lying = [file for folder in folders for file in list_files(folder, []) if file.suffix.lower() == _SCRIPT]
     return exports, Scripts(named, lying)
 
 

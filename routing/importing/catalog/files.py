@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from routing.errors import InputError
 from routing.importing.catalog import records
@@ -15,6 +14,7 @@ from routing.importing.catalog.result_sets import ResultSet
 from routing.importing.catalog.texts import read_text
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, View, find_view
 from routing.importing.faults import NoTextError, unknown_view, unreadable_file
+from routing.importing.listing import list_files
 from routing.importing.reach import Place, Reach, on_this_disk
 
 _DELIMITED = {".csv", ".txt", ".tsv", ".rpt", ".dat"}
@@ -22,7 +22,6 @@ _JSON = {".json", ".jsonl", ".ndjson"}
 _PARQUET = {".parquet"}
 _ENDINGS = ", ".join(sorted(_DELIMITED | _JSON | _PARQUET))
 _SHOWN_UNREAD = 20
-_Place = TypeVar("_Place", bound=Place)
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def _read_all(path: Place, forced: View | None, others: Collection[str], unread:
     if not path.exists():
         raise unreadable_file(str(path), "there is no such file")
     if path.is_dir() and path.suffix.lower() not in _PARQUET:
-        for file in files_in(path):
+        for file in list_files(path, unread):
             if file.suffix.lower() not in others:
                 yield from _read_one_of_many(file, unread)
         return
@@ -112,18 +111,6 @@ def _force(places: Sequence[Place], view: str | None) -> View | None:
     if len(places) != 1 or places[0].is_dir():
         raise InputError("--view needs exactly one file", "import the others by themselves")
     return forced
-
-
-def files_in(folder: _Place) -> Iterator[_Place]:
-    """Files at any depth, in the order of their names; a folder of Parquet files is one."""
-    for entry in sorted(folder.iterdir(), key=lambda path: path.name):
-        suffix = entry.suffix.lower()
-        if entry.name.startswith((".", "_")):
-            continue
-        if entry.is_dir() and suffix not in _PARQUET:
-            yield from files_in(entry)
-        else:
-            yield entry
 
 
 def _read(path: Place, view: View | None) -> list[Found]:

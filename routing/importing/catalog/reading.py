@@ -13,6 +13,7 @@ from routing.importing.catalog.rows import RowReader, Times
 from routing.importing.covered import Doubt
 from routing.importing.faults import stand_in_missing, unreadable_file
 from routing.importing.reach import Reach, on_this_disk
+from routing.importing.undecodable import refuse_undecodable
 
 Row = dict[str, Any]
 MARKER = "is_empty"
@@ -103,6 +104,7 @@ def _read_part(export: Export, part: Found, stand_ins: StandIns, times: Times) -
     for number, cells in part.rows.rows:
         place = f"{part.file}, row {number}"
         try:
+            refuse_undecodable(cells.values())
             row = reader.added(cells)
             if all(cells.get(column.name) in (None, "") for column in view.columns):
                 rows.append(_marker(row, place))

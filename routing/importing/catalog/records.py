@@ -12,6 +12,7 @@ from routing.importing.catalog.result_sets import ResultSet
 from routing.importing.catalog.views import VIEW_NAME
 from routing.importing.faults import missing_package, unreadable_file
 from routing.importing.reach import Place, copied
+from routing.storage.arrow import plain_values
 
 _BETWEEN = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
@@ -123,9 +124,8 @@ def parquet(path: Place, file: str) -> ResultSet:
     try:
         with copied(path) as own:
             table = reader.read_table(str(own))
-        rows = table.to_pylist()
+        columns = {name.lower(): plain_values(table[name]) for name in table.column_names}
     except Exception as error:
         raise unreadable_file(file, first_sentence(error)) from error
-    lowered = [_lowered(row) for row in rows]
-    columns = tuple(name.lower() for name in table.column_names)
-    return ResultSet(columns, list(enumerate(lowered, start=1)))
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return ResultSet(tuple(columns), list(enumerate(rows, start=1)))

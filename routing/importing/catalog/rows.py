@@ -12,8 +12,11 @@ from routing.importing.catalog.values import read_cell, time
 from routing.importing.catalog.views import Column, View
 from routing.importing.covered import Doubt, Row
 from routing.importing.tsql.refusal import length
+from routing.importing.undecodable import is_writable
 
 _EXPORTED_AT = "exported_at"
+# The numbers that tables hold as an int; all others are bigint, or no column of a table.
+_INTS, _INT = ("database_id",), range(-(2**31), 2**31)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ class RowReader:
                 return self._exported_at(cells.get(name))
             value = read_cell(cells.get(name), column.kind, self.times.form)
             _check_length(value, column)
-        except ValueError as error:
+            _check_range(value, column)
+        # A time may lie before the first year, or after the last, once its zone counts.
+        except (ValueError, OverflowError) as error:
             raise ValueError(f"{name}: {error}{_whose(cells)}") from None
         return value
 
@@ -98,8 +103,13 @@ def _check_length(value: object, column: Column) -> None:
         raise ValueError(f"it has {length(value):,} characters, and SQL Server's column holds {column.longest:,}")
 
 
+def _check_range(value: object, column: Column) -> None:
+    if isinstance(value, int) and column.name in _INTS and value not in _INT:
+        raise ValueError(f"'{value}' does not fit an int")
+
+
 def _lower(text: object) -> str | None:
-    return text.casefold() if isinstance(text, str) else None
+    return text.casefold() if isinstance(text, str) and is_writable(text) else None
 
 
 def _whose(cells: Mapping[str, object]) -> str:

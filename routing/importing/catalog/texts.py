@@ -5,6 +5,7 @@ from __future__ import annotations
 from routing.importing.faults import NoTextError, unreadable_file
 from routing.importing.reach import Place
 from routing.importing.tsql.decoding import Decoded, decode
+from routing.importing.undecodable import KEEP
 
 _SAMPLE = 100_000
 _RARE = 50
@@ -13,9 +14,12 @@ _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\
 
 
 def read_text(path: Place) -> str:
-    """The text of a file. Raises InputError where it cannot be read, NoTextError where it is not text."""
+    """Read the text of a file, in which undecodable bytes are kept until their row is rejected.
+
+    Raises InputError where it cannot be read, NoTextError where it is not text.
+    """
     try:
-        decoded = decode(path.read_bytes())
+        decoded = decode(path.read_bytes(), KEEP)
     except OSError as error:
         raise unreadable_file(str(path), error.strerror or "the system says no more") from error
     if not is_text(decoded):

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from math import isfinite
 
 from routing.errors import quote
 from routing.importing.catalog.date_formats import DateFormat
@@ -77,7 +78,7 @@ def _iso_time(text: str, form: DateFormat | None) -> datetime:
 def _text(cell: object) -> str:
     if isinstance(cell, str):
         return cell
-    if isinstance(cell, bool | int | float | Decimal):
+    if isinstance(cell, bool | int) or (isinstance(cell, float | Decimal) and isfinite(cell)):
         return str(cell)
     raise ValueError(f"{quote(cell)} is not text")
 
@@ -98,7 +99,7 @@ def _guid(cell: object) -> str:
 def _integer(cell: object) -> int:
     if isinstance(cell, int) and not isinstance(cell, bool):
         number = cell
-    elif isinstance(cell, float | Decimal) and cell == int(cell):
+    elif isinstance(cell, float | Decimal) and isfinite(cell) and cell == int(cell):
         number = int(cell)
     else:
         text = str(cell).strip()

@@ -8,14 +8,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from routing.errors import first_sentence, quote
-from routing.importing.catalog.files import files_in
 from routing.importing.events.parsing import LONGEST
 from routing.importing.faults import missing_package, unreadable_file
+from routing.importing.listing import list_files
 from routing.importing.reach import Place, Reach, copied
+from routing.importing.undecodable import KEEP, find_undecodable
+from routing.storage.arrow import plain_values
 
 _TABULAR = {".csv", ".txt", ".tsv"}
 _JSON = {".json", ".jsonl", ".ndjson"}
@@ -28,8 +32,12 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_BEGIN = re.compile(r"<event[\s>]")
-_END = "</event>"
+_END, _SECTION, _SECTION_END = "</event>", "<![CDATA[", "]]>"
+_MARK = re.compile(r"<event(?=[\s/>])|</event>|<!\[CDATA\[")
+# A tag up to its end, or up to what no tag holds.
+_TAG = re.compile(r"""<event(?:[^<>"']|"[^<"]*"|'[^<']*')*>?""")
+_LONGEST_MARK = len(_SECTION)
+_NOT_CLOSED = f"it has no {quote(_END)}"
 
 
 class Raw(NamedTuple):
@@ -41,17 +49,18 @@ class Raw(NamedTuple):
     why: str | None = None
 
 
-def read_events(sources: Sequence[str], reach: Reach) -> Iterator[Raw]:
-    """All rows of files, and of folders' files, in the order of their names.
+def read_events(sources: Sequence[str], reach: Reach, notes: list[str]) -> Iterator[Raw]:
+    """Read all rows of files, and of folders' files, in the order of their names.
 
-    Raises InputError for a file that cannot be read, EnvironmentFault where a package is missing.
+    ``notes`` learns what is not read in folders. Raises InputError for a file that cannot be read,
+    EnvironmentFault where a package is missing.
     """
     for place in [reach(source) for source in sources]:
         try:
             if not place.exists():
                 raise unreadable_file(str(place), "there is no such file")
             of_folder = place.is_dir() and place.suffix.lower() not in _PARQUET
-            for file in files_in(place) if of_folder else (place,):
+            for file in list_files(place, notes) if of_folder else [place]:
                 if file.suffix.lower() in _ENDINGS:
                     yield from _read_file(file)
                 elif not of_folder:
@@ -67,7 +76,7 @@ def _read_file(place: Place) -> Iterator[Raw]:
         if suffix in _PARQUET:
             yield from _parquet(path, file)
             return
-        with path.open(encoding=_encoding_of(path), errors="replace", newline="") as stream:
+        with path.open(encoding=_encoding_of(path), errors=KEEP, newline="") as stream:
             if suffix in _XML:
                 yield from _xml(stream, file)
             elif suffix in _JSON:
@@ -94,8 +103,11 @@ def _delimited(stream: IO[str], file: str) -> Iterator[Raw]:
             if not any(row) or all(cell and not cell.strip("-") for cell in row):
                 continue
             place = f"{file}, row {number}"
-            if len(row) != len(header):
-                yield Raw(place, None, why=f"it has {len(row)} cells, the header {len(header)}")
+            why = find_undecodable(row)
+            if why is None and len(row) != len(header):
+                why = f"it has {len(row)} cells, the header {len(header)}"
+            if why is not None:
+                yield Raw(place, None, why=why)
                 continue
             yield _raw(place, dict(zip(header, row, strict=True)))
 
@@ -129,6 +141,9 @@ def _require(names: Sequence[str], file: str) -> None:
 
 def _raw(place: str, row: Mapping[str, object]) -> Raw:
     data, instance = row.get(_DATA), row.get(_INSTANCE)
+    why = find_undecodable((data, instance))
+    if why is not None:
+        return Raw(place, None, why=why)
     if not isinstance(data, str) or not data.strip():
         return Raw(place, None, why=f"{_DATA} is empty")
     return Raw(place, data.strip(), instance.strip() or None if isinstance(instance, str) else None)
@@ -179,31 +194,99 @@ def _parquet(path: Path, file: str) -> Iterator[Raw]:
         _require(list(names), file)
         wanted = [names[name] for name in (_DATA, _INSTANCE) if name in names]
         for batch in rows.to_batches(columns=wanted, batch_size=_AT_ONCE):
-            for row in batch.to_pylist():
+            columns = [plain_values(column) for column in batch.columns]
+            for row in zip(*columns, strict=True):
                 number += 1
-                yield _raw(f"{file}, row {number}", {name.lower(): cell for name, cell in row.items()})
+                yield _raw(f"{file}, row {number}", dict(zip(map(str.lower, wanted), row, strict=True)))
     except (OSError, ValueError) as error:
         raise unreadable_file(file, first_sentence(error)) from error
 
 
 def _xml(stream: IO[str], file: str) -> Iterator[Raw]:
-    """The events of a document, or of many one after another; what stands around them is not looked at."""
-    rest, number = "", 0
-    for part in iter(lambda: stream.read(_AT_ONCE), ""):
-        rest += part
-        while (begin := _BEGIN.search(rest)) is not None:
-            end = rest.find(_END, begin.start())
-            if end < 0:
+    """Read the events of a document, or of many one after another; what stands around them is not looked at."""
+    cutter = _Cutter()
+    parts = chain(iter(lambda: stream.read(_AT_ONCE), ""), (None,))
+    found = chain.from_iterable(map(cutter.cut, parts))
+    for number, (text, why) in enumerate(found, start=1):
+        place = f"{file}, event {number}"
+        yield _raw(place, {_DATA: text}) if why is None else Raw(place, None, why=why)
+
+
+@dataclass
+class _Cutter:
+    """Cuts events out of a text that comes in parts; each character is looked at once, whatever is not closed.
+
+    ``text`` is what may belong to an event yet, ``at`` the place in it up to which it has been looked at,
+    ``begin`` where the event that is open begins, ``closed_to`` up to where no CDATA section ends.
+    """
+
+    text: str = ""
+    at: int = 0
+    begin: int | None = None
+    closed_to: int = 0
+
+    def cut(self, part: str | None) -> Iterator[tuple[str, str | None]]:
+        """Yield the events that end in the next part, None for the end; one that is none with the reason."""
+        self.text += part or ""
+        is_last = part is None
+        while (found := _MARK.search(self.text, self.at)) is not None:
+            end = self._find_end(found, is_last=is_last)
+            if end is None:
                 break
-            number += 1
-            yield _raw(f"{file}, event {number}", {_DATA: rest[begin.start() : end + len(_END)]})
-            rest = rest[end + len(_END) :]
-        if begin is None:
-            # As much as may be the beginning of one.
-            rest = rest[-len("<event") :]
-        elif len(rest) - begin.start() > LONGEST:
-            number += 1
-            yield Raw(f"{file}, event {number}", None, why=f"it has more than {LONGEST:,} characters")
-            rest = rest[begin.end() :]
-    if _BEGIN.search(rest) is not None:
-        yield Raw(f"{file}, event {number + 1}", None, why=f"it has no {quote(_END)}")
+            yield from self._see(found, end)
+            self.at = end
+        if is_last:
+            if self.begin is not None:
+                yield "", _NOT_CLOSED
+            return
+        if found is None:
+            # What may be the beginning of a mark.
+            self.at = max(self.at, len(self.text) - _LONGEST_MARK)
+        if self.begin is not None and len(self.text) - self.begin > LONGEST:
+            yield "", f"it has more than {LONGEST:,} characters"
+            self.begin = None
+            if found is not None and found.group() == _SECTION:
+                # One that takes so long is none.
+                self.at = found.end()
+        self._forget()
+
+    def _find_end(self, found: re.Match[str], *, is_last: bool) -> int | None:
+        """Return where a mark ends: a tag with its attributes, a section with its text; None if not here yet."""
+        if found.group() == _END:
+            return found.end()
+        if found.group() == _SECTION:
+            if self.begin is None:
+                return found.end()
+            end = self.text.find(_SECTION_END, max(found.end(), self.closed_to))
+            self.closed_to = max(len(self.text) - len(_SECTION_END), self.closed_to) if end < 0 else end
+            if end >= 0:
+                return end + len(_SECTION_END)
+        else:
+            tag = _TAG.match(self.text, found.start())
+            is_whole = tag is not None and tag.group().endswith(">")
+            if tag is not None and (is_whole or self.text.find("<", found.end()) >= 0):
+                return tag.end()
+        is_too_long = len(self.text) - found.start() > LONGEST
+        return found.end() if is_last or is_too_long else None
+
+    def _see(self, found: re.Match[str], end: int) -> Iterator[tuple[str, str | None]]:
+        """Yield the events that a mark ends."""
+        if found.group() == _SECTION:
+            return
+        if found.group() == _END:
+            if self.begin is not None:
+                yield self.text[self.begin : end], None
+            self.begin = None
+            return
+        if self.begin is not None:
+            yield "", _NOT_CLOSED
+        self.begin = found.start()
+        if self.text.endswith("/>", found.start(), end):
+            yield self.text[self.begin : end], None
+            self.begin = None
+
+    def _forget(self) -> None:
+        """Let go of what belongs to no event."""
+        gone = self.at if self.begin is None else self.begin
+        self.text, self.at, self.closed_to = self.text[gone:], self.at - gone, max(self.closed_to - gone, 0)
+        self.begin = None if self.begin is None else 0

@@ -6,6 +6,8 @@ import codecs
 import re
 from dataclasses import dataclass
 
+from routing.importing.undecodable import count_undecodable
+
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8", "UTF-8 with byte-order mark"),
     # UTF-32 LE begins with the mark of UTF-16 LE, so it is asked for first.
@@ -36,23 +38,27 @@ class Decoded:
         return "\0" not in self.text and odd <= _MOST_ODD * len(self.text)
 
 
-def decode(data: bytes) -> Decoded:
-    """Return the text by byte-order mark, else UTF-16 by its zero bytes, else UTF-8, else Windows-1252."""
+def decode(data: bytes, errors: str = "replace") -> Decoded:
+    """Decode by byte-order mark, else as UTF-16 by its zero bytes, else as UTF-8, else as Windows-1252.
+
+    ``errors`` says what becomes of bytes that cannot be decoded, as decoders have it: ``replace``, or
+    `undecodable.KEEP`.
+    """
     for mark, codec, name in _MARKS:
         if data.startswith(mark):
-            return _decode(data[len(mark) :], codec, name)
+            return _decode(data[len(mark) :], codec, name, errors)
     wide = _wide_codec(data)
     if wide is not None:
-        return _decode(data, wide, f"{wide[:6].upper()} {wide[-2:].upper()}")
+        return _decode(data, wide, f"{wide[:6].upper()} {wide[-2:].upper()}", errors)
     try:
         return Decoded(data.decode("utf-8"), "UTF-8")
     except UnicodeDecodeError:
-        return _decode(data, "cp1252", "Windows-1252")
+        return _decode(data, "cp1252", "Windows-1252", errors)
 
 
-def _decode(data: bytes, codec: str, name: str) -> Decoded:
-    text = data.decode(codec, errors="replace")
-    return Decoded(text, name, text.count("\ufffd"))
+def _decode(data: bytes, codec: str, name: str, errors: str) -> Decoded:
+    text = data.decode(codec, errors=errors)
+    return Decoded(text, name, text.count("\ufffd") + count_undecodable(text))
 
 
 def _wide_codec(data: bytes) -> str | None:
