@@ -37,7 +37,8 @@ def find_openers(job: Job) -> Side:
 
     As many as the services that messages invent.
     """
-    record, uses, chosen = job.source.lookups.requests, job.plan.uses, job.choices
+    # What is asked of a message is found in a method of its own: with the checks of its row one would be too long.
+    record, uses, chosen = job.source.lookups.requests, job.plan.uses, cut(job.choices)
     on_record = None if record is None else job.keep("the route requests on record", _by_service(record))
     what = "the messages that open a route request"
     here = asking_in_scope(chosen)
@@ -49,7 +50,7 @@ def find_openers(job: Job) -> Side:
     # requests are settled before those of msdb.
     is_msdb = F.col("ask_database") == MSDB
     in_databases = job.keep(f"{what} in a database", openers(here.where(~is_msdb), on_record))
-    settled = add_openers(cut(chosen), in_databases, in_msdb=False).where(~F.col("opens"))
+    settled = add_openers(chosen, in_databases, in_msdb=False).where(~F.col("opens"))
     in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(settled)), on_record)
     return job.keep(what, in_databases.rows.unionByName(in_msdb))
 

@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from routing.plan.dialogs import KnownDialogs
-from routing.plan.estate import network_of
-from routing.plan.verdicts import RowJudge
 from routing.analysis.diff.diffing import diff
 from routing.analysis.explain.asked import QuestionError, Stored
 from routing.analysis.explain.explaining import explain
@@ -19,6 +16,9 @@ from routing.analysis.messages.asked import ask
 from routing.analysis.messages.listing import list_messages
 from routing.errors import InputError
 from routing.messages import arrow_keys, validate
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import network_of
+from routing.plan.verdicts import RowJudge
 from routing.rules.rejecting import TEXTS
 from routing.rules.text import UndecodedText, decode_utf8
 from routing.schemas import INPUTS, KEYS, RESOLVED_ROUTES, Kind
