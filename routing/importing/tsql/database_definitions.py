@@ -30,6 +30,7 @@ _STATES = frozenset(
     ]
 )
 _AFTER_NEW_NAME = frozenset(["CONTAINMENT", "ON", "COLLATE", "WITH", "FOR", "AS", "LOG"])
+_NO_CLAUSES = frozenset(["ENABLE", "DISABLE", "NEW"])
 _OTHER_THINGS = {"AUDIT", "SCOPED", "ENCRYPTION"}
 _BROKER = "BROKER"
 _BROKER_PRIORITY = frozenset(["HONOR_BROKER_PRIORITY"])
@@ -96,13 +97,22 @@ def alter_database(cursor: Cursor, place: Place) -> list[Statement]:
         statements = [found for option in _set_options(cursor) for found in _read_option(option, place, name)]
         if any(isinstance(found, AlterDatabase) for found in statements):
             _termination(cursor)
-    elif cursor.peek().kind is Kind.SIGN and cursor.peek().text in "-./":
+    elif _is_left_over(cursor):
         raise cursor.unexpected("SET or another clause")
     elif any(lexeme.upper in _SETTINGS for lexeme in _rest(cursor)):
         raise UnparsedError("a broker option stands behind no SET")
     if statements and doubt is not None:
         raise doubt
     return statements
+
+
+def _is_left_over(cursor: Cursor) -> bool:
+    """Return whether what follows a database's name is surely no clause: a sign, or a word before SET."""
+    lexeme = cursor.peek()
+    if lexeme.kind is Kind.SIGN:
+        return lexeme.text in "-./"
+    is_word = lexeme.kind in (Kind.WORD, Kind.NAME) and find_unknown_variable(lexeme.text) is None
+    return lexeme.upper in _NO_CLAUSES or (is_word and cursor.peek(1).upper in ("SET", "MODIFY"))
 
 
 def rename(place: Place, name: str, new_name: str) -> RenameDatabase:
@@ -154,6 +164,9 @@ def _read_option(option: list[Lexeme], place: Place, name: str) -> list[Statemen
     meant = find_misspelt(first.upper, (*_SETTINGS, *_STATES))
     if meant is not None:
         raise UnparsedError(f"a database has no option {quote(first.text)}, but {meant}")
+    joined = "_".join(word.upper for word in option[:2])
+    if len(option) > 1 and (joined in _SETTINGS or joined in _STATES):
+        raise UnparsedError(f"a database has no option {quote(joined.replace('_', ' '))}, but {joined}")
     setting = _SETTINGS.get(first.upper)
     if setting is None and first.upper not in _BROKER_PRIORITY and any(_BROKER in word.upper for word in option):
         written = " ".join(word.text for word in option)

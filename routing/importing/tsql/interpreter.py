@@ -241,7 +241,9 @@ class Interpreter:
                 if is_told:
                     words = f"{statement.title} in line {statement.line}, which fails"
                     run.fail(refusal.number, words, place[1], effective)
-                    return
+                    if run.is_trying or run.connection.aborts:
+                        return
+                    continue
             run.connection.error = 0
 
     def _leave_out(self, statement: Statement, effective: Fate) -> None:

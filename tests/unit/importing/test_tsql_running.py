@@ -129,6 +129,11 @@ STEERING = {
         {"r"},
         [],
     ),
+    "of several databases one is missing": (
+        f"DROP DATABASE none, Other\nIF DB_ID('Other') IS NULL {A}",
+        {"a"},
+        [(1, 3701)],
+    ),
     "@@ERROR after a refusal": (f"{BAD}\nIF @@ERROR <> 0 {A} ELSE {B}", {"a"}, [(1, 9744)]),
     "@@ERROR after a statement that succeeds": (f"{C}\nIF @@ERROR <> 0 {A} ELSE {B}", {"b", "c"}, []),
     "@@ERROR is that of the statement before alone": (
