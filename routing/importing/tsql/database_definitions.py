@@ -139,8 +139,11 @@ def _read_altered_name(cursor: Cursor, place: Place) -> tuple[str, RefusalError 
 def _set_options(cursor: Cursor) -> list[list[Lexeme]]:
     """The lexemes of each option of SET, up to WITH or the statement's end."""
     options: list[list[Lexeme]] = [[]]
-    if cursor.at_sign("("):
-        raise UnparsedError("the options of SET stand in no parentheses")
+    if cursor.at_group:
+        # Some services of SQL Server have options in parentheses, but none of the broker's.
+        if any(_BROKER in word.upper for word in cursor.group()):
+            raise UnparsedError("the broker options of SET stand in no parentheses")
+        return []
     while not (cursor.at_end or cursor.at_sign(";") or cursor.at_words("WITH") or begins_statement(cursor)):
         if cursor.peek().kind is Kind.CUT:
             raise cursor.unexpected("the end of the statement")
