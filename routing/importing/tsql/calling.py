@@ -41,7 +41,7 @@ from routing.importing.tsql.vocabulary import speaks_of_routing
 _RUNS_TEXT = "sp_executesql"
 _DEEPEST_CALL = 32
 _NOT_FOUND, _TOO_DEEP, _NO_ARGUMENT, _NO_PARAMETER, _TOO_MANY = 2812, 217, 201, 8145, 8144
-_EXISTS, _NO_OBJECT, _IN_TRANSACTION, _NARROW = 2714, 208, 15002, 214
+_EXISTS, _NOT_THERE, _IN_TRANSACTION, _NARROW = 2714, 3701, 15002, 214
 _IS_VARIABLE = "of a variable: its text is known to the server alone"
 _IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
@@ -379,12 +379,15 @@ class Calls:
         effective = run.settle(fate)
         for parts in node.keys:
             key = self._key_of(parts)
+            known = run.procedures.get(key)
             if not effective.runs:
-                if not (effective.never or effective.passed_over) and run.procedures.get(key) is not None:
-                    run.journal.put(run.procedures, key, replace(run.procedures[key], is_sure=False))  # type: ignore[type-var]
+                is_open = not (effective.never or effective.passed_over)
+                if is_open and known is not None:
+                    run.journal.put(run.procedures, key, replace(known, is_sure=False))
                 continue
-            if key in run.procedures and run.procedures[key] is None and not node.if_exists:
-                run.fail(3701, f"DROP PROCEDURE in line {node.place[1]}, which fails", node.place[1], effective)
+            if key in run.procedures and known is None and not node.if_exists:
+                words = f"DROP PROCEDURE in line {node.place[1]}, which fails"
+                run.fail(_NOT_THERE, words, node.place[1], effective)
                 return
             if key in run.procedures or not node.if_exists:
                 run.journal.put(run.procedures, key, None)

@@ -299,10 +299,6 @@ class ScriptRun:
             f"{open_where} {why}: sqlcmd rolls it back, SSMS leaves it open until its window closes"
         )
 
-    def find_procedure(self, key: ProcedureKey) -> StoredProcedure | None:
-        """The procedure of the script that a call runs; None where the script made none, or dropped it."""
-        return self.procedures.get(key)
-
     def forget_database(self, place: Place, why: str) -> None:
         """From here on the database in use is not known."""
         self.connection.database = None
