@@ -139,8 +139,8 @@ MUTANTS = (
         name="runs-from-anybody",
         rule="exactly once: nobody but runs writes to runs",
         file="routing/storage/protocol.py",
-        before="if counting and _writer(counting[-1]) != last.run_id:",
-        after="if counting and _writer(counting[-1]) == last:",
+        before="if newest is None or (foreign is None and _writer(newest) == last.run_id):",
+        after="if newest is None or foreign is None:",
         tests=EXACTLY_ONCE,
     ),
     Mutant(

@@ -116,6 +116,13 @@ TABLE: dict[str, tuple[Found, str, bool | None]] = {
         False,
     ),
     "a row of runs changed": (lambda tables: tables.by_hand("runs", "UPDATE"), REFUSED, True),
+    "a row of runs changed with a text of somebody": (
+        lambda tables: tables.logs.update(
+            runs=tables.logs["runs"].and_then("UPDATE", tables.logs["runs"].rows(), "4c1d")
+        ),
+        REFUSED,
+        True,
+    ),
     "runs restored to a row of somebody": (
         _restored(1, lambda tables: tables.by_hand("runs", "UPDATE"), _restored(0, key="runs"), key="runs"),
         REFUSED,
