@@ -266,18 +266,18 @@ class Undisturbed:
     commits: list[str]
 
     @classmethod
-    def of(cls, scenario: Scenario, folder: Path, opener: Callable[[], Opener] = no_spark) -> Undisturbed:
+    def of(cls, scenario: Scenario, folder: Path) -> Undisturbed:
         """Import, one after the other."""
         start = folder / "start"
         start.mkdir()
         for step in scenario.before:
-            step(opener(), start)
+            step(no_spark(), start)
         whole = copy_of(start, folder / "whole")
         with ended_after(None) as commits:
-            scenario.ended(opener(), whole)
+            scenario.ended(no_spark(), whole)
         assert len(commits) > 1
         after = copy_of(whole, folder / "next whole")
-        scenario.next_day(opener(), after)
+        scenario.next_day(no_spark(), after)
         return cls(start, {"again": state_of(whole), "next day": state_of(after)}, commits)
 
     def find_faults(
@@ -311,8 +311,11 @@ class Undisturbed:
 def tell_differences(
     scenario: Scenario, folder: Path, opener: Callable[[], Opener] = no_spark, *, every: int = 1
 ) -> list[str]:
-    """Return a line for each commit after which the import was ended, and what came next left other tables."""
-    undisturbed, faults = Undisturbed.of(scenario, folder, opener), []
+    """Return a line for each commit after which the import was ended, and what came next left other tables.
+
+    ``opener`` opens them for what is ended and comes next, of the commits each ``every``-th is tried.
+    """
+    undisturbed, faults = Undisturbed.of(scenario, folder), []
     for number, name in list(enumerate(undisturbed.commits))[::every]:
         half = copy_of(undisturbed.start, folder / f"half {number}")
         with ended_after(number), pytest.raises(Killed):

@@ -17,6 +17,8 @@ from routing.importing.events.parsing import BrokenEventError, parse_event
 from routing.importing.events.reading import read_event
 from routing.schemas import DATABASES, DIALOGS, MESSAGES
 from tests.frames import arrow_of
+from tests.half_imports import ended_after
+from tests.hooks import Killed
 from tests.stored import store_local
 
 CONVERSATION = "6B1F0B9A-6A0E-4A52-9C7B-0D6F6D9A0001"
@@ -439,3 +441,77 @@ def test_the_script_records_and_reads_the_events(capsys: pytest.CaptureFixture[s
     for name in SOURCES:
         assert f"ADD EVENT sqlserver.{name} (" in script or ":" in name
     assert "sys.fn_xe_file_target_read_file(N'sbroute*.xel', NULL, NULL, NULL)" in script
+
+
+def _half_done(job: Path, commit: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[str]]:
+    """The file of an import of events that was ended after a commit, and its commits; each event is one."""
+    from routing.importing import from_events
+
+    monkeypatch.setattr(from_events, "_AT_ONCE", 1)
+    events = [xml(CLASSIFY, f"2026-01-05T12:00:0{number}Z", route_type="Remote") for number in range(3)]
+    acknowledged = xml("broker_remote_message_acknowledgement", acknowledgement_type="received")
+    file = as_csv(job.parent, [*events, acknowledged])
+    with ended_after(commit) as commits, pytest.raises(Killed):
+        cli.main(["import", "events", str(file), "--config", str(job)])
+    return file, commits
+
+
+def _journal(job: Path) -> list[dict[str, Any]]:
+    rows = stored(job, "imports_unfinished")
+    return [{**row, "rows": json.loads(row["rows"])} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("commit", "last", "missing"),
+    [
+        (3, "replace unfinished_imports", 3),
+        (4, "add observed_routing", 2),
+        (5, "add observed_routing", 1),
+        (6, "add observed_routing", 0),
+        (7, "put dialogs", 0),
+    ],
+)
+def test_the_same_command_completes_an_import_of_events(
+    commit: int,
+    last: str,
+    missing: int,
+    job: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before these commits the tables that are missing are made."""
+    file, commits = _half_done(job, commit, monkeypatch)
+    capsys.readouterr()
+    assert commits[-1] == last
+    [row] = _journal(job)
+    assert (row["table_key"], row["action"], row["part"]) == ("observed_routing", "put", 0)
+    assert row["rows"] == {"files": [str(file)], "instance": None}
+    done = imported(job, capsys, str(file))
+    assert done["written"]["observed_routing"].get("added", 0) == missing
+    assert len(done["notes"]) == 1
+    assert done["notes"][0].endswith(" is completed by this one")
+    assert _journal(job) == []
+    assert len(stored(job)) == 3
+    assert [row["acknowledged_at"] is None for row in stored(job, "dialogs")] == [False, False]
+
+
+def test_other_imports_note_an_import_of_events_and_leave_it(
+    job: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _half_done(job, 4, monkeypatch)
+    capsys.readouterr()
+    other = job.parent / "other"
+    other.mkdir()
+    first = imported(job, capsys, str(as_csv(other, [xml(CLASSIFY, "2026-01-06T12:00:00Z", route_type="Local")])))
+    script = job.parent / "s.sql"
+    script.write_text("CREATE ROUTE r WITH ADDRESS = 'TCP://r:1'", encoding="utf-8")
+    line = ["import", "tsql", str(script), "--config", str(job), "--instance", "hub", "--database", "Sales"]
+    assert cli.main([*line, "--format", "json"]) == 0
+    second = json.loads(capsys.readouterr().out)
+    for done in (first, second):
+        assert [note.partition(" began at ")[0] for note in done["notes"]] == ["the import of events that"]
+        assert done["notes"][0].endswith(" is not finished: the same command completes it")
+    assert len(_journal(job)) == 1
+    dropped = imported(job, capsys, str(other / "events.csv"), "--drop-unfinished")
+    assert dropped["notes"][0].endswith(" was dropped: the same command adds what is missing")
+    assert _journal(job) == []
