@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages.job import Job
-from routing.messages.results import add_openers, cut
+from routing.messages.results import add_openers
 from routing.rules.requesting import escaped_attribute
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.storage.conform import no_rows
@@ -37,8 +37,7 @@ def find_openers(job: Job) -> Side:
 
     As many as the services that messages invent.
     """
-    # What is asked of a message is found in a method of its own: with the checks of its row one would be too long.
-    record, uses, chosen = job.source.lookups.requests, job.plan.uses, cut(job.choices)
+    record, uses, chosen = job.source.lookups.requests, job.plan.uses, job.choices
     on_record = None if record is None else job.keep("the route requests on record", _by_service(record))
     what = "the messages that open a route request"
     here = asking_in_scope(chosen)
