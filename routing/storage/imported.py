@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from routing.config import Location
+from routing.errors import StorageError
 from routing.schemas import IMPORTS, UNFINISHED_IMPORTS, Schema
 from routing.storage.faults import phrase, time_text
 from routing.storage.opening import Opener
@@ -31,7 +32,11 @@ def read_newest(opener: Opener, imports: Location | None) -> dict[str, int]:
 
 def note_unfinished(opener: Opener, journal: Location | None) -> list[str]:
     """Return a note on each import whose rows stand in the journal; none where no journal is known or there."""
-    found = None if journal is None else opener.find("tables.unfinished_imports", journal)
+    try:
+        found = None if journal is None else opener.find("tables.unfinished_imports", journal)
+    except StorageError as error:
+        # Whoever may not read it may still read all that decides.
+        return [f"whether an import is not finished cannot be told: {error}"]
     if found is None:
         return []
     schema = Schema(tuple(field for field in UNFINISHED_IMPORTS if field.name != "rows"))

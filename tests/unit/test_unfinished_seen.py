@@ -121,3 +121,23 @@ def test_messages_are_opened_before_what_decides_them(
         # Messages are compared with themselves; dialogs are read with the settings of both sides.
         late = ["messages"]
     assert first[: len(late)] == late if name != "lint" else "messages" not in first
+
+
+def test_where_the_journal_may_not_be_read_the_command_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from routing.errors import StorageError
+    from routing.storage.opening import Opener
+
+    find: Callable[..., Any] = Opener.find
+
+    def refuse(self: Opener, key: str, *given: Any) -> Any:
+        if key == "tables.unfinished_imports":
+            raise StorageError.failed("looking for a table", "no permission")
+        return find(self, key, *given)
+
+    monkeypatch.setattr(Opener, "find", refuse)
+    code, out, _ = run(["lint", "--format", "json"], folder, capsys)
+    assert code == 0
+    [note] = json.loads(out)["notes"]
+    assert note.startswith("whether an import is not finished cannot be told: the run failed while looking for")
