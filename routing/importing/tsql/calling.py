@@ -67,7 +67,7 @@ class Calls:
     # Texts
 
     def run_text(self, node: RunText, fate: Fate) -> None:
-        """EXEC ('…'): literals and known variables joined by plus signs are known; AT names another instance."""
+        """Run EXEC ('…') where literals and known variables make its text known; AT names another instance."""
         run = self._run
         effective = run.settle(fate)
         value = run.evaluate(node.value, fate, is_plain=True)
@@ -159,7 +159,7 @@ class Calls:
     # Procedures
 
     def call(self, node: Call, fate: Fate) -> None:
-        """EXEC of a procedure."""
+        """Run EXEC of a procedure."""
         run = self._run
         effective = run.settle(fate)
         parts = self._parts_of(node, fate)
@@ -200,7 +200,7 @@ class Calls:
             self._run_known(node, value, words, effective, database, self._text_parameters(node, fate))
 
     def _text_parameters(self, node: Call, fate: Fate) -> dict[str, tuple[Words, Constant | None]] | None:
-        """The parameters of sp_executesql by name, with their types and the values that are known."""
+        """Return the parameters of sp_executesql by name, with their types and the values that are known."""
         if len(node.arguments) < 2:
             return {}
         heads = self._run.evaluate(node.arguments[1].words, fate, is_plain=True)
@@ -213,7 +213,7 @@ class Calls:
     def _bind(
         self, parameters: Sequence[Parameter], arguments: Sequence[Argument], fate: Fate
     ) -> dict[str, Constant | None]:
-        """The values of parameters by their names, in lower case, given by name or in order."""
+        """Return the values of parameters by their names, in lower case, given by name or in order."""
         values: dict[str, Constant | None] = {}
         for index, argument in enumerate(arguments):
             name = argument.name
@@ -268,7 +268,7 @@ class Calls:
         run.refuse(node.place, f"EXEC {procedure}", RefusalError(why))
 
     def _call_system(self, node: Call, name: str, fate: Fate, effective: Fate) -> bool:
-        """Whether it is a procedure of the system that changes databases; it is run then."""
+        """Return whether it is a procedure of the system that changes databases, which is run then."""
         run = self._run
 
         def value_of(variable: Lexeme) -> str | None:
@@ -354,7 +354,7 @@ class Calls:
     # Making and dropping procedures
 
     def create(self, node: Module, fate: Fate) -> None:
-        """CREATE or ALTER of a procedure, function or trigger: its body is not run here."""
+        """Note a procedure, function or trigger that is made: its body is not run here."""
         run = self._run
         effective = run.settle(fate)
         procedure = StoredProcedure(node, run.connection.database, effective.runs)
@@ -374,7 +374,7 @@ class Calls:
         run.journal.put(run.procedures, key, procedure)
 
     def drop(self, node: DropModules, fate: Fate) -> None:
-        """DROP PROCEDURE: a call of one that the script has dropped fails."""
+        """Note procedures that are dropped: a call of one fails."""
         run = self._run
         effective = run.settle(fate)
         for parts in node.keys:
@@ -418,7 +418,7 @@ def _has_unknown_value(words: Sequence[Lexeme]) -> bool:
 
 
 def _find_argument_fault(parameters: Sequence[Parameter], arguments: Sequence[Argument]) -> tuple[str, int] | None:
-    """Why a procedure cannot be called with these arguments, and SQL Server's number."""
+    """Return why a procedure cannot be called with these arguments, and SQL Server's number."""
     names = [one.name.casefold() for one in parameters]
     given: set[str] = set()
     for index, argument in enumerate(arguments):

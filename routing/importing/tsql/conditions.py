@@ -93,7 +93,7 @@ class ConditionAnswer:
     guards: tuple[Guard, ...] = ()
 
     def inverse(self) -> ConditionAnswer:
-        """The answer to NOT."""
+        """Return the answer to NOT."""
         holds = None if self.holds is None else not self.holds
         return replace(self, holds=holds, guards=tuple(guard.inverse() for guard in self.guards))
 
@@ -109,7 +109,7 @@ def answer_condition(words: Sequence[Lexeme], facts: SessionFacts) -> ConditionA
 
 
 def _with_facts(words: Sequence[Lexeme], facts: SessionFacts) -> list[Lexeme]:
-    """The words with numbers in the place of what the session knows."""
+    """Return the words with numbers in the place of what the session knows."""
     known = {"XACT_STATE": facts.transaction_state}
     if facts.caught is not None:
         known["ERROR_NUMBER"] = facts.caught
@@ -150,7 +150,7 @@ def _answer(words: Sequence[Lexeme], facts: SessionFacts, depth: int) -> Conditi
 
 
 def _without_parentheses(words: Sequence[Lexeme]) -> Sequence[Lexeme]:
-    """The words without parentheses around all of them."""
+    """Return the words without parentheses around all of them."""
     while len(words) > 1 and words[0].text == "(" and words[-1].text == ")":
         depth = 0
         for index, word in enumerate(words):
@@ -177,7 +177,7 @@ def _split(words: Sequence[Lexeme], joint: str) -> list[Sequence[Lexeme]]:
 
 
 def _join(parts: Sequence[ConditionAnswer], decides: bool) -> ConditionAnswer:
-    """What OR, which a part that holds decides, or AND, which one decides that does not, comes to."""
+    """Return what OR comes to, which a part that holds decides, or AND, which one decides that does not."""
     deciding = [part for part in parts if part.holds is decides]
     if deciding:
         return ConditionAnswer(
@@ -215,13 +215,13 @@ def _answer_one(words: Sequence[Lexeme], facts: SessionFacts) -> ConditionAnswer
 
 
 def asks_for_an_error(condition: Sequence[Lexeme]) -> bool | None:
-    """Whether it holds where the statement before it ended with an error, or without one; None if it asks else."""
+    """Return whether it asks for an error of the statement before, or for none; None if it asks else."""
     match = _ERROR.fullmatch(_plain(_form(condition)))
     return None if match is None else match["none"] is None
 
 
 def answer_of(condition: Sequence[Lexeme], database: str | None) -> bool | None:
-    """What a comparison of constants comes to; None where that is not known, or it is another condition.
+    """Return what a comparison of constants comes to; None for an unknown value or another condition.
 
     Texts that differ in more than case differ under every collation, if they are ASCII.
     """

@@ -37,7 +37,7 @@ class Course:
     exits: list[Exit] = field(default_factory=list)
 
     def settle(self, fate: Fate) -> Fate:
-        """The fate of a statement that stands here."""
+        """Return the fate of a statement that stands here."""
         if self.perhaps is not None:
             return fate.perhaps(self.perhaps)
         if self.left is not None:
@@ -47,7 +47,7 @@ class Course:
         return fate
 
     def leave(self, words: str, fate: Fate, label: str | None = None, *, is_error: bool = False) -> None:
-        """What stands here leaves, under this fate of its own; ``words`` are such as ``RETURN in line 2``."""
+        """Note that what stands here leaves, under this fate; ``words`` are such as ``RETURN in line 2``."""
         if fate.never or fate.passed_over:
             return
         if fate.is_certain and self.perhaps is not None:
@@ -62,7 +62,7 @@ class Course:
             self.exits.append(Exit(words, label, doubt=doubt))
 
     def land(self, label: str) -> None:
-        """A label stands here: what went to it goes on."""
+        """Note that a label stands here: what went to it goes on."""
         comers = [found for found in self.exits if found.label == label]
         self.exits = [found for found in self.exits if found.label != label]
         if self.left is not None and self.left.label == label:

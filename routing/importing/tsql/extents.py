@@ -99,7 +99,7 @@ class Extent:
                 cursor.next()
 
     def _skip_permissions(self) -> None:
-        """Up to TO or FROM stand words that begin other statements."""
+        """Move to TO or FROM: before it stand words that begin other statements."""
         cursor = self._cursor
         for ahead in range(1, _LONGEST_PERMISSION):
             lexeme = cursor.peek(ahead)
@@ -140,7 +140,7 @@ class Extent:
             self._has_source = True
 
     def _goes_on(self, word: str, before: str, after: str) -> bool:
-        """Whether a word that begins statements is a clause of this one."""
+        """Return whether a word that begins statements is a clause of this one."""
         if word in _NOT_RESERVED and before in (".", "AS", ",", "=", "+", "("):
             return True
         if word in _MAIN_VERBS:

@@ -26,20 +26,20 @@ class Fate:
 
     @property
     def runs(self) -> bool:
-        """Whether it runs, or is taken to."""
+        """Return whether it runs, or is taken to."""
         return self.why_not is None and not self.passed_over
 
     @property
     def is_certain(self) -> bool:
-        """Whether it runs whatever the state is."""
+        """Return whether it runs whatever the state is."""
         return self.runs and not self.guards
 
     def under(self, guards: tuple[Guard, ...]) -> Fate:
-        """A branch of an IF that only a state answers."""
+        """Return the fate of a branch of an IF that only a state answers."""
         return replace(self, guards=(*self.guards, *guards))
 
     def not_held(self) -> Fate:
-        """A branch of an IF that does not hold in this state."""
+        """Return the fate of a branch of an IF that does not hold in this state."""
         return replace(self, passed_over=True)
 
     def perhaps(self, why_not: str) -> Fate:

@@ -117,7 +117,7 @@ class _BatchParser(StatementParser):
             nodes.append(self._statement(is_first=not nodes))
 
     def _check_balance(self) -> bool:
-        """Whether all is closed that is opened, and every character is one."""
+        """Return whether all is closed that is opened, and nothing foreign stands in the batch."""
         tokens = self._tokens
         foreign = find_foreign_text(tokens)
         for text in foreign:
@@ -171,7 +171,7 @@ class _BatchParser(StatementParser):
         return self._others.get(word.upper, self._other)()
 
     def _at_call(self) -> bool:
-        """Whether a procedure is called without EXEC, as the first statement of a batch may."""
+        """Return whether a procedure is called without EXEC, as the first statement of a batch may."""
         first = self._cursor.peek()
         is_name = first.kind in (Kind.WORD, Kind.NAME) and first.upper not in STARTERS
         return is_name and not first.text.startswith("@") and find_unknown_variable(first.text) is None
@@ -345,7 +345,7 @@ class _BatchParser(StatementParser):
         return OtherStatement(place=place, words=self._words(start))
 
     def _first_in_batch(self, name_at: int) -> Node:
-        """A procedure, view or the like: it stands first in its batch, of which all that follows is its body."""
+        """Read a procedure, view or the like, which stands first in its batch; what follows is its body."""
         cursor, place, start = self._cursor, self._here(), self._cursor.position
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
         if self._depth > 1:

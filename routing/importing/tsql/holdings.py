@@ -48,7 +48,7 @@ class Holdings:
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """The SERVICE_BROKER endpoint."""
+        """Return the SERVICE_BROKER endpoint."""
         return self._endpoints[""]
 
     @endpoint.setter
@@ -56,7 +56,7 @@ class Holdings:
         self._journal.put(self._endpoints, "", endpoint)
 
     def tells(self, view: str, database: str, name: str = "") -> bool:
-        """Whether it is known what there is of this name: all of the view was imported, or the script did it."""
+        """Return whether it is known what there is of this name, from an import or the script itself."""
         database = database.casefold()
         key = (view, database, name if view == SERVICES else name.casefold())
         return (view, database) in self._whole or (view, database, "") in self._told or key in self._told
@@ -67,7 +67,7 @@ class Holdings:
             self._journal.put(self._told, key, True)
 
     def note_new_database(self, name: str) -> None:
-        """A database was made here: all that it holds is known."""
+        """Note that a database was made here: all that it holds is known."""
         for view in (ROUTES, SERVICES):
             self._tell(view, name, "")
 
@@ -158,7 +158,7 @@ class Holdings:
         self._tell(ROUTES, *key)
 
     def note_no_route(self, database: str, name: str) -> None:
-        """There is no such route any more, if there was one."""
+        """Note that there is no such route any more, if there was one."""
         self._tell(ROUTES, database, name)
 
     def remove_service(self, service: Service) -> None:
@@ -166,7 +166,7 @@ class Holdings:
         self._journal.remove(self._services, (service.database_name.casefold(), service.name))
 
     def note_no_service(self, database: str, name: str) -> None:
-        """There is no such service any more, if there was one."""
+        """Note that there is no such service any more, if there was one."""
         self._tell(SERVICES, database, name)
 
     def remove_database(self, name: str) -> None:
@@ -200,7 +200,7 @@ class Holdings:
 
 
 def _find_whole(state: InstanceState) -> set[tuple[str, str]]:
-    """The views, with their databases, of which the state has rows, and all of them."""
+    """Return the views, with their databases, of which the state has rows, and all of them."""
     found = {(ROUTES, route.database_name.casefold()) for route in state.routes}
     found |= {(SERVICES, service.database_name.casefold()) for service in state.services}
     found |= {(DATABASES, "")} if state.databases else set()

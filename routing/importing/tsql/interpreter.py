@@ -135,7 +135,7 @@ class Interpreter:
         self.walk([node.otherwise], otherwise)
 
     def _branches(self, node: IfElse, fate: Fate) -> tuple[Fate, Fate]:
-        """The fates of an IF's branch and of its ELSE."""
+        """Return the fates of an IF's branch and of its ELSE."""
         run, line = self._run, node.place[1]
         answer = run.answer(node.words, fate)
         if answer.holds is None and not answer.guards:
@@ -269,7 +269,7 @@ class Interpreter:
         self._rename(statement, Fate(guards=guards))
 
     def _rename(self, statement: Statement, effective: Fate) -> None:
-        """A database in use goes on under its new name; where that is not sure, it is not known."""
+        """Go on in a database under its new name; where that is not sure, it is not known."""
         run, used = self._run, self._run.connection.database
         if (
             not isinstance(statement, RenameDatabase)
@@ -302,7 +302,7 @@ class Interpreter:
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
     def _pass_over(self, node: OtherStatement, fate: Fate) -> None:
-        """A statement that says nothing about routing."""
+        """Pass over a statement that says nothing about routing."""
         run = self._run
         effective = run.settle(fate)
         first = node.words[0] if node.words else None
@@ -327,7 +327,7 @@ def _says_it_exists(name: str, guard: Guard) -> bool:
 
 
 def _error_number(run: ScriptRun, node: Throw) -> int | None:
-    """The number of THROW; that of the error that is caught where it throws it again."""
+    """Return the number of THROW; without arguments, that of the error that the CATCH block handles."""
     if len(node.words) > 1:
         text = node.words[1].text
         return int(text) if text.isdecimal() and len(text) < 10 else None

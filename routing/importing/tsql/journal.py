@@ -17,7 +17,7 @@ class Journal:
 
     @property
     def length(self) -> int:
-        """How many changes can be undone."""
+        """Return how many changes can be undone."""
         return len(self._undo)
 
     def put(self, mapping: MutableMapping[_Key, _Value], key: _Key, value: _Value) -> None:

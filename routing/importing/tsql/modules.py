@@ -75,7 +75,7 @@ def _depth(lexeme: Lexeme) -> int:
 
 
 def _split(words: Words) -> Iterator[Words]:
-    """The words between commas outside parentheses, up to WITH, FOR or the body."""
+    """Yield the words between commas outside parentheses, up to WITH, FOR or the body."""
     depth, start = 0, 0
     for index, lexeme in enumerate(words):
         depth += _depth(lexeme)

@@ -64,7 +64,7 @@ def _walk(nodes: Sequence[Node | None]) -> Iterator[Node]:
 
 
 def _made_by(node: Node) -> Iterator[str]:
-    """The databases that a statement makes, in lower case."""
+    """Yield the databases that a statement makes, in lower case."""
     if isinstance(node, Definition):
         yield from _find_created(node.words)
         yield from (one.new_name.casefold() for one in node.statements if isinstance(one, RenameDatabase))

@@ -113,7 +113,7 @@ class ScriptRun:
 
     @property
     def frame(self) -> Frame:
-        """The innermost one."""
+        """Return the innermost frame."""
         return self.frames[-1]
 
     def report(
@@ -135,14 +135,14 @@ class ScriptRun:
         self.report(place, f"{title}: {refusal.why}", refusal.number, by_server=by_server)
 
     def takes_step(self, place: Place) -> bool:
-        """Whether one statement more may run in what is called: procedures could call others without end."""
+        """Return whether one statement more may run in what is called: calls could go on without end."""
         self._steps += len(self.frames) > 1
         if self._steps == _MOST_STEPS and len(self.frames) > 1:
             self.report(place, f"what it calls runs more than {_MOST_STEPS} statements: no more of that is read")
         return self._steps < _MOST_STEPS or len(self.frames) == 1
 
     def affords(self, characters: int, place: Place) -> bool:
-        """Whether variables may hold and run so many characters more: one that is joined to itself doubles."""
+        """Return whether variables may hold so many characters more: one that is joined to itself doubles."""
         was_enough = self._held <= _MOST_HELD
         self._held += characters
         if was_enough and self._held > _MOST_HELD:
@@ -150,13 +150,13 @@ class ScriptRun:
         return self._held <= _MOST_HELD
 
     def settle(self, fate: Fate) -> Fate:
-        """The fate with what else decides here: what was left above, SET NOEXEC, the connection's end."""
+        """Return the fate with what else decides here: an exit above, SET NOEXEC, the connection's end."""
         for course in (*self.frame.courses, self.connection.course, self.connection.ended):
             fate = course.settle(fate)
         return fate
 
     def settle_option(self, fate: Fate) -> Fate:
-        """The same for what SET NOEXEC leaves to run: itself."""
+        """Return the same for SET NOEXEC OFF, which runs all the same."""
         for course in (*self.frame.courses, self.connection.ended):
             fate = course.settle(fate)
         return fate
@@ -164,7 +164,7 @@ class ScriptRun:
     # Values
 
     def value_of(self, name: str, fate: Fate) -> Constant | None:
-        """What a variable holds; None where that is not known."""
+        """Return what a variable holds; None where that is not known."""
         connection = self.connection
         if name.upper() == "@@TRANCOUNT":
             return Constant(str(connection.transaction.depth), is_number=True)
@@ -174,12 +174,12 @@ class ScriptRun:
         return self.frame.variables.value(name, fate)
 
     def evaluate(self, words: Sequence[Lexeme], fate: Fate, is_plain: bool = False) -> Constant | None:
-        """What an expression comes to; None where that is not known."""
+        """Return what an expression comes to; None where that is not known."""
         value_of = partial(self.value_of, fate=fate)
         return Evaluation(words, self.frame.text, value_of, self.connection.database, is_plain).value()
 
     def answer(self, condition: Sequence[Lexeme], fate: Fate) -> ConditionAnswer:
-        """What a condition comes to here."""
+        """Return what a condition comes to here."""
         connection, caught = self.connection, self.frame.caught
         facts = SessionFacts(
             connection.database,
@@ -211,7 +211,7 @@ class ScriptRun:
         ends_batch: bool = False,
         heeds_abort: bool = True,
     ) -> None:
-        """A statement ends with an error: a CATCH goes on, or the batch ends, or the next statement runs.
+        """Note that a statement fails: a CATCH goes on, or the batch ends, or the next statement runs.
 
         ``words`` say which, as in ``THROW in line 2``. SET XACT_ABORT ON makes most errors end the batch.
         """
@@ -238,7 +238,7 @@ class ScriptRun:
             self.roll_back_all(f"it is rolled back with its transaction, after the {words}")
 
     def _find_trying(self) -> int | None:
-        """The innermost frame with a TRY block around what runs."""
+        """Return the index of the innermost frame with a TRY block around what runs."""
         for index in range(len(self.frames) - 1, -1, -1):
             if len(self.frames[index].courses) > 1:
                 return index
@@ -246,15 +246,15 @@ class ScriptRun:
 
     @property
     def is_trying(self) -> bool:
-        """Whether a CATCH takes the errors of what runs."""
+        """Return whether a CATCH takes the errors of what runs."""
         return self._find_trying() is not None
 
     def mark(self) -> Mark:
-        """A point to roll back to."""
+        """Return the point to roll back to later."""
         return Mark(len(self.effects), self.journal.length)
 
     def begin_transaction(self, guards: tuple[Guard, ...], name: str | None = None) -> None:
-        """A transaction begins, or one inside it."""
+        """Begin a transaction, or one inside it."""
         if not self.connection.transaction.is_open:
             self.journal.forget()
         self.connection.transaction.begin(self.mark(), guards, name)
@@ -274,7 +274,7 @@ class ScriptRun:
         self.connection.transaction.reset()
 
     def doubt_since(self, mark: Mark, doubt: str) -> None:
-        """What was done since a mark depends on something that is taken to be so."""
+        """Note that what was done since a mark depends on something that is taken to be so."""
         for effect in self.effects[mark.effects :]:
             if effect.statement.doubt is None:
                 effect.statement = replace(effect.statement, doubt=doubt)
@@ -286,7 +286,7 @@ class ScriptRun:
         self.procedures = {key: value for key, value in self.procedures.items() if key[0] != TEMPORARY}
 
     def close(self, why: str) -> None:
-        """The connection ends: sqlcmd rolls back what it left open."""
+        """Close the connection: what it left open is rolled back, as by sqlcmd."""
         transaction = self.connection.transaction
         if not transaction.is_open:
             return
@@ -300,7 +300,7 @@ class ScriptRun:
         )
 
     def forget_database(self, place: Place, why: str) -> None:
-        """From here on the database in use is not known."""
+        """Note that the database in use is not known from here on."""
         self.connection.database = None
         self.report(place, f"{why}; the database in use is not known from here on")
 

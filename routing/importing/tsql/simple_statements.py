@@ -30,7 +30,7 @@ _OUTPUT = frozenset(["OUTPUT", "OUT"])
 
 
 def read_transaction(cursor: Cursor, place: Place) -> TransactionStatement | None:
-    """BEGIN, COMMIT, ROLLBACK or SAVE of a transaction; None for another statement, as BACKUP's old SAVE."""
+    """Read BEGIN, COMMIT, ROLLBACK or SAVE of a transaction; None for any other statement."""
     verb = cursor.next().upper
     cursor.take_words("DISTRIBUTED")
     has_noun = cursor.peek().upper in _TRANSACTION
@@ -47,7 +47,7 @@ def read_transaction(cursor: Cursor, place: Place) -> TransactionStatement | Non
 
 
 def read_options(cursor: Cursor, place: Place) -> SetOptions:
-    """SET option, option… ON or OFF."""
+    """Read SET option, option… ON or OFF."""
     cursor.next()
     options: list[str] = []
     while cursor.peek().kind is Kind.WORD and not at_end_of_condition(cursor):
@@ -59,7 +59,7 @@ def read_options(cursor: Cursor, place: Place) -> SetOptions:
 
 
 def read_error(cursor: Cursor, place: Place) -> RaiseError:
-    """RAISERROR (message, severity, state) WITH LOG."""
+    """Read RAISERROR (message, severity, state) WITH LOG."""
     cursor.next()
     if not cursor.at_group:
         return RaiseError(place=place, severity=(), is_logged=False)
@@ -72,7 +72,7 @@ def read_error(cursor: Cursor, place: Place) -> RaiseError:
 
 
 def _split(words: Words) -> list[Words]:
-    """The words between commas outside parentheses."""
+    """Return the words between commas outside parentheses."""
     parts: list[list[int]] = [[]]
     depth = 0
     for index, word in enumerate(words):
@@ -86,7 +86,7 @@ def _split(words: Words) -> list[Words]:
 
 
 def read_assignments(cursor: Cursor, end: int, place: Place, names: VariableNames | None) -> Assign:
-    """DECLARE, SET or SELECT of variables, up to ``end``; DECLARE notes its ``names``."""
+    """Read DECLARE, SET or SELECT of variables, up to ``end``; DECLARE notes its ``names``."""
     cursor.next()
     found: list[Assignment] = []
     has_source = False
@@ -130,7 +130,7 @@ def _read_sign(cursor: Cursor) -> str:
 
 
 def read_text_call(cursor: Cursor, place: Place) -> RunText:
-    """The text in parentheses of an EXEC, at the cursor, and the linked server of AT."""
+    """Read the text in parentheses of an EXEC, at the cursor, and the linked server of AT."""
     if not cursor.at_group:
         return RunText(place=place, value=(), server=None)
     value = cursor.group()
@@ -151,7 +151,7 @@ class ReadCall:
 
 
 def read_call(cursor: Cursor, place: Place, names: VariableNames) -> ReadCall:
-    """A procedure with its arguments, behind EXEC or first in a batch; ``names`` learns of its parameters."""
+    """Read a procedure with its arguments, behind EXEC or first in a batch; ``names`` learns of its parameters."""
     result = variable = None
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
         result = cursor.next().text
@@ -196,7 +196,7 @@ def _read_argument(cursor: Cursor, names: VariableNames) -> Argument:
 
 
 def read_parts(cursor: Cursor) -> list[str]:
-    """The parts of a procedure's name at the cursor, those left out between dots empty."""
+    """Return the parts of a procedure's name at the cursor, those left out between dots empty."""
     parts: list[str] = []
     while cursor.peek().kind in (Kind.WORD, Kind.NAME) and cursor.peek().upper not in STARTERS:
         parts.append(cursor.next().text)

@@ -28,7 +28,7 @@ _RAISED, _NOT_LOGGED = 50000, 2754
 
 
 def set_options(run: ScriptRun, node: SetOptions, fate: Fate) -> None:
-    """SET of options that decide what runs and how errors and transactions end."""
+    """Run a SET of options that decide what runs and how errors and transactions end."""
     connection = run.connection
     line = node.place[1]
     for option in node.options:
@@ -75,7 +75,7 @@ def find_transaction_refusal(run: ScriptRun, node: Definition) -> RefusalError |
 
 
 def run_transaction(run: ScriptRun, node: TransactionStatement, fate: Fate) -> None:
-    """BEGIN, COMMIT, SAVE or ROLLBACK of a transaction."""
+    """Run BEGIN, COMMIT, SAVE or ROLLBACK of a transaction."""
     effective = run.settle(fate)
     transaction = run.connection.transaction
     if not effective.runs:
@@ -112,7 +112,7 @@ def _name_of(run: ScriptRun, word: Lexeme | None, effective: Fate) -> str | None
 
 
 def _commit(run: ScriptRun, effective: Fate) -> int | None:
-    """COMMIT ends the innermost transaction; the number of an error."""
+    """Commit the innermost transaction; return the number of an error."""
     transaction = run.connection.transaction
     if not transaction.is_open:
         return None if effective.guards else _NO_COMMIT
@@ -126,7 +126,7 @@ def _commit(run: ScriptRun, effective: Fate) -> int | None:
 
 
 def _roll_back(run: ScriptRun, node: TransactionStatement, name: str | None, effective: Fate) -> int | None:
-    """ROLLBACK of the whole transaction or to a savepoint; the number of an error."""
+    """Roll back the whole transaction, or to a savepoint; return the number of an error."""
     transaction, line = run.connection.transaction, node.place[1]
     if not transaction.is_open:
         return None if effective.guards else _NO_ROLLBACK
@@ -152,7 +152,7 @@ def _roll_back(run: ScriptRun, node: TransactionStatement, name: str | None, eff
 
 
 def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: Fate) -> None:
-    """What a COMMIT or ROLLBACK does that may run, though no error is expected."""
+    """Note a COMMIT or ROLLBACK that may run, though no error is expected."""
     transaction = run.connection.transaction
     if effective.never or effective.after_error or effective.passed_over or not transaction.is_open:
         return
@@ -168,7 +168,7 @@ def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: Fate) -
 
 
 def raise_error(run: ScriptRun, node: RaiseError, fate: Fate) -> None:
-    """RAISERROR leaves a TRY block from severity 11 on; from 20 on, WITH LOG, it ends the connection."""
+    """Run RAISERROR: severity 11 and more leaves a TRY block, 20 and more WITH LOG ends the connection."""
     run.frame.texts.show(node.words)
     effective = run.settle(fate)
     severity = _severity_of(run, node, effective)

@@ -34,16 +34,16 @@ class Transaction:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is one."""
+        """Return whether there is one."""
         return self.depth > 0
 
     @property
     def state(self) -> int:
-        """XACT_STATE()."""
+        """Return what XACT_STATE() does."""
         return 0 if not self.is_open else (-1 if self.doomed else 1)
 
     def begin(self, mark: Mark, guards: tuple[Guard, ...], name: str | None) -> None:
-        """BEGIN TRANSACTION; they nest."""
+        """Begin it, or one inside it."""
         if self.is_open:
             self.depth += 1
         else:
@@ -51,11 +51,11 @@ class Transaction:
             self.depth, self.start, self.guards, self.name = 1, mark, guards, name
 
     def save(self, name: str, mark: Mark) -> None:
-        """SAVE TRANSACTION."""
+        """Note a savepoint."""
         self.savepoints.append((name, mark))
 
     def find_savepoint(self, name: str) -> Mark | None:
-        """The newest savepoint of this name, exactly; those behind it are gone."""
+        """Return the newest savepoint of this name, exactly; those behind it are gone."""
         for index in range(len(self.savepoints) - 1, -1, -1):
             if self.savepoints[index][0] == name:
                 del self.savepoints[index + 1 :]
@@ -63,7 +63,7 @@ class Transaction:
         return None
 
     def reset(self) -> None:
-        """It is over."""
+        """End it."""
         self.depth, self.guards, self.name = 0, (), None
         self.doomed, self.perhaps_ended = False, None
         self.savepoints.clear()
