@@ -50,6 +50,9 @@ from routing.importing.tsql.tree import (
 )
 from routing.importing.tsql.vocabulary import find_unknown_variable
 
+_DEEPEST = 150
+"""Blocks inside one another, those of calls included."""
+
 
 class Interpreter:
     """Runs nodes into a ``ScriptRun``; what does not run is walked through all the same, to name what it holds."""
@@ -57,6 +60,7 @@ class Interpreter:
     def __init__(self, run: ScriptRun, calls: Calls) -> None:
         self._run = run
         self._calls = calls
+        self._nesting = 0
         self._handlers: dict[type[Node], Callable[..., None]] = {
             Assign: lambda node, fate: assign(run, node, fate),
             Block: self._block,
@@ -112,9 +116,18 @@ class Interpreter:
 
     def walk(self, nodes: Sequence[Node | None], fate: Fate) -> None:
         """Run statements one after another."""
+        self._nesting += 1
         for node in nodes:
-            if node is not None and self._run.takes_step(node.place):
+            if node is None:
+                continue
+            if self._nesting > _DEEPEST:
+                self._run.report(
+                    node.place, f"calls and blocks nest more than {_DEEPEST} deep: what follows is not read"
+                )
+                break
+            if self._run.takes_step(node.place):
                 self._handlers[type(node)](node, fate)
+        self._nesting -= 1
 
     # What governs others
 

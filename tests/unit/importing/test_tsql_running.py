@@ -559,6 +559,16 @@ def test_procedures_that_call_themselves_come_to_an_end(read: ReadText) -> None:
     assert routes == {"a"}
 
 
+def test_calls_within_blocks_come_to_an_end(read: ReadText) -> None:
+    """However deep the blocks of procedures and texts that call others are."""
+    deep = "BEGIN " * 90 + "EXEC p" + " END" * 90
+    assert run(read, f"CREATE PROC p AS {deep}\nGO\nEXEC p {A}")[0] == {"a"}
+    text = "PRINT 1"
+    for _ in range(4):
+        text = "EXEC('" + ("BEGIN " * 90 + text + " END" * 90).replace("'", "''") + "')"
+    assert run(read, f"{text}\n{A}")[0] == {"a"}
+
+
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
