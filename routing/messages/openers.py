@@ -80,7 +80,8 @@ def openers(asking: DataFrame, on_record: Side | None) -> DataFrame:
         )
         requests = F.coalesce("requests", F.array().cast(record.schema["requests"].dataType))
         # Requests are grouped by scope and service, so the join keeps the number of rows.
-        asked = asking.join(record, scope, how="left").withColumns(
+        apart = asking.withColumn("ask_database", _of_a_method_before(F.col("ask_database")))
+        asked = apart.join(record, scope, how="left").withColumns(
             {"is_own": F.exists(requests, _is_own), "is_pending": F.exists(requests, _is_pending)}
         )
     own = F.when(F.col("is_own"), position)
@@ -93,6 +94,15 @@ def openers(asking: DataFrame, on_record: Side | None) -> DataFrame:
     before = F.filter("own", lambda at: F.col("first").isNull() | (at < F.col("first")))
     opened = F.concat(before, F.array_compact(F.array("first")))
     return first.select(*scope, F.explode(opened).alias("at")).select(*scope, "at.decided_at", "at.message_id")
+
+
+def _of_a_method_before(text: Column) -> Column:
+    """Return a text as it is, and have Spark end the method that it makes of a row where this is asked for.
+
+    Java compiles 8,000 bytes a method at most. Spark compiles no function that takes a function, but calls it,
+    here for the rows that ask alone. `results.cut` is of no use here: a kept frame with it is not found again.
+    """
+    return F.get(F.transform(F.array(text), lambda same: same), F.lit(0))
 
 
 def _is_own(request: Column) -> Column:
