@@ -105,5 +105,5 @@ def _texts_of(messages: DataFrame) -> list[str]:
 def _holds_undecodable(spark: SparkSession, table: Messages) -> bool:
     """Tell whether any text of the table is no UTF-8."""
     rows = table.snapshot.read(spark)
-    undecodable = (F.coalesce(~is_utf8(F.col(name)), F.lit(False)) for name in _texts_of(rows))
-    return bool(rows.where(reduce(Column.__or__, undecodable)).limit(1).count())
+    bad = (F.when(~is_utf8(F.col(name)), name) for name in _texts_of(rows))
+    return bool(rows.where(F.coalesce(*bad).isNotNull()).limit(1).count())

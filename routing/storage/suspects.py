@@ -58,7 +58,8 @@ def _read_undecodable(rows: Any, key: str, texts: Sequence[str], condition: Any)
     for batch in rows.scanner(filter=others).to_batches():
         bad = [mask for name in texts if (mask := find_undecodable(batch[name])) is not None]
         if bad:
-            yield read_arrow(pyarrow.table(batch).filter(reduce(pc.or_, bad)), key)
+            places = pc.indices_nonzero(reduce(pc.or_, bad))
+            yield read_arrow(pyarrow.table(batch).take(places), key)
 
 
 def suspicion(rows: Any, key: str, shape: Mapping[str, str]) -> Any:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PINNED = re.compile(r"VERSION AS OF ([0-9]{1,18})")
-_OTHER_THAN_CODE = re.compile(r"(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.)*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_OTHER_THAN_CODE = re.compile(
+    r"(`(?:[^`]|``)*(?:`|\Z))|'(?:[^'\\]|\\.)*(?:'|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL
+)
 _PART = r"(?:`(?:[^`]|``)+`|\w+)"
-_NAME = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})*")
-_TABLE = re.compile(rf"\b(?:FROM|JOIN)\s+({_NAME.pattern})", re.IGNORECASE)
+_NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_TABLE = re.compile(rf"\b(?:FROM|JOIN)\s+({_NAME})", re.IGNORECASE)
 
 
 def location_of_view(config: Config) -> Location | None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from tests.exported_estates import FULL, SCRIPT, Exported, script_of, write_estates
+from tests.exported_estates import FULL, NOON, SCRIPT, Exported, script_of, write_estates
 from tests.frames import frames, rows_of
-from tests.imports import NOW, config_in, import_views, no_spark, rows_at
+from tests.imports import config_in, import_views, no_spark, rows_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,11 +45,12 @@ def import_all(folder: Path, config: Config, instances: list[Exported]) -> None:
     from routing.importing.from_tsql import import_scripts
     from routing.importing.scripts import read_scripts
 
-    import_views(no_spark(), config, [str(folder)])
+    now = NOON + timedelta(days=1)
+    import_views(no_spark(), config, [str(folder)], now)
     for each in instances:
         if each.variant == SCRIPT:
             scripts = read_scripts([str(script_of(folder, each))], instance=each.name)
-            import_scripts(no_spark(), config, scripts, instance=each.name, now=NOW)
+            import_scripts(no_spark(), config, scripts, instance=each.name, now=now)
 
 
 def resolve_at(

@@ -189,11 +189,14 @@ _MESSAGE = {
     "enqueue_time": datetime(2026, 1, 5, tzinfo=timezone.utc),
     "hops_remaining": None,
     "conversation_id": GUID,
+    "to_broker_instance": None,
+    "from_service_name": None,
 }
+_OPTIONAL = ("hops_remaining", "to_broker_instance", "from_service_name")
 _WELL_FORMED: list[tuple[dict[str, Any], bool]] = [
     ({}, True),
     (dict.fromkeys(_MESSAGE), False),
-    *(({name: None}, False) for name in _MESSAGE if name != "hops_remaining"),
+    *(({name: None}, False) for name in _MESSAGE if name not in _OPTIONAL),
     *(({name: ""}, False) for name in ("message_id", "to_service_name", "conversation_id")),
     *(({name: " "}, True) for name in ("message_id", "to_service_name")),
     ({"is_initiator": True}, True),
@@ -207,7 +210,7 @@ _WELL_FORMED: list[tuple[dict[str, Any], bool]] = [
 def test_a_message_has_all_that_it_needs(spark: SparkSession) -> None:
     from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
-    kinds = (StringType(), StringType(), BooleanType(), TimestampType(), LongType(), StringType())
+    kinds = (StringType(), StringType(), BooleanType(), TimestampType(), LongType(), *3 * (StringType(),))
     names = ["place", *_MESSAGE]
     schema = StructType([StructField(*field) for field in zip(names, (LongType(), *kinds), strict=True)])
     rows = [{"place": place, **_MESSAGE, **change} for place, (change, _) in enumerate(_WELL_FORMED)]

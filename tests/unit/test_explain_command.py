@@ -69,8 +69,6 @@ WRONG = {
     "a conversation that is no guid": "--conversation-id 42",
     "an empty conversation": "--conversation=",
     "no time": "--message-id m1 --at noon",
-    "a stored one that is no text": "--message-id m\udcff",
-    "a described one that is no text": "--instance hub --database D --service S --conversation \udcfc",
 }
 
 

@@ -244,7 +244,7 @@ def test_thousands_of_versions_are_swept_once_for_a_thousand_keys() -> None:
 
 # A key of each of so many services and ids: no two share a timeline, as where every one is decided by itself.
 _MANY_KEYS = """
-import resource
+import tracemalloc
 from routing.plan.keys import KEY
 from routing.plan.rows import decide_keys
 from routing.rules.estate import Route, estate_of
@@ -257,10 +257,10 @@ routes = [("hub", "d0", Route.of_row(f"r{n}", f"//s/{n}", None, f"tcp://h{n}:1",
 hub = estate_of([("hub", True, [])], [("hub", f"d{n}", one, True) for n, one in enumerate(ids)], [], routes)
 keys = [("hub", "d0", f"//s/{n}", one, 1) for n in range(side) for one in ids]
 columns = Columns(dict(zip(KEY, zip(*keys))))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tracemalloc.start()
 decided = decide_keys(columns, hub)
 assert len(decided.numbers) == side * side
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / side / side)
+print(tracemalloc.get_traced_memory()[1] / side / side)
 """
 
 

@@ -191,7 +191,7 @@ def test_what_an_id_may_hold(run_id: str) -> None:
     assert check_run_id(run_id) == run_id
 
 
-@pytest.mark.parametrize("run_id", ["", " ", " a", "a\n", "a\nb", "a\x1b[2J", "a\u202eb", "\ud800", "x" * 251])
+@pytest.mark.parametrize("run_id", ["", " ", " a", "a\n", "a\nb", "a\x1b[2J", "a\u202eb", "x" * 251])
 def test_what_an_id_may_not_hold(run_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Told before the configuration is read."""
     assert cli.main(["resolve", "--config", "/no/such.yaml", "--run-id", run_id]) == 2

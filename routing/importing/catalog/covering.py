@@ -13,7 +13,6 @@ from routing.importing.tsql.route_rules import check_options
 from routing.importing.tsql.statements import RouteOptions
 
 _KEYWORDS = ("local", "transport")
-_INT = 2**31
 
 
 def cover(export: Export, spelling: Spelling, addresses: Sequence[str] = ()) -> Covered:
@@ -63,11 +62,8 @@ def _databases(covered: Covered, rows: Sequence[Row]) -> None:
     seen = set()
     for row in rows:
         key = (row["instance_name"], row["name"])
-        number = row["database_id"]
         if key in seen:
             covered.reject("databases", row, "the database appears twice")
-        elif number is not None and not -_INT <= number < _INT:
-            covered.reject("databases", row, f"database_id {number} does not fit an int")
         else:
             seen.add(key)
             columns = ("instance_name", "name", "database_id", "service_broker_guid", "is_broker_enabled")

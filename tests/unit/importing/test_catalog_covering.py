@@ -147,7 +147,7 @@ def test_rows_that_resolve_would_refuse_are_rejected(tmp_path: Path) -> None:
     assert [row["name"] for row in covered.rows["routes"]] == ["good", "GOOD"]
     assert [row["name"] for row in covered.rows["services"]] == ["//a", "//A"]
     assert sorted(re.sub(r".*, row ", "", text) for text in covered.rejected) == [
-        "2: database_id 99999999999 does not fit an int (a)",
+        "2: database_id: '99999999999' does not fit an int (a)",
         "3: ADDRESS 'http://a' is not a valid address (x)",
         "3: the service appears twice (//a)",
         "4: a mirror address is given beside the address local (y)",
