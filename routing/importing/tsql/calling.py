@@ -115,7 +115,7 @@ class Calls:
         declared: Collection[str] | None = None if parameters is None else parameters
         settings = replace(self._settings, declared=declared)
         batch = parse_batch(tokenize(value.text), lambda _row: node.place, settings)
-        frame = Frame(batch.text)
+        frame = Frame()
         for name, (type_words, known) in (parameters or {}).items():
             frame.variables.declare(name, read_type(type_words))
             frame.variables.assign(name, known, Fate())
@@ -337,7 +337,7 @@ class Calls:
                 self._fail(node.place, title, *fault, effective)
             return
         values = self._bind(module.parameters, node.arguments, fate)
-        frame = Frame(module.text)
+        frame = Frame()
         for one in module.parameters:
             name = one.name.casefold()
             frame.variables.declare(one.name, read_type(one.type_words))
@@ -348,7 +348,7 @@ class Calls:
         inner = effective
         if not procedure.is_sure:
             inner = effective.perhaps(f"it depends on whether the script makes the procedure {quote(module.name)}")
-        batch = ParsedBatch(text=module.text, nodes=module.body, faults=(), labels=module.labels)
+        batch = ParsedBatch(nodes=module.body, faults=(), labels=module.labels)
         self._run_frame(frame, batch, node.place, inner, procedure.database)
 
     # Making and dropping procedures
@@ -403,7 +403,7 @@ class Calls:
         """Name what stands in the body of a module that does not run."""
         run, module = self._run, procedure.module
         why = f"it stands in the body of the {module.kind} {quote(module.name)}, which the script only creates"
-        run.frames.append(Frame(module.text))
+        run.frames.append(Frame())
         self.walk(module.body, fate.not_run(why))
         for place, reason, is_remark in run.frame.texts.find_problems():
             run.report(place, reason, counted=is_remark)

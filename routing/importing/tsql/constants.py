@@ -87,16 +87,15 @@ ValueOf = Callable[[str], Constant | None]
 
 
 class Evaluation:
-    """Reads one expression; ``database`` is the one in use, ``text`` what the lexemes are of.
+    """Reads one expression; ``database`` is the one in use.
 
     With ``is_plain`` it is that of EXEC(…), which takes no functions, and texts in double quotes.
     """
 
     def __init__(
-        self, words: Sequence[Lexeme], text: str, value_of: ValueOf, database: str | None, is_plain: bool = False
+        self, words: Sequence[Lexeme], value_of: ValueOf, database: str | None, is_plain: bool = False
     ) -> None:
         self._words = words
-        self._text = text
         self._value_of = value_of
         self._database = database
         self._is_plain = is_plain
@@ -126,7 +125,7 @@ class Evaluation:
         self._at += 1
         if word.kind is Kind.STRING or (self._is_plain and word.kind is Kind.NAME):
             text = drop_line_breaks(word.text)
-            return Constant(text, False, length(text) > _LONGEST_JOINED, self._text[word.start] in "nN")
+            return Constant(text, False, length(text) > _LONGEST_JOINED, word.is_national)
         if word.kind is Kind.NUMBER and re.fullmatch(r"[0-9]{1,18}", word.text):
             return Constant(str(int(word.text)), is_number=True)
         if word.kind is Kind.WORD and word.text.startswith("@"):

@@ -103,7 +103,6 @@ class _BatchParser(StatementParser):
             unread = self._here()
         self._check_whole(nodes)
         return ParsedBatch(
-            text=self._tokens.text,
             nodes=tuple(nodes),
             faults=tuple(sorted(self._faults, key=lambda fault: fault.place[1])),
             labels=frozenset(self._labels),
@@ -398,5 +397,4 @@ class _BatchParser(StatementParser):
             parameters=read_parameters(header) if self._module == "procedure" else (),
             body=tuple(body),
             labels=frozenset(self._labels),
-            text=self._tokens.text,
         )

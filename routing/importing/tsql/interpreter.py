@@ -97,7 +97,7 @@ class Interpreter:
             line = faults[0].place[1]
             fate = fate.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
             connection.error, connection.failed_line = faults[0].number, line
-        self.run_frame(Frame(batch.text), batch, fate)
+        self.run_frame(Frame(), batch, fate)
         if connection.transaction.doomed:
             run.roll_back_all(
                 "it is rolled back with its transaction, which an error left without a way to commit"

@@ -54,7 +54,6 @@ class Frame:
     of the CATCH blocks around it; ``thrown`` the last error that left a TRY block.
     """
 
-    text: str
     variables: Variables = field(default_factory=Variables)
     texts: HeldTexts = field(default_factory=HeldTexts)
     courses: list[Course] = field(default_factory=lambda: [Course()])
@@ -176,7 +175,7 @@ class ScriptRun:
     def evaluate(self, words: Sequence[Lexeme], fate: Fate, is_plain: bool = False) -> Constant | None:
         """Return what an expression comes to; None where that is not known."""
         value_of = partial(self.value_of, fate=fate)
-        return Evaluation(words, self.frame.text, value_of, self.connection.database, is_plain).value()
+        return Evaluation(words, value_of, self.connection.database, is_plain).value()
 
     def answer(self, condition: Sequence[Lexeme], fate: Fate) -> ConditionAnswer:
         """Return what a condition comes to here."""

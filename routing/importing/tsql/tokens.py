@@ -38,7 +38,8 @@ class Kind(Enum):
 class Lexeme:
     """One token: ``text`` is unquoted, ``upper`` the upper case of a word, else empty.
 
-    ``start`` and ``end`` are offsets in the text, ``row`` the line of it, both from 0.
+    ``start`` and ``end`` are offsets in the text, ``row`` the line of it, both from 0. ``is_national`` marks a
+    string that is written with N before it.
     """
 
     kind: Kind
@@ -47,6 +48,7 @@ class Lexeme:
     start: int
     end: int
     row: int
+    is_national: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def _lexeme(token: Token, text: str, row_starts: list[int]) -> Lexeme:
     first = raw[:1]
     row = bisect_right(row_starts, start)
     if first == "'" or (first in "nN" and raw[1:2] == "'" and len(raw) > 2):
-        return Lexeme(Kind.STRING, token.text, "", start, end, row)
+        return Lexeme(Kind.STRING, token.text, "", start, end, row, is_national=first != "'")
     if first in ('"', "["):
         return Lexeme(Kind.NAME, token.text, "", start, end, row)
     if first in "0123456789":

@@ -172,7 +172,7 @@ class Parameter:
 class Module(Node):
     """CREATE or ALTER of a procedure, function or trigger: all that follows in the batch is its ``body``.
 
-    ``name`` is as written, ``key`` its schema and name in lower case. ``text`` is what its words are of.
+    ``name`` is as written, ``key`` its schema and name in lower case.
     """
 
     verb: str
@@ -182,7 +182,6 @@ class Module(Node):
     parameters: tuple[Parameter, ...]
     body: tuple[Node, ...]
     labels: frozenset[str]
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +239,6 @@ class ParsedBatch:
     recognised, about whatever they are.
     """
 
-    text: str
     nodes: tuple[Node, ...]
     faults: tuple[Fault, ...]
     labels: frozenset[str]

@@ -476,6 +476,19 @@ PROCEDURES = {
         {"a", "b"},
         [(1, 15530)],
     ),
+    "a default of a text that is longer than the caller's": (
+        (
+            "CREATE PROC p @n nvarchar(60) = N'a' AS DECLARE @s nvarchar(max) = N'CREATE ROUTE ' + QUOTENAME(@n)"
+            " + N' WITH ADDRESS = ''LOCAL''' EXEC sp_executesql @s\nGO\nEXEC p"
+        ),
+        {"a"},
+        [],
+    ),
+    "a default without N, which sp_executesql refuses": (
+        "CREATE PROC p @n varchar(60) = 'SELECT 1' AS EXEC sp_executesql @n\nGO\nEXEC p",
+        set(),
+        [(1, 214)],
+    ),
     "a variable": (
         (
             "CREATE PROC p @n sysname AS EXEC('CREATE ROUTE ' + @n + ' WITH ADDRESS = ''LOCAL''')\nGO\n"
