@@ -89,6 +89,17 @@ def sales(address: str, service: str | None = None, broker: str | None = None, *
     return build
 
 
+def beside(address: str, build: Callable[[], Draft]) -> Callable[[], Draft]:
+    """An estate with one more instance, which has an address."""
+
+    def build_both() -> Draft:
+        draft = build()
+        draft.instance("beside", address)
+        return draft
+
+    return build_both
+
+
 def routes(*routes: tuple[Any, ...], forwarding: bool | None = False, local: bool = True) -> Callable[[], Draft]:
     """The pair with routes; each (instance, database, name, address[, service[, broker]])."""
 

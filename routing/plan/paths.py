@@ -14,13 +14,13 @@ from routing.plan.estate import NamedThings
 from routing.plan.planner import plan_decisions, remember
 from routing.rules import hashing, text
 from routing.rules.deciding import UNNAMED, Decision, scope_of
-from routing.rules.following import MOST_PICKS, Deciding, Errand, Followed, follow
+from routing.rules.following import MOST_PICKS, MOST_WAYS, Deciding, Errand, Followed, follow
 from routing.rules.network import Addressee, Network
 from routing.rules.path_rows import PathRow, path_row, reads_address
-from routing.rules.pathing import Path, Sender, earliest, trace_back
+from routing.rules.pathing import Path, Sender, earliest, trace_back, trace_reply
 from routing.rules.resolving import Message, Verdict, settled
 from routing.rules.timeline import TimeInterval
-from routing.rules.ways import Trace
+from routing.rules.ways import Trace, Way
 from routing.terms import Ending
 
 _EVER = -(2**63)
@@ -191,11 +191,14 @@ class _PathsAtTime:
 
 
 class PathPlanner:
-    """The paths of messages of an estate; keys that differ in nothing that counts share decisions."""
+    """The paths of messages of an estate; keys that differ in nothing that counts share decisions.
 
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        self._deciding = plan_decisions().at
+    ``is_exact`` as `plan_decisions` has it; ``most_ways`` of a message or a reply are followed.
+    """
+
+    def __init__(self, network: Network, *, is_exact: bool = False, most_ways: int = MOST_WAYS) -> None:
+        self.network, self._most_ways = network, most_ways
+        self._deciding = plan_decisions(is_exact=is_exact).at
 
     def timeline(self, sender: Sender, to: Addressee, broker: str | None) -> PathTimeline:
         """Return the paths of a sender's messages to a service, bound to a broker instance or to none."""
@@ -205,12 +208,17 @@ class PathPlanner:
         """Follow one message on from what its first instance does with it."""
         errand = Errand(Addressee.of_name(message.service), message.is_initiator, message.t, hashed)
         scope = scope_of(message.database)
-        args = (errand, sender.instance, verdict, scope, message.hops_remaining)
+        args = (errand, sender.instance, verdict, scope, message.hops_remaining, self._most_ways)
         return follow(self.network, self._deciding, *args)
 
     def add_reply(self, sender: Sender, there: Trace, t: int) -> Path:
         """Return the path of a trace with the reply to it."""
         return trace_back(self.network, self._deciding, sender, there, t)[0]
+
+    def follow_reply(self, sender: Sender, delivered: Way, t: int) -> Trace | None:
+        """Return the trace of the reply from where a way was delivered; None where the sender is not known."""
+        back = trace_reply(self.network, self._deciding, sender, delivered, t, self._most_ways)
+        return None if back is None else back.trace
 
 
 class MessagePaths:

@@ -140,6 +140,17 @@ class Instance:
         return frozenset(found.broker for found in self.databases.values() if found.broker is not None)
 
     @cached_property
+    def machine_names(self) -> frozenset[str]:
+        """Return the names of its machine, folded: what its own name says before a backslash, and hosts.
+
+        The hosts are those of its addresses that begin with that name; where none does, of all addresses.
+        """
+        machine = text.fold(self.name.partition("\\")[0])
+        hosts = {text.host(address) for address in self.own_addresses} - {None, *LOOPBACK_HOSTS}
+        named = {host for host in hosts if host is not None and host.partition(".")[0] == machine}
+        return frozenset({machine, *(host for host in named or hosts if host is not None)})
+
+    @cached_property
     def route_names(self) -> Mapping[str, frozenset[str]]:
         """The names of all routes of each database, in force or not, as `text.collated` writes them."""
         return {

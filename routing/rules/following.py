@@ -82,13 +82,15 @@ def follow(
     verdict: Verdict,
     scope: str,
     hops_remaining: int | None,
+    most_ways: int = MOST_WAYS,
 ) -> Followed:
     """Follow a message on from what its first instance does with it, all hops decided at one time.
 
-    ``scope`` is the database whose routes were searched first. Ways come in the order in which the rules report
-    them: the chosen route before its alternatives, an address before its mirror, its owners by name.
+    ``scope`` is the database whose routes were searched first. Up to ``most_ways`` ways are followed, in the order
+    in which the rules report them: the chosen route before its alternatives, an address before its mirror, its
+    owners by name.
     """
-    walk = _Walk(network, deciding, errand)
+    walk = _Walk(network, deciding, errand, most_ways)
     searches = _searches(verdict, instance)
     start = _Ahead((), instance, verdict.broker_instance, hops_remaining, 0, searches, ())
     return walk.run(start, verdict, scope)
@@ -128,8 +130,8 @@ def follow_dialogs(first: int, follow_one: Callable[[int], Followed | None]) -> 
 class _Walk:
     """One walk, depth first; ``targets`` are the broker ids that ways past each choice of an open dialog reach."""
 
-    def __init__(self, network: Network, deciding: Deciding, errand: Errand) -> None:
-        self.network, self.deciding, self.errand = network, deciding, errand
+    def __init__(self, network: Network, deciding: Deciding, errand: Errand, most_ways: int) -> None:
+        self.network, self.deciding, self.errand, self._most_ways = network, deciding, errand, most_ways
         self.ways: list[Way] = []
         self.targets: list[set[str | None]] = []
         self.until: int | None = None
@@ -138,7 +140,7 @@ class _Walk:
     def run(self, start: _Ahead, verdict: Verdict, scope: str) -> Followed:
         """Follow all ways from a first verdict."""
         ahead = self._leave(start, verdict, scope)
-        while ahead and len(self.ways) < MOST_WAYS:
+        while ahead and len(self.ways) < self._most_ways:
             ahead += self._arrive(ahead.pop())
         is_cut = bool(ahead) or self.picks > MOST_PICKS
         several = any(len(reached) > 1 for reached in self.targets)
@@ -237,6 +239,7 @@ def _hop_of(verdict: Verdict, instance: Instance, scope: str) -> Hop:
         verdict.broker_instance,
         verdict.rerouted_from,
         reads_address=decision is not None and verdict.opens_in is None and decision.last.reads_address,
+        verdict=verdict,
     )
 
 

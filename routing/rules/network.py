@@ -10,6 +10,7 @@ from routing.rules import text
 from routing.rules.deciding import Key
 from routing.rules.estate import Instance, NameAddress, places_of
 from routing.rules.requesting import Request
+from routing.terms import LOOPBACK_HOSTS
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,37 @@ class Network:
         return places_of(self.instances.values())
 
     def owners(self, address: str, here: Instance) -> tuple[Instance, ...]:
-        """The instances at an address that one of them sends to; a loopback name leads back to it alone."""
+        """Return the instances at an address that one of them sends to.
+
+        A loopback name leads to the instance of the sender's machine that listens on the port: the sender itself
+        where the port is its own, else any other.
+        """
         compared = text.comparable_address(address)
-        found = self.places.get(compared, ())
-        return (here,) if not found and compared in here.own_addresses else found
+        if text.host(compared) not in LOOPBACK_HOSTS:
+            return self.places.get(compared, ())
+        return (here,) if compared in here.own_addresses else self._listening_beside(here, compared)
+
+    def _listening_beside(self, here: Instance, loopback: str) -> tuple[Instance, ...]:
+        """Return the other instances of a machine that listen on the port of a loopback address, by name."""
+        return tuple(other for other in self._beside(here) if loopback in other.own_addresses)
+
+    def addresses_beside(self, here: Instance) -> frozenset[str]:
+        """Return the addresses of the other instances of a machine, as they are compared."""
+        return frozenset().union(*(other.own_addresses for other in self._beside(here)))
+
+    def _beside(self, here: Instance) -> list[Instance]:
+        """Return the other instances of a machine, by name."""
+        near = (other for name in here.machine_names for other in self._by_machine.get(name, ()))
+        found = {other.name: other for other in near if other.name != here.name}
+        return [found[name] for name in sorted(found)]
+
+    @cached_property
+    def _by_machine(self) -> Mapping[str, Sequence[Instance]]:
+        found: dict[str, list[Instance]] = {}
+        for instance in self.instances.values():
+            for name in instance.machine_names:
+                found.setdefault(name, []).append(instance)
+        return found
 
     def is_pending(self, here: Instance, scope: str, to: Addressee, t: int) -> tuple[bool, int | None]:
         """Whether a request on record for a service is pending in a database; and until when that stays so.

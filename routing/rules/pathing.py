@@ -1,12 +1,12 @@
-"""The whole path of a message, there and back: `follow` goes there, `trace_back` follows the reply."""
+"""The whole path of a message, there and back: `follow` goes there, `trace_reply` follows the reply."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from routing.rules.deciding import Decision, Key
 from routing.rules.estate import ARRIVALS, Instance
-from routing.rules.following import Deciding, Errand, follow
+from routing.rules.following import MOST_WAYS, Deciding, Errand, Followed, follow
 from routing.rules.network import Addressee, Network
 from routing.rules.resolving import Verdict, requested, requested_again, settled
 from routing.rules.ways import Trace, Way
@@ -57,14 +57,27 @@ def trace_back(
 ) -> tuple[Path, int | None]:
     """The path of a message that was traced there, with its reply; and the time before which it holds.
 
-    The reply goes from where the first way was delivered to the service that sent, bound to the sender's id.
+    The reply goes from where the first way was delivered.
     """
     delivered = there.delivered
     if delivered is None:
         return Path(there), None
+    back = trace_reply(network, deciding, sender, delivered, t)
+    if back is None:
+        return Path(there, is_back_unknown=True), None
+    return Path(there, back.trace), back.until
+
+
+def trace_reply(
+    network: Network, deciding: Deciding, sender: Sender, delivered: Way, t: int, most_ways: int = MOST_WAYS
+) -> Followed | None:
+    """Follow the reply from where a way was delivered to the service that sent, bound to the sender's id.
+
+    None where the service, or the id of its database, is not known.
+    """
     back_to, broker = sender.back_to, sender.broker
     if back_to is None or broker is None or delivered.instance is None:
-        return Path(there, is_back_unknown=True), None
+        return None
     here, database = network.instances[delivered.instance], delivered.database
     key = back_to.key(here, database, broker, is_initiator=not sender.is_initiator)
     timed = deciding(key, here, t)
@@ -72,8 +85,8 @@ def trace_back(
     [decision] = timed.choices
     verdict, until = _reply(network, decision, here, key, back_to, t)
     errand = Errand(back_to, not sender.is_initiator, t, 0)
-    back = follow(network, deciding, errand, here, verdict, key.scope, None)
-    return Path(there, back.trace), earliest(timed.valid_to, until, back.until)
+    back = follow(network, deciding, errand, here, verdict, key.scope, None, most_ways)
+    return replace(back, until=earliest(timed.valid_to, until, back.until))
 
 
 def _reply(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from routing.rules.columns import names_of, plain_columns
+from routing.rules.resolving import Verdict
 from routing.terms import Ending, MatchingStep, Outcome, Reason
 
 
@@ -34,9 +35,14 @@ HOP_COLUMNS = names_of(HopColumns)
 
 @dataclass(frozen=True)
 class Hop(HopColumns):
-    """What one instance does with a message. ``reads_address``: the address is that of its own service name."""
+    """What one instance does with a message.
+
+    ``reads_address``: the address is that of its own service name. ``verdict`` is what led to it; hops that tables
+    show alike are equal, whatever led to them.
+    """
 
     reads_address: bool = False
+    verdict: Verdict | None = field(default=None, compare=False, repr=False)
 
     def plain(self) -> dict[str, Any]:
         """Return its columns by name, with values as tables hold them."""

@@ -160,7 +160,26 @@ class Network:
         names = set(self._owners.get(key, ()))
         if _is_loopback(key) and key in here.own_addresses:
             names = {here.name}
+        elif _is_loopback(key):
+            beside = [one for one in self.instances.values() if _are_of_one_machine(one, here)]
+            names = {one.name for one in beside if key in one.own_addresses}
         return [self.instances[name] for name in sorted(names)] or [None]
+
+
+def _are_of_one_machine(one: Instance, other: Instance) -> bool:
+    return not _machine(one).isdisjoint(_machine(other))
+
+
+def _machine(instance: Instance) -> set[str]:
+    """Name a machine: as its instances' names begin, and by the hosts that are called so, else by all hosts."""
+    name = address_key(instance.name.split("\\")[0])
+    hosts = set()
+    for key in instance.own_addresses:
+        if key.startswith("tcp://") and not _is_loopback(key):
+            host = key[len("tcp://") :]
+            hosts.add(host[: host.rindex(":")] if host.rpartition(":")[2].isdigit() else host)
+    called = {host for host in hosts if host == name or host.startswith(name + ".")}
+    return {name} | (called or hosts)
 
 
 def _is_loopback(key: str) -> bool:

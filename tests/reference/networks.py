@@ -20,7 +20,8 @@ SERVICES = (
 )
 SENDERS = ("//i/sales", "//i/sales", "tcp://n0:4022/sales")
 LISTENERS = ("tcp://listener:4022", "tcp://listener:5022")
-_NAMES = tuple(f"n{number}" for number in range(7))
+# Two of them on one machine.
+_NAMES = ("n0", "n1", "n1\\two", "n2", "n3", "n4", "n5")
 _IDS = tuple(f"{digit * 8}-0000-4000-8000-000000000000" for digit in "123456")
 _ROUTE_NAMES = ("A", "B", "C", "D", "a", "Zone")
 
@@ -47,8 +48,13 @@ def random_network(rng: random.Random, n_messages: int) -> Tables:
     return tables
 
 
+def _home(name: str) -> str:
+    machine, _, instance = name.partition("\\")
+    return f"tcp://{machine}:{5022 if instance else 4022}"
+
+
 def _instance(rng: random.Random, tables: Tables, name: str) -> None:
-    addresses = [spelt_address(rng, f"tcp://{name}:4022")]
+    addresses = [spelt_address(rng, _home(name))]
     if rng.random() < 0.35:
         addresses.append(spelt_address(rng, rng.choice(LISTENERS)))
     tables["instances"].append(
@@ -98,11 +104,11 @@ def _ring(tables: Tables, gates: tuple[str, ...]) -> None:
     """Let two instances send replies to each other, and the databases of all others send them there."""
     asks = {"remote_service_name": SENDERS[0]}
     for here, there in (gates, gates[::-1]):
-        tables["routes"].append(_route((here, "msdb", "0"), f"tcp://{there}:4022", **asks))
+        tables["routes"].append(_route((here, "msdb", "0"), _home(there), **asks))
     for database in tables["databases"]:
         key = (database["instance_name"], database["name"], "0")
         if database["name"] != "msdb" and key[0] not in gates:
-            tables["routes"].append(_route(key, f"tcp://{gates[0]}:4022", **asks))
+            tables["routes"].append(_route(key, _home(gates[0]), **asks))
 
 
 def _versions(
@@ -118,7 +124,7 @@ def _versions(
     def version(**bounds: Any) -> Row:
         address, mirror = _address(rng, local, names), None
         if address.lower().strip().startswith("tcp") and rng.random() < 0.12:
-            mirror = spelt_address(rng, f"tcp://{rng.choice(names)}:4022")
+            mirror = spelt_address(rng, _home(rng.choice(names)))
         return _route(
             key,
             address,
@@ -145,14 +151,17 @@ def _route(key: tuple[str, str, str], address: str, **columns: Any) -> Row:
 
 
 def _address(rng: random.Random, local: float, names: tuple[str, ...]) -> str:
-    others = [f"tcp://{name}:4022" for name in names]
+    others = [_home(name) for name in names]
     address = pick(
         rng,
         (local, ["LOCAL"]),
         (9, others),
         (1.5, LISTENERS),
         (0.7, ["tcp://partner:4022"]),
-        (0.5, ["tcp://localhost:4022", "tcp://.:4022", "tcp://[::1]:9999"]),
+        (
+            1.2,
+            ["tcp://localhost:4022", "tcp://.:4022", "tcp://localhost:5022", "tcp://.:5022", "tcp://[::1]:9999"],
+        ),
         (2, ["TRANSPORT"]),
     )
     return spelt_address(rng, address)

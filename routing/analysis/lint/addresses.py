@@ -139,7 +139,8 @@ def other_port(row: RouteRow, around: Surroundings) -> Found | None:
         return None
     if host in LOOPBACK_HOSTS:
         here = around.instance(row)
-        own = () if here is None else here.own_addresses
+        # A loopback name leads to any instance of the machine, by the port.
+        own = () if here is None else {*here.own_addresses, *around.estate.network.addresses_beside(here)}
         ports = {own_port for own_port in map(text.port, own) if own_port is not None}
     else:
         ports = around.ports.get(host, set())

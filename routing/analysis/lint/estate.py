@@ -10,7 +10,8 @@ from typing import NamedTuple
 from routing.plan.estate import instances_of
 from routing.plan.planner import Planner, plan_decisions
 from routing.rules.deciding import Decision
-from routing.rules.estate import Database, Instance, Route, places_of
+from routing.rules.estate import Database, Instance, Route
+from routing.rules.network import Network
 from routing.storage.columns import Columns
 
 # Every database of SQL Server holds services of these; nobody routes to them.
@@ -73,7 +74,12 @@ class Estate:
     @cached_property
     def places(self) -> Mapping[str, tuple[Instance, ...]]:
         """Who has an address, as it is compared; loopback names lead nowhere from outside."""
-        return places_of(self.instances[name] for name in self.listed)
+        return self.network.places
+
+    @cached_property
+    def network(self) -> Network:
+        """The instances that the tables list, as a message meets them."""
+        return Network({name: self.instances[name] for name in sorted(self.listed)})
 
     @cached_property
     def holders(self) -> tuple[Holder, ...]:

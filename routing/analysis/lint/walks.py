@@ -9,7 +9,7 @@ from routing.analysis.lint.estate import Estate
 from routing.rules.deciding import Decision, Key
 from routing.rules.estate import ARRIVALS, Instance, NameAddress
 from routing.rules.following import Errand, Followed, follow, follow_dialogs
-from routing.rules.network import Addressee, Network
+from routing.rules.network import Addressee
 from routing.rules.resolving import settled
 from routing.rules.ways import Trace, Way
 
@@ -26,7 +26,7 @@ class Walks:
     """Follows open messages through the instances that the tables list."""
 
     def __init__(self, estate: Estate) -> None:
-        self.network = Network({name: estate.instances[name] for name in sorted(estate.listed)})
+        self.network = estate.network
         self._now = estate.now
         self._decide = estate.decisions.at
 

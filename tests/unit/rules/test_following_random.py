@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any
 
 from tests.reference.networks import random_network
-from tests.reference.ways import Path
+from tests.reference.ways import Path, Way
 from tests.unit.rules import followed
 from tests.unit.rules.by_rules import Tables
 from tests.unit.rules.followed import Followed, own_paths
 
-NETWORKS, MESSAGES, SEED = 150, 24, 20260105
+NETWORKS, MESSAGES, SEED = 200, 24, 20260105
 ENDINGS = {"DELIVERED", "DELAYED", "DROPPED", "LEFT_ESTATE", "LOOP", "NOT_KNOWN", "TOO_MANY_WAYS"}
 
 
@@ -56,6 +56,16 @@ def test_plans() -> None:
     assert checked > NETWORKS * MESSAGES * 0.7
 
 
+def _goes_beside(way: Way) -> bool:
+    """Return whether a way goes by a loopback name from one instance of a machine to another."""
+    places = [*(hop.instance for hop in way.hops), way.instance]
+    loopback = ("localhost", ".:")
+    return any(
+        any(name in (hop.address or "") for name in loopback) and there not in (None, hop.instance)
+        for hop, there in zip(way.hops, places[1:], strict=True)
+    )
+
+
 def test_the_networks_hold_what_there_is() -> None:
     """Each way to end, there and back, and what ways say together; not by a chance or two."""
     ends: Counter[str] = Counter()
@@ -74,6 +84,7 @@ def test_the_networks_hold_what_there_is() -> None:
         said["transport"] += any(hop.reason == "TRANSPORT_ADDRESS" for way in there.ways for hop in way.hops)
         said["asked past the first hop"] += any(hop.step == 4 for way in there.ways for hop in way.hops[1:])
         said["hops ran out"] += any(way.reason == "HOP_LIMIT" and len(way.hops) > 1 for way in there.ways)
+        said["beside, on one machine"] += any(_goes_beside(way) for way in there.ways)
         said["four hops"] += any(len(way.hops) > 3 for way in there.ways)
     sys.stdout.write(f"ways end {dict(ends)}\nreplies end {dict(back)}\n{dict(said)}\n")
     assert min(ends.values()) > 100
