@@ -49,6 +49,8 @@ _NO_MANAGER = (9771, 9780, 9781)
 _BROKER_OFF = (28012, 28013)
 _CANNOT_TAKE = (28014, 28015, 28016, 28017, 28018, 28021)
 _AT_ITS_QUEUE = (9617, 9704, 9749, 28004, 28005, 28010, 28011)
+NO_PERMISSION = (8494,)
+NO_SUCH_SERVICE = (8490,)
 _HANDSHAKE = (
     *(9649, 9751, 9752, 9762, 9763, 9764, 9765, 9766, 28022, 28023, 28026, 28027, 28028, 28029, 28030, 28031),
     *(28034, 28035, 28036, 28037, 28038, 28039, 28045, 28047, 28048, 28059, 28070, 28079, 28080, 28081, 28082),
@@ -69,12 +71,15 @@ TOPICS: dict[Topic, tuple[int, ...]] = {
         *(9666, 9748, 9753, 9754, 9755, 9756, 9757, 9758, 9759, 9783, 9785),
         *(28032, 28033, 28071, 28098),
     ),
-    Topic.SECURITY: (*_HANDSHAKE, *_DIALOG_SECURITY),
+    Topic.SECURITY: (*_HANDSHAKE, *_DIALOG_SECURITY, *NO_PERMISSION),
     Topic.TARGET: (*_BROKER_OFF, *_CANNOT_TAKE, *_AT_ITS_QUEUE),
     Topic.IDENTITY: (*_MOVED, *_DOUBLED),
-    Topic.CONVERSATION: (9779, 9784),
+    Topic.CONVERSATION: (*NO_SUCH_SERVICE, 9779, 9784),
 }
 _TOPIC = {number: topic for topic, numbers in TOPICS.items() for number in numbers}
+
+NUMBERS = frozenset(_TOPIC)
+"""Every number that is known."""
 
 SENDING = (Reason.NETWORK_ADDRESS, Reason.MIRROR_ADDRESS, Reason.TRANSPORT_ADDRESS)
 _ARRIVED = (Reason.FORWARDING_DISABLED, Reason.HOP_LIMIT, Reason.ROUTING_LOOP)
@@ -103,6 +108,12 @@ _CONTRADICTS, _SAYS_NOTHING = Agreement.CONTRADICTS, Agreement.SAYS_NOTHING
 
 TABLE = (
     Line(REFUSALS, _EVERY, _SAYS_NOTHING, "A statement is refused with it, and no message carries it."),
+    Line(
+        NO_SUCH_SERVICE,
+        (Reason.SERVICE_NOT_FOUND,),
+        _COMPATIBLE,
+        "The database that the dialog is bound to lacks the service; SQL Server ends the dialog with this error.",
+    ),
     Line(Topic.CONVERSATION, _EVERY, _SAYS_NOTHING, "The other side ended the conversation, wherever it is."),
     # The numbers of the reasons themselves.
     Line(_NO_ROUTE, (Reason.NO_ROUTE,), _AGREES),
@@ -141,6 +152,24 @@ TABLE = (
         SENDING,
         _COMPATIBLE,
         "The configuration service is asked for remote service bindings too, not for routes alone.",
+    ),
+    Line(
+        (9770,),
+        (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND),
+        _COMPATIBLE,
+        "Another conversation asked for the route first; here the search goes on to a LOCAL route meanwhile.",
+    ),
+    Line(
+        (9796,),
+        (Reason.ROUTE_REQUESTED,),
+        _COMPATIBLE,
+        "Another conversation asked for the route first; SQL Server went on to a LOCAL route meanwhile.",
+    ),
+    Line(
+        _NO_ROUTE,
+        (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND),
+        _COMPATIBLE,
+        "SQL Server says the same where a LOCAL route matches and leads to no such service here.",
     ),
     Line(
         _NO_ROUTE,
@@ -204,6 +233,12 @@ TABLE = (
         _HANDSHAKE, SENDING, _COMPATIBLE, "Routed as predicted; the two instances could not agree on a connection."
     ),
     Line(_DIALOG_SECURITY, SENDING, _COMPATIBLE, "Routed as predicted; the security of its dialog holds it back."),
+    Line(
+        NO_PERMISSION,
+        (Reason.LOCAL_SERVICE, *SENDING),
+        _COMPATIBLE,
+        "Routed as predicted; the sender may not send to the service.",
+    ),
     Line(Topic.SECURITY, _EVERY, _SAYS_NOTHING, "It tells of keys, certificates and logins, not of routes."),
     Line(Topic.IDENTITY, _EVERY, _SAYS_NOTHING, "It tells of a broker's id, not of routes."),
 )

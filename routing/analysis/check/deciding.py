@@ -11,7 +11,7 @@ from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.missing import Gap, What
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.known import message_of
-from routing.importing.catalog.transmission_status import error_number
+from routing.importing.catalog.conversations import status_of
 from routing.importing.covered import Row
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import instances_of
@@ -185,6 +185,6 @@ def _without_endpoint(row: Row, knowledge: Knowledge) -> Fate:
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)
     what = What.ENDPOINT_OF_DIALOG if was_read else What.ENDPOINTS_OF_DIALOGS
-    status = (row["transmission_status"] or "").strip()
-    said = Status(micros_of(row["exported_at"]), error_number(status) if status else None, status or None)
+    status, number = status_of(row)
+    said = Status(micros_of(row["exported_at"]), number, status or None)
     return Fate(row, row["conversation_handle"], said, None, (Gap(*place, what),))

@@ -91,8 +91,7 @@ def _message(row: Row, endpoint: Row) -> Row:
 
 def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
     """What the queue says of a message; ``statuses`` counts texts that are not recognised, and blank ones."""
-    status = (row["transmission_status"] or "").strip()
-    number = error_number(status) if status else None
+    status, number = status_of(row)
     if number is None:
         statuses[status] += 1
     same = ("instance_name", "database_name", "conversation_id", "is_initiator", "message_sequence_number")
@@ -105,6 +104,17 @@ def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
         "outcome": outcome(number),
         **{name: row[name] for name in ("to_service_name", "to_broker_instance", "from_service_name")},
     }
+
+
+def status_of(row: Row) -> tuple[str, int | None]:
+    """Return the status of a row of the queue, and its number; a blank one has none.
+
+    What the server found in its own messages counts: the text may be in any language.
+    """
+    status = (row["transmission_status"] or "").strip()
+    if not status:
+        return status, None
+    return status, row["error_number"] or error_number(status)
 
 
 def _tell(covered: Covered, statuses: Counter[str]) -> None:

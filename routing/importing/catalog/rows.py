@@ -16,7 +16,7 @@ from routing.importing.undecodable import is_writable
 
 _EXPORTED_AT = "exported_at"
 # The numbers that tables hold as an int; all others are bigint, or no column of a table.
-_INTS, _INT = ("database_id",), range(-(2**31), 2**31)
+_INTS, _INT = ("database_id", "error_number"), range(-(2**31), 2**31)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ _MSDB = "the system database msdb containing routing information is"
 _PRINCIPAL = "security certificate bound to database principal"
 
 TEXTS: dict[int, str] = {
+    8490: "cannot find the remote service … because it does not exist",
+    8494: "you do not have permission to access the service",
     9617: "the service queue … is currently disabled",
     9649: "a security (sspi) error occurred when connecting to another service broker",
     9652: "service broker failed to retrieve the session key for encrypting a message",

@@ -74,13 +74,20 @@ _INSTANCE_HEAD = (VIEW_NAME, "instance_name", "exported_at")
 
 
 def _view(
-    name: str, columns: tuple[Column, ...], *, layout: str = "", new: str = "", per_database: bool = True
+    name: str,
+    columns: tuple[Column, ...],
+    *,
+    layout: str = "",
+    added: tuple[str, ...] = (),
+    per_database: bool = True,
 ) -> View:
-    """A view; ``new`` are the columns that the queries of release 0.1.0 did not export."""
+    """Return a view; ``added`` are columns that the queries did not always export, the newest first."""
     head = _HEAD if per_database else _INSTANCE_HEAD
     exported = (*head, *(column.name for column in columns))
-    before = tuple(name for name in exported if name not in new.split())
-    return View(name, columns, per_database, tuple(layout.split()), exported, (before,) if new else ())
+    before = tuple(
+        tuple(column for column in exported if column not in added[:many]) for many in range(1, len(added) + 1)
+    )
+    return View(name, columns, per_database, tuple(layout.split()), exported, before)
 
 
 VIEWS = {
@@ -163,11 +170,14 @@ VIEWS = {
                 Column("enqueue_time", Kind.TIME, required=True),
                 Column("message_sequence_number", Kind.INTEGER, required=True),
                 Column("transmission_status", longest=4000),
+                # The view has it not: the queries look the status up in sys.messages of every language.
+                Column("error_number", Kind.INTEGER),
             ),
             layout="conversation_handle to_service_name to_broker_instance from_service_name"
             " service_contract_name enqueue_time message_sequence_number message_type_name"
             " is_conversation_error is_end_of_dialog message_body transmission_status priority",
-            new="from_service_name",
+            # Since release 0.2.0 the sender, and since then the number of the status.
+            added=("error_number", "from_service_name"),
         ),
     )
 }

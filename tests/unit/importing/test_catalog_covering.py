@@ -14,6 +14,7 @@ from routing.importing.catalog import VIEWS, Export, StandIns, cover, queries, r
 from routing.importing.catalog.conversations import reject_without_endpoint
 from routing.importing.covered import Covered
 from routing.importing.spelling import Spelling
+from routing.rules.observed import NUMBERS
 
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 EARLIER = datetime(2026, 1, 4, 12, tzinfo=timezone.utc)
@@ -242,10 +243,51 @@ def test_the_queries_export_what_the_import_knows() -> None:
 
 
 def test_the_queries_only_read() -> None:
-    words = set(re.findall(r"[A-Z]{3,}", re.sub(r"--.*", "", queries())))
-    assert not words & {"UPDATE", "DELETE", "MERGE", "DROP", "ALTER", "CREATE", "TRUNCATE", "RECEIVE", "SEND"}
-    # Into a variable of its own.
-    assert re.findall(r"INSERT INTO (\S+)", queries()) == ["@views"] * 4
+    script = re.sub(r"--.*", "", queries())
+    words = set(re.findall(r"[A-Z]{3,}", script))
+    assert not words & {"DELETE", "MERGE", "DROP", "ALTER", "CREATE", "TRUNCATE", "RECEIVE", "SEND"}
+    # Into variables of its own, which updates name by an alias.
+    own = set(re.findall(r"DECLARE (@\w+) TABLE", script))
+    aliases = dict(re.findall(r"FROM (@\w+) AS (\w+)", script))
+    assert set(re.findall(r"INTO (\S+)", script)) == own
+    assert set(re.findall(r"UPDATE (\w+)\n", script)) == {aliases["@texts"], aliases["@statuses"]} == {"t", "s"}
+    assert script.count("UPDATE ") == 3
+
+
+def test_the_queries_look_every_known_number_up() -> None:
+    listed = queries().partition("m.message_id IN (")[2].partition(")")[0]
+    assert [int(number) for number in listed.split(",")] == sorted(NUMBERS)
+
+
+# What the server found, the text, and the number that counts.
+NUMBERED = [
+    ("9793", "Der Name des Zieldiensts wurde nicht gefunden.", 9793),
+    ("28005", "Une exception s'est produite. Erreur : 15517, État : 1.", 28005),
+    ("9754", "The target service name could not be found.", 9754),
+    ("NULL", "The target service name could not be found.", 9793),
+    ("", "Der Name des Zieldiensts wurde nicht gefunden.", None),
+    ("0", "The target service name could not be found.", 9793),
+    ("9793", "", None),
+    ("9793", "NULL", None),
+]
+
+
+@pytest.mark.parametrize(("number", "text", "expected"), NUMBERED)
+def test_the_number_of_the_server_counts_before_the_text(
+    number: str, text: str, expected: int | None, tmp_path: Path
+) -> None:
+    head = QUEUE.partition("\n")[0] + ",error_number\n"
+    cell = text if text in ("", "NULL") else f'"{text}"'
+    row = f"{HANDLE.format(1)},//stock,NULL,NULL,2026-01-05 11:00:00,0,{cell},{number}\n"
+    covered = covered_of(tmp_path, conversation_endpoints=ENDPOINTS, transmission_queue=head + row)
+    assert [row["error_number"] for row in covered.rows["observed_routing"]] == [expected]
+
+
+def test_a_number_that_is_none_rejects_its_row(tmp_path: Path) -> None:
+    head = QUEUE.partition("\n")[0] + ",error_number\n"
+    row = f"{HANDLE.format(1)},//stock,NULL,NULL,2026-01-05 11:00:00,0,text,{2**31}\n"
+    covered = covered_of(tmp_path, conversation_endpoints=ENDPOINTS, transmission_queue=head + row)
+    assert any("error_number" in why for why in covered.rejected), covered.rejected
 
 
 def test_the_queries_are_read_by_the_tsql_reader_without_a_complaint() -> None:

@@ -30,15 +30,17 @@ TRUTH: dict[int | None, str] = {
     None: NOTHING,
     0: NOTHING,
     15517: NOTHING,
-    9750: "X XXX XAXXXXc XXX c",
-    9793: "X XXX XAXXXXc XXX c",
+    # Compatible with what a LOCAL route leads nowhere by, too: SQL Server says it of AutoCreatedLocal.
+    9750: "X XXX XAccXXc XXX c",
+    9793: "X XXX XAccXXc XXX c",
     9761: "X ccc ccXXXXX XXX c",
-    9770: "X ccc AcXXXXX XXX c",
+    # Another conversation asked first, and this one goes on to a LOCAL route meanwhile; or the other way round.
+    9770: "X ccc AcccXXX XXX c",
     9789: "X XXX XXXXXXX XXX c",
     9791: "X XXX XXXXXAX XXX c",
     9792: "X XXX XXXXXXX AXX c",
     9795: "X XXX XXXAXXX XXX c",
-    9796: "X XXX XXAcXXX XXX c",
+    9796: "X XXX cXAcXXX XXX c",
     **dict.fromkeys((9787, 9788, 9790, 9794, 9797, 9798, 9771, 9780, 9781, 28075), PASSING),
     **dict.fromkeys((9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747), NOTHING),
     **dict.fromkeys((9666, 9748, 9753, 9754, 9755, 9756, 9757, 9758, 9759, 9783), TRANSPORT),
@@ -54,6 +56,8 @@ TRUTH: dict[int | None, str] = {
     **dict.fromkeys((9617, 9704, 9749, 28004, 28005, 28010, 28011), "c ccc XXXXXXX XXX c"),
     **dict.fromkeys((9719, 9720), ". ... ...c... ... c"),
     **dict.fromkeys((9723, 9772, 9773, 9776, 9777), ". ... ...ccc. ... c"),
+    8494: "c ccc ....... ... c",
+    8490: ". ... ..c.... ... .",
     **dict.fromkeys((9779, 9784), NOTHING),
 }
 # Where the routes of msdb were searched: what is not said here is as above.
