@@ -31,10 +31,19 @@ class Cell:
     text: str
     is_quoted: bool = False
 
-    def value(self, padded: bool) -> str | None:
-        """Its text, None for NULL; ``padded`` where the tool fills columns up with blanks."""
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether something stands here without quotes, which a text too long for a view may have."""
+        return bool(self.text) and not self.is_quoted and unquoted(self.text.strip(" ")) is None
+
+    def value(self, padded: bool, *, is_all_quoted: bool = False) -> str | None:
+        """Return its text, None for NULL.
+
+        ``padded`` where the tool fills columns up with blanks, ``is_all_quoted`` where it quotes everything: then
+        the quotes do not tell the text NULL from no value.
+        """
         if self.is_quoted:
-            return self.text
+            return None if is_all_quoted and self.text == "NULL" else self.text
         text = self.text.strip(" \t") if padded else self.text
         if text == _EMPTY_TEXT:
             # So bcp writes an empty text, and NULL as nothing.

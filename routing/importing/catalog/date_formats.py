@@ -7,25 +7,35 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 
 from routing.errors import InputError, quote
 
 _TOKENS = re.compile(r"([A-Za-z])\1*|'[^']*'|.", re.DOTALL)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_SHORT_MONTHS = tuple(name[:3] for name in MONTHS)
+# PowerShell 7.3 and later write the last one between a time and AM or PM.
+BLANKS = " \t\u00a0\u202f"
+HALF_OF_DAY = rf"[ap]\.?[{BLANKS}]?m\b\.?|上午|下午|午前|午後|오전|오후|πμ|μμ|π\.μ\.|μ\.μ\."
+"""What cultures write beside an hour of twelve."""
+AFTERNOON = ("p", "下午", "午後", "오후", "μ")
 _READERS = {
     "yyyy": re.compile(r"\d{4}"),
-    "MMM": re.compile(r"jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", re.IGNORECASE),
+    "yy": re.compile(r"\d{2}"),
+    "MMM": re.compile("|".join(_SHORT_MONTHS), re.IGNORECASE),
+    "MMMM": re.compile("|".join(MONTHS), re.IGNORECASE),
     **dict.fromkeys(("M", "MM", "d", "dd", "H", "HH", "h", "hh", "m", "mm", "s", "ss"), re.compile(r"\d{1,2}")),
     **dict.fromkeys(("f" * count for count in range(1, 8)), re.compile(r"\d{1,9}")),
-    "tt": re.compile(r"am|pm|a\.m\.|p\.m\.", re.IGNORECASE),
+    "tt": re.compile(HALF_OF_DAY, re.IGNORECASE),
+    "zzz": re.compile(r"[+-]\d{1,2}:?\d{2}|[zZ]"),
 }
 """What each letter reads; leading zeros may be there or not."""
 
 _NEEDED = ("y", "M", "d")
 _NOON = 12
-# PowerShell 7.3 and later write these between a time and AM or PM.
-_BLANKS = " \t\u00a0\u202f"
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class DateFormat:
     parts: tuple[str, ...]
 
     def read(self, text: str) -> datetime | None:
-        """A time without zone; None where the text has another form.
+        """Return a time, without zone where the form has none; None where the text has another form.
 
         Raises ValueError where it has this form and is no time.
         """
@@ -49,35 +59,55 @@ class DateFormat:
                     return None
                 found[part[0]] = match.group(0)
                 position = match.end()
-            elif part.strip(_BLANKS):
+            elif part.strip(BLANKS):
                 literal = part.strip("'")
                 if not text.startswith(literal, position):
                     return None
                 position += len(literal)
             else:
-                while position < len(text) and text[position] in _BLANKS:
+                while position < len(text) and text[position] in BLANKS:
                     position += 1
         return self._time(found, text) if position == len(text) else None
 
     def _time(self, found: dict[str, str], text: str) -> datetime:
         month = found["M"].lower()
         minute, second = int(found.get("m", "0")), int(found.get("s", "0"))
-        # The tools write seven digits of a second, the tables hold six.
-        micros = int(found.get("f", "0").ljust(6, "0")[:6])
         try:
-            number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month)
-            return datetime(int(found["y"]), number, int(found["d"]), _hour(found), minute, second, micros)
-        except ValueError:
+            number = int(month) if month.isdecimal() else _SHORT_MONTHS.index(month[:3]) + 1
+            hour = hour_of(int(found.get("H", found.get("h", "0"))), found.get("t"))
+            parts = (read_year(found["y"]), number, int(found["d"]), hour, minute, second)
+            local = datetime(*parts, read_micros(found.get("f")))
+            return local if "z" not in found else read_as_utc(local, found["z"])
+        except (ValueError, OverflowError):
             raise ValueError(f"{quote(text)} is not a time of the form {self.text}") from None
 
 
-def _hour(found: dict[str, str]) -> int:
-    if "t" not in found:
-        return int(found.get("H", "0"))
-    hour = int(found["h"])
+def read_year(digits: str) -> int:
+    """Return a year; two digits are of this century."""
+    return int(digits) if len(digits) > 2 else 2000 + int(digits)
+
+
+def read_micros(fraction: str | None) -> int:
+    """Return the microseconds of a second's digits: the tools write seven of them, the tables hold six."""
+    return int((fraction or "0").ljust(6, "0")[:6])
+
+
+def hour_of(hour: int, half: str | None) -> int:
+    """Return the hour of the day; ``half`` says which half of it is meant where there are twelve hours."""
+    if half is None:
+        return hour
     if not 1 <= hour <= _NOON:
         raise ValueError("no hour of twelve")
-    return hour % _NOON + (_NOON if found["t"].lower().startswith("p") else 0)
+    return hour % _NOON + (_NOON if half.lower().startswith(AFTERNOON) else 0)
+
+
+def read_as_utc(local: datetime, offset: str) -> datetime:
+    """Return the UTC time of a clock with an offset, as ``+02:00``; letters stand for none."""
+    if offset[0] not in "+-":
+        return local.replace(tzinfo=timezone.utc)
+    digits = offset[1:].replace(":", "")
+    ahead = timedelta(hours=int(digits[:-2]), minutes=int(digits[-2:]))
+    return (local + ahead if offset[0] == "-" else local - ahead).replace(tzinfo=timezone.utc)
 
 
 def date_format(text: str) -> DateFormat:
@@ -97,5 +127,5 @@ def date_format(text: str) -> DateFormat:
 
 
 def _fault(text: str, why: str) -> InputError:
-    hint = "the letters are yyyy M MMM d H h m s f tt, as in dd.MM.yyyy HH:mm:ss and M/d/yyyy h:mm:ss tt"
+    hint = "the letters are yyyy yy M MMM d H h m s f tt zzz, as in dd.MM.yyyy HH:mm:ss and M/d/yyyy h:mm:ss tt"
     return InputError(f"--date-format {quote(text)} {why}", hint)

@@ -23,10 +23,11 @@ from routing.importing.catalog.result_sets import (
     refuse_wrapped,
 )
 from routing.importing.catalog.values import read_cell
-from routing.importing.catalog.views import VIEW_NAME, VIEWS, View
+from routing.importing.catalog.views import VIEW_NAME, VIEWS, View, find_view_by_columns
 from routing.importing.faults import unreadable_file
 
 _TRIED = 100
+_HEAD = 100_000
 _MANY_BLANKS = "  "
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _TYPE_LINE = "#TYPE "
@@ -43,7 +44,7 @@ def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
     if said is not None or is_typed:
         # Its line end stays, so that the lines keep their numbers.
         text = text[len(first) :]
-    separator = _separator(text) if said is None else _known_separator(said.group(1), file)
+    separator = _find_separator(text) if said is None else _known_separator(said.group(1), file)
     found = [line for line in lines(text, separator) if any(line.texts) and not is_remark(",".join(line.texts))]
     for line, below in pairwise(found):
         if _are_dashes(line) and _are_dashes(below):
@@ -51,9 +52,12 @@ def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
     blocks = _blocks(found, view, is_typed)
     if not blocks:
         raise unreadable_file(file, "it is empty")
-    return [
+    above = _take_above(blocks, view)
+    sets = [
         _read_with_header(block) if block.header else _read_without_header(block, file, view) for block in blocks
     ]
+    sets[0].rejected[:0] = [(line.number, "it stands above the first header") for line in above]
+    return sets
 
 
 @dataclass
@@ -74,15 +78,18 @@ def _known_separator(character: str, file: str) -> str:
     return character
 
 
-def _separator(text: str) -> str:
-    """The one that splits the first line into the most column names, else into the most cells."""
-    head = text.lstrip("\r\n").split("\n", 1)[0]
+def _find_separator(text: str) -> str:
+    """Return the one that splits the first line with two column names, else the first line, into most of them."""
+    heads = [line.split("\r", 1)[0] for line in text[:_HEAD].lstrip("\r\n").split("\n")[:_TRIED]]
+    with_names = (head for head in heads for each in SEPARATORS if _count_names(head, each)[0] > 1)
+    head = next(with_names, heads[0])
+    return max(SEPARATORS, key=lambda separator: _count_names(head, separator))
 
-    def names(separator: str) -> tuple[int, int]:
-        cells = [cell.strip().strip('"').lower() for cell in head.split(separator)]
-        return sum(cell in NAMES for cell in cells), len(cells)
 
-    return max(SEPARATORS, key=names)
+def _count_names(head: str, separator: str) -> tuple[int, int]:
+    """Count the names of columns among the cells of a line, and its cells."""
+    cells = [cell.strip().strip('"').lower() for cell in head.split(separator)]
+    return sum(cell in NAMES for cell in cells), len(cells)
 
 
 def _blocks(found: Sequence[Line], view: View | None, has_header: bool) -> list[_Block]:
@@ -103,6 +110,22 @@ def _blocks(found: Sequence[Line], view: View | None, has_header: bool) -> list[
     return blocks
 
 
+def _take_above(blocks: list[_Block], view: View | None) -> list[Line]:
+    """Take the lines above the first header out, if they are rows of nothing and the header tells a view."""
+    first, *others = blocks
+    header = others[0].header if others else None
+    if first.header is not None or header is None or find_view_by_columns(_names_of(header)) is None:
+        return []
+    if _find_layouts(first, view):
+        return []
+    blocks[:] = others
+    return first.lines
+
+
+def _names_of(header: Line) -> tuple[str, ...]:
+    return tuple(cell.lower() for cell in header.texts)
+
+
 def _are_dashes(line: Line) -> bool:
     return all(cell and not cell.strip("-") for cell in line.texts)
 
@@ -114,11 +137,15 @@ def _may_be_header(line: Line, dashes: Line, is_first: bool) -> bool:
 
 
 def _is_header(line: Line, is_first: bool, view: View | None) -> bool:
-    """Whether half of its cells or more are names of columns; but for a first line, two of them at least.
+    """Tell whether half of its cells or more are names of columns; but for a first line, two of them at least.
 
-    Of a view whose columns differ between versions of SQL Server there is always a header, mostly of others.
+    Names that tell a view are a header, whatever stands beside them. Of a view whose columns differ between
+    versions of SQL Server there is always a header, mostly of others.
     """
-    headings = sum(cell.lower() in NAMES for cell in line.texts)
+    names = _names_of(line)
+    headings = sum(name in NAMES for name in names)
+    if headings and find_view_by_columns(names) is not None:
+        return True
     if is_first and view is not None and not view.layout and headings > 1:
         return True
     return headings >= (1 if is_first else 2) and 2 * headings >= len(line.cells)
@@ -126,16 +153,26 @@ def _is_header(line: Line, is_first: bool, view: View | None) -> bool:
 
 def _read_with_header(block: _Block) -> ResultSet:
     assert block.header is not None
-    return _fill(tuple(cell.lower() for cell in block.header.texts), block.lines, padded=block.dashes is not None)
+    is_all_quoted = not any(cell.is_plain for line in (block.header, *block.lines) for cell in line.cells)
+    return _fill(_names_of(block.header), block.lines, block.dashes is not None, is_all_quoted=is_all_quoted)
 
 
 def _read_without_header(block: _Block, file: str, view: View | None) -> ResultSet:
-    padded = any(cell.text.endswith(_MANY_BLANKS) for cell in block.lines[0].cells if not cell.is_quoted)
-    fitting = [layout for layout in _layouts(view, block.lines[0]) if _fits(layout, block.lines, view, padded)]
+    fitting = _find_layouts(block, view)
     if len(fitting) != 1:
         why = f"it has no header line, and its {len(block.lines[0].cells)} columns cannot be known"
         raise unreadable_file(file, why, "export it with a header, or with sbroute import queries")
-    return _fill(fitting[0], block.lines, padded)
+    return _fill(fitting[0], block.lines, _is_padded(block))
+
+
+def _find_layouts(block: _Block, view: View | None) -> list[tuple[str, ...]]:
+    """Return the layouts that the rows of a block without a header fit."""
+    padded = _is_padded(block)
+    return [layout for layout in _layouts(view, block.lines[0]) if _fits(layout, block.lines, view, padded)]
+
+
+def _is_padded(block: _Block) -> bool:
+    return any(cell.text.endswith(_MANY_BLANKS) for cell in block.lines[0].cells if not cell.is_quoted)
 
 
 def _layouts(view: View | None, first: Line) -> Iterable[tuple[str, ...]]:
@@ -179,17 +216,23 @@ def _is_such_a_row(layout: tuple[str, ...], line: Line, view: View, padded: bool
     return all(values.get(column.name) not in (None, "") for column in view.columns if column.required)
 
 
-def _fill(columns: tuple[str, ...], block: Sequence[Line], padded: bool) -> ResultSet:
+def _fill(
+    columns: tuple[str, ...], block: Sequence[Line], padded: bool, *, is_all_quoted: bool = False
+) -> ResultSet:
     found = ResultSet(columns)
     errors = errors_among((line.number, ",".join(line.texts)) for line in block)
     for line in block:
         if line.number in errors:
             found.rejected.append((line.number, SERVER_SAID))
             continue
-        if len(line.cells) != len(columns):
-            why = f"it has {len(line.cells)} cells, the header {len(columns)}"
+        own = line.cells
+        # Spreadsheets may fill lines up with empty cells.
+        while len(own) > len(columns) and not own[-1].text.strip():
+            own = own[:-1]
+        if len(own) != len(columns):
+            why = f"it has {len(own)} cells, the header {len(columns)}"
             found.rejected.append((line.number, why))
             continue
-        cells = {name: cell.value(padded) for name, cell in zip(columns, line.cells, strict=True)}
-        found.rows.append((line.number, dict(cells)))
+        values = (cell.value(padded, is_all_quoted=is_all_quoted) for cell in own)
+        found.rows.append((line.number, dict(zip(columns, values, strict=True))))
     return found

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
+from routing.errors import quote
+from routing.importing.catalog.culture_times import find_culture_form
 from routing.importing.catalog.files import Found, read_sources
 from routing.importing.catalog.rows import RowReader, Times
+from routing.importing.catalog.values import is_iso_time
+from routing.importing.catalog.views import Kind
 from routing.importing.covered import Doubt
 from routing.importing.faults import stand_in_missing, unreadable_file
 from routing.importing.reach import Reach, on_this_disk
@@ -81,11 +86,34 @@ def read_export(
 def export_of(
     found: Sequence[Found], notes: list[str], stand_ins: StandIns, times: Times = _PLAIN_TIMES
 ) -> Export:
-    """The export that result sets make. Raises InputError."""
+    """Return the export that result sets make. Raises InputError."""
     export = Export(notes=notes)
-    for part in found:
-        _read_part(export, part, stand_ins, times)
+    for file, parts in groupby(found, key=lambda part: part.file):
+        of_file = list(parts)
+        own = times if times.form is not None else _find_times(of_file, file, times, export.notes)
+        for part in of_file:
+            _read_part(export, part, stand_ins, own)
     return export
+
+
+def _find_times(parts: Sequence[Found], file: str, times: Times, notes: list[str]) -> Times:
+    """Return how the times of a file are written. Raises InputError where there are several readings of them."""
+    cells = {cell for part in parts for cell in _time_cells(part) if not is_iso_time(cell)}
+    form = find_culture_form(cells, file) if cells else None
+    if form is None:
+        return times
+    notes.append(f"{file}: times such as {quote(min(cells))} are read as {form.text} (--date-format)")
+    return replace(times, form=form)
+
+
+def _time_cells(part: Found) -> Iterator[str]:
+    """Yield the texts of all times in a result set."""
+    names = [name for name in part.rows.columns if (column := part.view.column(name)) and column.kind is Kind.TIME]
+    for _, row in part.rows.rows if names else ():
+        for name in names:
+            cell = row.get(name)
+            if isinstance(cell, str) and cell.strip():
+                yield cell
 
 
 def _read_part(export: Export, part: Found, stand_ins: StandIns, times: Times) -> None:

@@ -20,7 +20,8 @@ _SCREEN = 79
 
 SERVER_SAID = "it is what the server said of an error, no row"
 _ERROR = re.compile(r"Msg \d+, *Level \d+, *State \d+\b")
-_REMARKS = re.compile(r"\(\d+ rows? affected\)|Changed database context to '.*'\.|Completion time: .*")
+# SQL Server counts rows in the language of the session, as in (5 Zeilen betroffen).
+_REMARKS = re.compile(r"\(\d+ [^()\d]+\)|Changed database context to '.*'\.|Completion time: .*")
 
 
 @dataclass

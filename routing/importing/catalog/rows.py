@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone, tzinfo
 
 from routing.importing.catalog.clocks import moment_of, twofold
-from routing.importing.catalog.date_formats import DateFormat
-from routing.importing.catalog.values import read_cell, time
+from routing.importing.catalog.values import TimeForm, read_cell, time
 from routing.importing.catalog.views import Column, View
 from routing.importing.covered import Doubt, Row
 from routing.importing.tsql.refusal import length
@@ -26,7 +25,7 @@ class Times:
     The times of the views themselves are UTC in SQL Server, whatever the clock beside it says.
     """
 
-    form: DateFormat | None = None
+    form: TimeForm | None = None
     zone: tzinfo | None = None
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import isfinite
+from typing import Protocol
 
 from routing.errors import quote
-from routing.importing.catalog.date_formats import DateFormat
 from routing.importing.catalog.views import Kind
 
 _TIME = re.compile(
@@ -26,7 +26,7 @@ _GUID_BYTES = 16
 _BIGINT = 2**63
 
 
-def read_cell(cell: object, kind: Kind, form: DateFormat | None = None) -> object:
+def read_cell(cell: object, kind: Kind, form: TimeForm | None = None) -> object:
     """A cell's value; None for NULL, and for empty text where the column holds no text.
 
     Text stays as it is, blanks included. Times are aware and UTC, which is what a time without offset
@@ -44,7 +44,23 @@ def read_cell(cell: object, kind: Kind, form: DateFormat | None = None) -> objec
     return _READERS[kind](cell)
 
 
-def time(cell: object, form: DateFormat | None = None) -> datetime:
+class TimeForm(Protocol):
+    """Another form of times than ISO 8601."""
+
+    @property
+    def text(self) -> str:
+        """The form, as ``--date-format`` takes it."""
+
+    def read(self, text: str) -> datetime | None:
+        """Return a time, None where the text has another form. Raises ValueError where it is no time."""
+
+
+def is_iso_time(text: str) -> bool:
+    """Tell whether a text has the form of ISO 8601, whether it is a time or not."""
+    return _TIME.fullmatch(text.strip()) is not None
+
+
+def time(cell: object, form: TimeForm | None = None) -> datetime:
     """A UTC time, or one without zone where the cell says none. Raises ValueError."""
     if isinstance(cell, datetime):
         return cell.astimezone(timezone.utc) if cell.tzinfo else cell
@@ -52,10 +68,12 @@ def time(cell: object, form: DateFormat | None = None) -> datetime:
         return datetime(cell.year, cell.month, cell.day)
     text = str(cell).strip()
     by_form = None if form is None else form.read(text)
-    return _iso_time(text, form) if by_form is None else by_form
+    if by_form is None:
+        return _iso_time(text, form)
+    return by_form.astimezone(timezone.utc) if by_form.tzinfo else by_form
 
 
-def _iso_time(text: str, form: DateFormat | None) -> datetime:
+def _iso_time(text: str, form: TimeForm | None) -> datetime:
     match = _TIME.fullmatch(text)
     if match is None:
         others = "(--date-format names another)" if form is None else f"nor of {form.text}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -34,13 +36,15 @@ class View:
     """A view: the columns that are read, and those that files without a header are known by.
 
     ``layout`` is the view's own columns as the manual lists them, empty where versions of SQL Server differ.
-    ``exported`` are the columns of ``queries.sql``, ``exported_before`` those of its earlier releases.
+    ``known_by`` are columns that no other view has together. ``exported`` are the columns of ``queries.sql``,
+    ``exported_before`` those of its earlier releases.
     """
 
     name: str
     columns: tuple[Column, ...]
     per_database: bool = True
     layout: tuple[str, ...] = ()
+    known_by: frozenset[str] = frozenset()
     exported: tuple[str, ...] = ()
     exported_before: tuple[tuple[str, ...], ...] = ()
 
@@ -77,6 +81,7 @@ def _view(
     name: str,
     columns: tuple[Column, ...],
     *,
+    known_by: str,
     layout: str = "",
     added: tuple[str, ...] = (),
     per_database: bool = True,
@@ -87,7 +92,8 @@ def _view(
     before = tuple(
         tuple(column for column in exported if column not in added[:many]) for many in range(1, len(added) + 1)
     )
-    return View(name, columns, per_database, tuple(layout.split()), exported, before)
+    own, known = tuple(layout.split()), frozenset(known_by.split())
+    return View(name, columns, per_database, own, known, exported, before)
 
 
 VIEWS = {
@@ -103,6 +109,7 @@ VIEWS = {
                 Column("address", required=True, longest=_ADDRESS),
                 Column("mirror_address", longest=_ADDRESS),
             ),
+            known_by="name remote_service_name address",
             layout="name route_id principal_id remote_service_name broker_instance lifetime address"
             " mirror_address",
         ),
@@ -114,11 +121,13 @@ VIEWS = {
                 Column("service_broker_guid", Kind.GUID, required=True),
                 Column("is_broker_enabled", Kind.FLAG),
             ),
+            known_by="name service_broker_guid",
             per_database=False,
         ),
         _view(
             "services",
             (Column("name", required=True, longest=_NAME),),
+            known_by="name service_queue_id",
             layout="name service_id principal_id service_queue_id",
         ),
         _view(
@@ -131,6 +140,7 @@ VIEWS = {
                 Column("listener_names", longest=2000),
                 Column("port", Kind.INTEGER),
             ),
+            known_by="is_message_forwarding_enabled",
             per_database=False,
         ),
         _view(
@@ -140,6 +150,7 @@ VIEWS = {
                 Column("port", Kind.INTEGER),
                 Column("ip_address", longest=45),
             ),
+            known_by="endpoint_id port ip_address",
             per_database=False,
         ),
         _view(
@@ -153,6 +164,7 @@ VIEWS = {
                 Column("far_service", longest=_SERVICE),
                 Column("far_broker_instance", longest=_BROKER),
             ),
+            known_by="conversation_handle conversation_id is_initiator",
             layout="conversation_handle conversation_id is_initiator service_contract_id conversation_group_id"
             " service_id lifetime state state_desc far_service far_broker_instance principal_id"
             " far_principal_id outbound_session_key_identifier inbound_session_key_identifier"
@@ -173,6 +185,7 @@ VIEWS = {
                 # The view has it not: the queries look the status up in sys.messages of every language.
                 Column("error_number", Kind.INTEGER),
             ),
+            known_by="conversation_handle to_service_name enqueue_time message_sequence_number",
             layout="conversation_handle to_service_name to_broker_instance from_service_name"
             " service_contract_name enqueue_time message_sequence_number message_type_name"
             " is_conversation_error is_end_of_dialog message_body transmission_status priority",
@@ -191,6 +204,28 @@ LONGEST = {
 """The lengths of the texts that a message's way depends on, by column."""
 
 
+_NOT_IN_NAMES = re.compile(r"[ _-]+")
+
+
 def find_view(text: str) -> View | None:
-    """The view of a name in any case, with or without ``sys.``."""
-    return VIEWS.get(text.lower().removeprefix("sys."))
+    """Return the view of a name in any case, with or without ``sys.``, its words apart in any way.
+
+    >>> view = find_view("sys_Transmission queue")
+    >>> view and view.name
+    'transmission_queue'
+    """
+    name = _NOT_IN_NAMES.sub("_", text.strip().lower())
+    return VIEWS.get(name.removeprefix("sys.").removeprefix("sys_"))
+
+
+_BY_COLUMNS = (
+    *("transmission_queue", "conversation_endpoints", "service_broker_endpoints", "tcp_endpoints"),
+    *("routes", "databases", "services"),
+)
+"""The order counts for joined views: what waits in a queue comes first."""
+
+
+def find_view_by_columns(columns: Collection[str]) -> View | None:
+    """Return the view that a result set of these columns (in lower case) is of; None where they do not tell."""
+    names = frozenset(columns)
+    return next((VIEWS[name] for name in _BY_COLUMNS if VIEWS[name].known_by <= names), None)

@@ -153,7 +153,7 @@ def test_a_folder_at_any_depth_and_what_is_not_read(tmp_path: Path) -> None:
     assert export.rows_read == {"routes": 2, "services": 1}
     endings = ".csv, .dat, .json, .jsonl, .ndjson, .parquet, .rpt, .tsv, .txt"
     assert export.notes == [
-        f"{tmp_path}/a/notes.txt: not read, its name is none of a view",
+        f"{tmp_path}/a/notes.txt: not read, neither its name nor its columns tell a view",
         f"{tmp_path}/a/readme.md: not read, its name ends in none of {endings}",
     ]
 
@@ -291,7 +291,12 @@ def test_a_quotation_mark_that_is_never_closed_swallows_nothing(tmp_path: Path) 
         ("routes.csv", "a,b,c\n1,2,3\n", HUB, "its 3 columns cannot be known (export it with a header"),
         ("databases.csv", "Shop,5,x\n", HUB, "its 3 columns cannot be known"),
         ("routes.json", "no json\n", HUB, "no line of it is a JSON object"),
-        ("nothing.csv", SSMS, HUB, "neither its name nor its columns tell its view (say which with --view)"),
+        (
+            "nothing.csv",
+            "a,b,c\n1,2,3\n",
+            HUB,
+            "neither its name nor its columns tell its view",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read(

@@ -154,7 +154,7 @@ def test_other_json_in_a_folder_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "services.json").write_text(WHOLE, encoding="utf-8")
     export = read_export([str(tmp_path)], HUB)
     assert export.rows_read == {"services": 100}
-    assert export.notes == [f"{tmp_path}/settings.json: not read, its name is none of a view"]
+    assert export.notes == [f"{tmp_path}/settings.json: not read, neither its name nor its columns tell a view"]
 
 
 @pytest.mark.parametrize(

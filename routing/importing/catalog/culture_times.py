@@ -1,0 +1,166 @@
+"""Times in a culture's own form that no option names: read where one reading alone fits all of a file.
+
+A slash or a hyphen does not say whether the day or the month comes first; the times of a whole file often do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from routing.errors import InputError, quote
+from routing.importing.catalog.date_formats import (
+    BLANKS,
+    HALF_OF_DAY,
+    MONTHS,
+    hour_of,
+    read_as_utc,
+    read_micros,
+    read_year,
+)
+
+_B = f"[{BLANKS}]"
+_MONTH = "[A-Za-z]{3,9}"
+_OFFSET = r"[zZ]|UTC|GMT|[+-]\d{1,2}:?\d{2}"
+# Bulgarian writes a letter of its own after the year.
+_NUMBERS = rf"(?P<a>\d{{1,4}})(?P<by>[./-]){_B}?(?P<b>\d{{1,2}})(?P=by){_B}?(?P<c>\d{{1,4}})\.?(?:{_B}?\u0433\.)?"
+_DAY_FIRST = rf"(?P<d1>\d{{1,2}})(?P<by1>[./-]|{_B}+|\.{_B}+)(?P<m1>{_MONTH})\.?(?P=by1)(?P<y1>\d{{4}}|\d\d)"
+_MONTH_FIRST = rf"(?P<m2>{_MONTH})\.?{_B}+(?P<d2>\d{{1,2}})(?P<comma>,?){_B}+(?P<y2>\d{{4}})"
+_CLOCK = (
+    rf"(?:(?P<before>{HALF_OF_DAY}){_B}*)?(?P<hour>\d{{1,2}})(?P<colon>[:.])(?P<minute>\d{{2}})"
+    rf"(?:(?P=colon)(?P<second>\d{{2}})(?:[.,:](?P<fraction>\d{{1,9}}))?)?"
+    rf"(?:{_B}*(?P<after>{HALF_OF_DAY}))?(?:{_B}*(?:Uhr|h)\b)?"
+)
+_TIME = re.compile(
+    rf"(?:[^\W\d]+\.?,?{_B}+)?(?:{_NUMBERS}|{_DAY_FIRST}|{_MONTH_FIRST})"
+    rf"(?:(?P<gap>T|,?{_B}+){_CLOCK})?(?:{_B}*(?P<offset>{_OFFSET}))?",
+    re.IGNORECASE,
+)
+_LONG_YEAR = 4
+_ORDERS = ("dMy", "Mdy", "yMd")
+
+
+@dataclass(frozen=True)
+class CultureForm:
+    """The order of day, month and year in the times of a file; ``text`` is the form for ``--date-format``."""
+
+    order: str
+    text: str
+
+    def read(self, text: str) -> datetime | None:
+        """Return a time, without zone where it says none; None where the text has another form.
+
+        Raises ValueError where it has this form and is no time.
+        """
+        match = _TIME.fullmatch(text)
+        if match is None or self.order not in _orders_of(match):
+            return None
+        try:
+            return _read(match, self.order)
+        except (ValueError, OverflowError):
+            raise ValueError(f"{quote(text)} is not a time of the form {self.text}") from None
+
+
+def find_culture_form(cells: Collection[str], file: str) -> CultureForm | None:
+    """Return the one form that all times of a file have; None where there is none that all have.
+
+    Raises InputError where several forms fit all of them, and not with the same times.
+    """
+    texts = sorted({cell.strip() for cell in cells})
+    matches = [match for match in map(_TIME.fullmatch, texts) if match is not None]
+    if not matches or len(matches) < len(texts):
+        return None
+    orders = [order for order in _ORDERS if all(order in _orders_of(match) for match in matches)]
+    fitting: dict[tuple[datetime, ...], CultureForm] = {}
+    for order in orders:
+        form = CultureForm(order, _describe(matches, order))
+        times = _read_all(form, texts)
+        if times is not None:
+            fitting.setdefault(times, form)
+    if len(fitting) > 1:
+        raise _ambiguous(file, texts, list(fitting.values()))
+    return next(iter(fitting.values()), None)
+
+
+def _read_all(form: CultureForm, texts: Iterable[str]) -> tuple[datetime, ...] | None:
+    try:
+        times = [form.read(text) for text in texts]
+    except ValueError:
+        return None
+    return tuple(time for time in times if time is not None)
+
+
+def _ambiguous(file: str, texts: list[str], forms: list[CultureForm]) -> InputError:
+    shown = " or ".join(f"--date-format {quote(form.text)}" for form in forms)
+    what = f"which part of the time {quote(texts[0])} is the day cannot be told from its file"
+    return InputError(f"{quote(file)}: {what}", f"give {shown}")
+
+
+def _orders_of(match: re.Match[str]) -> tuple[str, ...]:
+    """Return the orders that a date may have by its form: with points no culture has the month first."""
+    if match["a"] is None:
+        return ("dMy",) if match["d1"] else ("Mdy",)
+    first, last = len(match["a"]), len(match["c"])
+    if first == _LONG_YEAR:
+        return ("yMd",) if last <= 2 else ()
+    if first > 2 or last not in (2, _LONG_YEAR):
+        return ()
+    orders = ("dMy",) if match["by"] == "." else ("dMy", "Mdy")
+    return orders if last == _LONG_YEAR else (*orders, "yMd")
+
+
+def _read(match: re.Match[str], order: str) -> datetime:
+    if match["a"] is not None:
+        parts = dict(zip(order, (match["a"], match["b"], match["c"]), strict=True))
+        day, month, year = int(parts["d"]), int(parts["M"]), parts["y"]
+    else:
+        month = _month_of(match["m1"] or match["m2"])
+        day, year = int(match["d1"] or match["d2"]), match["y1"] or match["y2"]
+    hour = hour_of(int(match["hour"] or 0), match["before"] or match["after"])
+    clock = (hour, int(match["minute"] or 0), int(match["second"] or 0), read_micros(match["fraction"]))
+    local = datetime(read_year(year), month, day, *clock)
+    return local if match["offset"] is None else read_as_utc(local, match["offset"])
+
+
+def _month_of(name: str) -> int:
+    """Return the number of a month by its name, or the beginning of it. Raises ValueError."""
+    found = [number for number, month in enumerate(MONTHS, start=1) if month.startswith(name.lower())]
+    if not found:
+        raise ValueError("no month")
+    return found[0]
+
+
+def _describe(matches: Sequence[re.Match[str]], order: str) -> str:
+    """Return the form as ``--date-format`` takes it: that of the text with the most parts."""
+    longest = max(matches, key=lambda match: sum(part is not None for part in match.groups()))
+    clock = ""
+    if longest["hour"] is not None:
+        half = longest["before"] or longest["after"]
+        hour = _letters("H" if half is None else "h", [match["hour"] for match in matches])
+        clock = f"{longest['gap'].strip(BLANKS) or ' '}{hour}{longest['colon']}mm"
+        clock += "" if longest["second"] is None else f"{longest['colon']}ss"
+        clock += "" if longest["fraction"] is None else f".{'f' * min(len(longest['fraction']), 7)}"
+        clock += "" if longest["after"] is None else " tt"
+        if longest["before"] is not None:
+            clock = f" tt{clock}"
+    zone = "" if longest["offset"] is None else " zzz"
+    return f"{_describe_date(matches, longest, order)}{clock}{zone}"
+
+
+def _describe_date(matches: Sequence[re.Match[str]], longest: re.Match[str], order: str) -> str:
+    if longest["a"] is not None:
+        texts = {letter: [match[group] for match in matches] for letter, group in zip(order, "abc", strict=True)}
+        return longest["by"].join(_letters(letter, texts[letter]) for letter in order)
+    day = _letters("d", [match["d1"] or match["d2"] for match in matches])
+    year = _letters("y", [match["y1"] or match["y2"] for match in matches])
+    month = "MMM" if len(longest["m1"] or longest["m2"]) == len("Jan") else "MMMM"
+    if longest["d1"] is None:
+        return f"{month} {day}{longest['comma']} {year}"
+    return longest["by1"].join((day, month, year))
+
+
+def _letters(letter: str, texts: Sequence[str | None]) -> str:
+    """Return a letter as often as there are digits at least."""
+    return letter * min(len(text) for text in texts if text)
