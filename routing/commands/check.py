@@ -115,8 +115,13 @@ def _write_page(done: Check, file: str, console: Console) -> None:
 def _is_found(done: Check, what: str) -> bool:
     """Whether there is any of what the command is told to fail on."""
     from routing.analysis.check.linting import count_severities
+    from routing.analysis.check.path_ends import IS_DELAYED, IS_DROPPED
 
     if what in ("error", "warning"):
         found = count_severities(done.findings)
         return found["error"] > 0 or (what == "warning" and found["warning"] > 0)
-    return any(fate.outcome == what.upper().replace("-", "_") for fate in done.fates)
+    if what == "not-known":
+        return any(fate.verdict is None for fate in done.fates)
+    words = {str(end) for end in (IS_DROPPED if what == "dropped" else IS_DELAYED)}
+    ends = (end for fate in done.fates for end in fate.ends)
+    return any(end in words for end in ends)

@@ -259,8 +259,8 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     assert done.tried is not None
     [change], unchanged = find_changes(done.fates, done.tried.fates)
     assert (change.before, change.after) == (
-        ("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal", None),
-        ("SENT", "NETWORK_ADDRESS", "Mine", "TCP://mine:4022"),
+        ("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal", None, "DELAYED", None),
+        ("SENT", "NETWORK_ADDRESS", "Mine", "TCP://mine:4022", "NOT_KNOWN", None),
     )
     assert [fate.row["conversation_id"] for fate in change.fates] == [conversation(1), conversation(3)]
     assert unchanged == 1

@@ -101,6 +101,7 @@ KEYS = (
     "decided_at",
     "messages",
     "outcomes",
+    "ends",
     "groups",
     "findings",
     "other_findings",
@@ -117,7 +118,9 @@ def keys_of(value: Any) -> Iterator[str]:
         for key, each in value.items():
             yield key
             yield from (
-                () if key in ("rows", "decided_at", "outcomes", "agreements", "other_findings") else keys_of(each)
+                ()
+                if key in ("rows", "decided_at", "outcomes", "ends", "agreements", "other_findings")
+                else keys_of(each)
             )
 
 
@@ -217,7 +220,7 @@ def test_findings_that_bear_on_messages_fail_it(tmp_path: Path, capsys: pytest.C
     }
     folder = shop(tmp_path, waiting(1, "//nobody"), routes=pinned)
     told = run(capsys, folder, "--fail-on", "warning", status=1)
-    assert re.search(r"^  SBR0\d\d warning, 'SHOP', 'Orders', 'Pinned': ", told, re.MULTILINE)
+    assert re.search(r"^   lint: SBR0\d\d warning, 'SHOP', 'Orders', 'Pinned': ", told, re.MULTILINE)
     run(capsys, folder, "--fail-on", "error", status=0)
 
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from routing.analysis.check.deciding import Fate
 
-End = tuple[str, str | None, str | None, str | None]
-"""Outcome (or NOT_KNOWN), reason, route and where to."""
+
+class End(NamedTuple):
+    """What a script can change of a message: outcome (or NOT_KNOWN), reason, route, where to, and where it ends.
+
+    ``end`` is that of `Fate.end`; ``end_instance`` where it fails after it has left its own instance.
+    """
+
+    outcome: str
+    reason: str | None
+    route_name: str | None
+    destination: str | None
+    end: str
+    end_instance: str | None
 
 
 @dataclass(frozen=True)
@@ -26,10 +38,13 @@ class Change:
 
 def end_of(fate: Fate) -> End:
     """What becomes of a message, as far as a script can change it."""
-    verdict = fate.verdict
+    verdict, path = fate.verdict, fate.path
     if verdict is None:
-        return (fate.outcome, None, None, None)
-    return (fate.outcome, str(verdict.reason), verdict.route_name, verdict.destination_database or verdict.address)
+        return End(fate.outcome, None, None, None, fate.end, None)
+    failure = None if path is None else path.first_failure
+    instance = None if failure is None else failure.way.instance
+    target = verdict.destination_database or verdict.address
+    return End(fate.outcome, str(verdict.reason), verdict.route_name, target, fate.end, instance)
 
 
 def find_changes(before: Sequence[Fate], after: Sequence[Fate]) -> tuple[list[Change], int]:

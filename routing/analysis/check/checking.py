@@ -10,9 +10,11 @@ from functools import cached_property
 
 from routing.analysis.check.deciding import Estate, Fate, decide_all
 from routing.analysis.check.evidence import Evidence, gather, try_scripts
+from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.grouping import Group, group
-from routing.analysis.check.linting import bearing, count_severities, find_findings
+from routing.analysis.check.linting import BearingFindings, count_severities, find_findings
 from routing.analysis.check.missing import Gap
+from routing.analysis.check.path_following import follow_fates
 from routing.analysis.check.sources import PLAIN_TIMES, Given
 from routing.analysis.lint.finding import Found
 from routing.importing.catalog import StandIns, Times
@@ -43,15 +45,29 @@ class Check:
         """The messages in groups, those first that need somebody."""
         return group(self.estate, self.fates)
 
+    @property
+    def knowledge(self) -> Knowledge:
+        """What is known of what was read."""
+        return self.estate.knowledge
+
     @cached_property
     def gaps(self) -> list[Gap]:
         """What is not known."""
-        return self.estate.knowledge.list_gaps()
+        return self.knowledge.list_gaps()
 
     @cached_property
     def findings(self) -> Sequence[Found]:
-        """lint's errors and warnings that bear on messages which are not simply on their way."""
-        return bearing(self.every_finding, [one for one in self.groups if one.needs_somebody])
+        """lint's findings that bear on messages which are not simply on their way, the worst first."""
+        met = {found for one in self.groups if one.needs_somebody for found in self.findings_on(one)}
+        return [one for one in self.every_finding if one in met]
+
+    def findings_on(self, group: Group) -> Sequence[Found]:
+        """Return lint's findings about what the messages of a group meet, the worst first."""
+        return self._bearing.on(group)
+
+    @cached_property
+    def _bearing(self) -> BearingFindings:
+        return BearingFindings(self.every_finding)
 
     @property
     def other_findings(self) -> Counter[str]:
@@ -62,6 +78,11 @@ class Check:
     def outcomes(self) -> Counter[str]:
         """How many messages have each outcome, NOT_KNOWN among them."""
         return Counter(fate.outcome for fate in self.fates)
+
+    @property
+    def ends(self) -> Counter[str]:
+        """How many messages have each end (`Fate.end`)."""
+        return Counter(fate.end for fate in self.fates)
 
     @cached_property
     def every_finding(self) -> Sequence[Found]:
@@ -93,7 +114,7 @@ def check(
     given = Given(StandIns(instance, database, exported_at), times, variables or {}, addresses, clock=clock)
     evidence = gather(paths, given)
     estate = Estate.of(evidence, _times(evidence, at))
-    fates = decide_all(estate)
+    fates = follow_fates(estate, decide_all(estate))
     return Check(at, estate, fates, _try(estate, then, given, at) if then else None)
 
 
@@ -109,4 +130,4 @@ def _try(estate: Estate, then: Sequence[str], given: Given, at: datetime | None)
     last = max(estate.times.values())
     evidence = try_scripts(estate.evidence, then, given, moment_of(last))
     changed = Estate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
-    return Check(at, changed, decide_all(changed))
+    return Check(at, changed, follow_fates(changed, decide_all(changed)))

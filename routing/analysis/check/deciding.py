@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from routing.analysis.check.evidence import CONFIGURATION, Evidence
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.missing import Gap, What
+from routing.analysis.check.path_ends import MessagePath
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.known import message_of
 from routing.importing.catalog.conversations import status_of
@@ -23,9 +25,11 @@ from routing.rules.rejecting import rejections
 from routing.rules.resolving import Dialog, Message, Verdict
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
 from routing.storage.columns import Columns
-from routing.storage.times import micros_of
+from routing.storage.times import SECOND, micros_of
 from routing.terms import MSDB, NOT_KNOWN, Outcome
 
+WAITING_FOR_A_TRY = 10 * 60 * SECOND
+"""A message whose status is blank for so long (microseconds) has been sent, and is not acknowledged."""
 ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 
@@ -34,7 +38,8 @@ class Fate:
     """What becomes of a message; ``verdict`` is None where ``gaps`` leave it without one.
 
     ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
-    of its conversation; ``said`` its transmission_status.
+    of its conversation; ``said`` its transmission_status. ``message`` is what the rules read of the row, None
+    where that cannot be; ``path`` where it goes from its instance, None where it stays.
     """
 
     row: Row
@@ -42,6 +47,8 @@ class Fate:
     said: Status
     verdict: Verdict | None
     gaps: tuple[Gap, ...] = ()
+    message: Message | None = None
+    path: MessagePath | None = None
 
     @property
     def outcome(self) -> str:
@@ -52,6 +59,22 @@ class Fate:
     def is_on_its_way(self) -> bool:
         """Whether routing keeps it neither here nor drops it."""
         return self.verdict is not None and self.verdict.outcome in ON_ITS_WAY
+
+    @property
+    def end(self) -> str:
+        """Where it ends: the outcome, or of a message that leaves its instance a word of `PathEnd`."""
+        return self.outcome if self.path is None else str(self.path.end)
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """All ends that it may have: several where the transport may take ways that fail otherwise."""
+        return frozenset([self.outcome]) if self.path is None else frozenset(map(str, self.path.ends))
+
+    @property
+    def is_unacknowledged(self) -> bool:
+        """Return True if SQL Server says nothing of it, long after it was enqueued: it was sent."""
+        since = self.said.observed_at - micros_of(self.row["enqueue_time"])
+        return self.said.text is None and since > WAITING_FOR_A_TRY
 
     @property
     def scope(self) -> str:
@@ -81,7 +104,7 @@ class Estate:
         columns = {key: Columns.of_rows(evidence.rows[key], INPUTS[key]) for key in CONFIGURATION}
         return cls(evidence, instances_of(columns), times)
 
-    @property
+    @cached_property
     def knowledge(self) -> Knowledge:
         """What is known of it."""
         return Knowledge(self.evidence, self.instances)
@@ -167,9 +190,10 @@ class _InstanceMessages:
         if rejections(row, self._instance):
             # All else that a row can lack has been rejected as it was read.
             return Fate(plain, handle, said, None, (self._unlisted(plain["database_name"]),))
-        verdict = self._judge.verdict(*self._read(row))
+        message, dialog = self._read(row)
+        verdict = self._judge.verdict(message, dialog)
         gaps = self.knowledge.of_verdict(self.name, verdict)
-        return Fate(plain, handle, said, None if gaps else verdict, tuple(gaps))
+        return Fate(plain, handle, said, None if gaps else verdict, tuple(gaps), message)
 
     def _read(self, row: Row) -> tuple[Message, Dialog]:
         message = message_of(row, self.t)

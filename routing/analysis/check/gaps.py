@@ -118,6 +118,17 @@ class Knowledge:
             return None if addresses else What.ADDRESSES
         return What.FORWARDING if addresses else What.ENDPOINT
 
+    def may_be_at(self, address: str) -> list[str]:
+        """Return the instances that are called like the host of an address, and whose own are not known."""
+        host = text.host(address)
+        machine = None if host is None else host.partition(".")[0]
+        unknown = (What.ENDPOINT, What.ADDRESSES)
+        return [
+            name
+            for name in sorted(self.instances)
+            if text.fold(name.partition("\\")[0]) in (machine, host) and self._endpoint(name) in unknown
+        ]
+
     def _has_messages(self, instance: str, database: str) -> bool:
         return (instance, database) in self._queues
 
@@ -142,7 +153,7 @@ class Knowledge:
         found = {
             gap for leg in legs for gap in self._of_leg(instance, leg, has_asked=verdict.opens_in is not None)
         }
-        if verdict.outcome is Outcome.SENT and self._may_be_own(instance, verdict):
+        if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
             found.add(Gap(instance, None, What.ADDRESSES))
         return sorted(found, key=lambda gap: gap.place)
 

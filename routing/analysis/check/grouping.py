@@ -1,16 +1,24 @@
-"""Fates of messages → groups of one outcome, reason, sender, service and route."""
+"""Fates of messages → groups in which all that is printed is equal, or is listed with counts."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from typing import NamedTuple
 
 from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.missing import Gap
 from routing.analysis.check.near import NearMiss, NearMisses
+from routing.analysis.check.path_ends import IS_DROPPED, MessagePath
+from routing.analysis.check.path_remedies import (
+    AskStuck,
+    HopToMend,
+    PlacedRemedy,
+    find_remedies,
+    remedy_of_silence,
+)
 from routing.analysis.check.remedies import remedy_of
 from routing.analysis.check.reported import advice_on
 from routing.analysis.check.stuck import Remedy, Stuck
@@ -21,22 +29,33 @@ from routing.terms import Outcome
 
 _ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
 """None stands for NOT_KNOWN."""
-_LOOKED_AT = 20
-"""So many broker instances of a group are asked for what helps their messages."""
-_Key = tuple[str, str | None, str, str, str, str | None]
+
+
+@dataclass(frozen=True)
+class GroupAdvice:
+    """What to do on an instance about some messages of a group."""
+
+    instance: str
+    remedy: Remedy
+    count: int
 
 
 @dataclass(frozen=True)
 class Group:
-    """Messages that wait for the same reason, oldest first.
+    """Messages of one fate, oldest first.
 
-    ``near`` are routes and services that they just missed, ``remedy`` what to do; there is none where nothing is
-    wrong with the routing and SQL Server tells of no trouble, nor where there is no verdict.
+    ``near`` are routes and services that they just missed, ``advice`` what to do and where; there is none where
+    nothing is wrong with the routing and SQL Server tells of no trouble, nor where there is no verdict.
     """
 
     fates: Sequence[Fate]
     near: Sequence[NearMiss]
-    remedy: Remedy | None
+    advice: Sequence[GroupAdvice]
+
+    @property
+    def remedy(self) -> Remedy | None:
+        """The first thing to do."""
+        return self.advice[0].remedy if self.advice else None
 
     @property
     def first(self) -> Fate:
@@ -55,21 +74,27 @@ class Group:
         return found
 
     @property
-    def brokers(self) -> list[str | None]:
-        """The broker ids that they are bound to, None among them where some are open."""
-        found = {None if fate.verdict is None else fate.verdict.broker_instance for fate in self.fates}
-        return sorted(found, key=lambda each: (each is not None, each or ""))
+    def path(self) -> MessagePath | None:
+        """Where they go from their instance, and their acknowledgements; None where they stay."""
+        return self.first.path
 
     @property
-    def steps(self) -> list[int]:
-        """The steps that decided."""
+    def brokers(self) -> Counter[str | None]:
+        """How many are bound to each broker id, to none first."""
+        found = Counter(None if fate.verdict is None else fate.verdict.broker_instance for fate in self.fates)
+        return Counter(dict(sorted(found.items(), key=lambda each: (each[0] is not None, each[0] or ""))))
+
+    @property
+    def steps(self) -> Counter[int]:
+        """How many each step decided."""
         steps = (None if fate.verdict is None else fate.verdict.matching_step for fate in self.fates)
-        return sorted({int(step) for step in steps if step is not None})
+        found = Counter(int(step) for step in steps if step is not None)
+        return Counter(dict(sorted(found.items())))
 
     @property
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> Sequence[Gap]:
         """What would have to be known for a verdict."""
-        return sorted({gap for fate in self.fates for gap in fate.gaps}, key=lambda gap: gap.place)
+        return self.first.gaps
 
     @property
     def agreements(self) -> Counter[Agreement]:
@@ -95,105 +120,206 @@ class Group:
         if not self.first.is_on_its_way:
             return None
         told = [(said, count) for said, count in self.said.most_common() if said.text is not None]
-        told.sort(key=lambda pair: self._contradicts(pair[0]))
+        told.sort(key=lambda pair: self.contradicts(pair[0]))
         return told[0][0] if told else None
 
-    def _contradicts(self, said: Status) -> bool:
+    def contradicts(self, said: Status) -> bool:
+        """Return True if a statement of SQL Server's says that it routed them otherwise."""
         compared = self.compared(said)
         return compared is not None and compared.agreement is Agreement.CONTRADICTS
 
     @property
-    def needs_somebody(self) -> bool:
-        """Whether it is more than on its way."""
-        return self.trouble is not None or not self.first.is_on_its_way
+    def unacknowledged(self) -> int:
+        """How many were sent long ago, and SQL Server says nothing of them."""
+        return sum(fate.is_unacknowledged for fate in self.fates)
 
     @property
-    def place(self) -> tuple[int, int, datetime]:
-        """Its place in a list: first where transport or target are the trouble; by outcome, most and oldest."""
-        outcome = None if self.verdict is None else self.verdict.outcome
+    def is_failing(self) -> bool:
+        """Whether they leave their instance, and do not arrive or are not acknowledged."""
+        return self.path is not None and bool(self.path.failing)
+
+    @property
+    def needs_somebody(self) -> bool:
+        """Whether it is more than on its way."""
+        is_silent = self.path is not None and self.unacknowledged > 0
+        return self.trouble is not None or not self.first.is_on_its_way or self.is_failing or is_silent
+
+    @property
+    def place(self) -> tuple[float, int, datetime]:
+        """Its place in a list: first where transport or target are the trouble; by end, most and oldest."""
+        return (self._rank, -len(self.fates), self.oldest)
+
+    @property
+    def _rank(self) -> float:
         trouble = self.trouble
-        is_right = trouble is not None and not self._contradicts(trouble)
-        rank = -1 if is_right else 0 if trouble is not None else _ORDER.index(outcome)
-        return (rank, -len(self.fates), self.oldest)
+        if trouble is not None:
+            return 0 if self.contradicts(trouble) else -1
+        if self.path is not None and self.path.failing:
+            return _ORDER.index(Outcome.DROPPED if self.path.end in IS_DROPPED else Outcome.DELAYED)
+        if self.path is not None and self.unacknowledged:
+            return _ORDER.index(None) + 0.5
+        return _ORDER.index(None if self.verdict is None else self.verdict.outcome)
+
+
+class _Facts(NamedTuple):
+    """What is printed of a group and is equal for all of its messages; ``path`` is the number of an object."""
+
+    outcome: str
+    reason: str | None
+    instance: str
+    database: str | None
+    service: str
+    route: str | None
+    scope: str
+    address: str | None
+    destination: str | None
+    rerouted_from: str | None
+    gaps: tuple[Gap, ...]
+    path: int
+
+    @classmethod
+    def of_fate(cls, fate: Fate) -> _Facts:
+        """Return what is known of a message without what is near, and what helps."""
+        row, verdict = fate.row, fate.verdict
+        who = row["instance_name"], row["database_name"], row["to_service_name"]
+        if verdict is None:
+            return cls(fate.outcome, None, *who, None, fate.scope, None, None, None, fate.gaps, 0)
+        return cls(
+            fate.outcome,
+            str(verdict.reason),
+            *who,
+            verdict.route_name,
+            fate.scope,
+            verdict.address,
+            verdict.destination_database,
+            verdict.rerouted_from,
+            fate.gaps,
+            id(fate.path),
+        )
+
+
+class _Help(NamedTuple):
+    """What messages just missed, and what helps them."""
+
+    near: tuple[NearMiss, ...] = ()
+    remedies: tuple[PlacedRemedy, ...] = ()
 
 
 def group(estate: Estate, fates: Iterable[Fate]) -> list[Group]:
     """The groups of all messages, in the order in which they are shown."""
-    found: dict[_Key, list[Fate]] = defaultdict(list)
-    for fate in fates:
-        found[_key(fate)].append(fate)
+    every = list(fates)
     adviser = _Adviser(
         estate,
         NearMisses(estate.instances),
         {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
-        frozenset(service for _, _, _, _, service, _ in found),
+        {fate.row["to_service_name"] for fate in every},
     )
-    return sorted(map(adviser.make, found.values()), key=lambda each: (each.place, _key(each.first)[2:5]))
+    found: dict[tuple[_Facts, _Help], list[Fate]] = defaultdict(list)
+    for fate in every:
+        facts = _Facts.of_fate(fate)
+        found[facts, adviser.help_for(fate, facts)].append(fate)
+    made = [(adviser.make(theirs, helped), facts) for (facts, helped), theirs in found.items()]
+    made.sort(key=lambda one: (one[0].place, one[1].instance, one[1].database or "", one[1].service))
+    return [each for each, _ in made]
 
 
-def _key(fate: Fate) -> _Key:
-    verdict, row = fate.verdict, fate.row
-    reason = None if verdict is None else str(verdict.reason)
-    route = None if verdict is None else verdict.route_name
-    return (fate.outcome, reason, row["instance_name"], row["database_name"], row["to_service_name"], route)
-
-
-@dataclass(frozen=True)
 class _Adviser:
-    """Makes groups, with what is near and what is to be done."""
+    """Finds out what is near, and what is to be done."""
 
-    estate: Estate
-    index: NearMisses
-    addresses: Mapping[str, Sequence[str]]
-    services: frozenset[str]
+    def __init__(
+        self,
+        estate: Estate,
+        index: NearMisses,
+        addresses: Mapping[str, Sequence[str]],
+        services: Iterable[str],
+    ) -> None:
+        self._estate, self._index, self._addresses = estate, index, addresses
+        self._services = frozenset(services)
+        self._known: dict[tuple[object, ...], _Help] = {}
 
-    def make(self, fates: Iterable[Fate]) -> Group:
-        """The group of messages with one fate."""
+    def help_for(self, fate: Fate, facts: _Facts) -> _Help:
+        """Return what a message just misses, here or on its path, and what helps."""
+        verdict = fate.verdict
+        if verdict is None or (fate.is_on_its_way and (fate.path is None or not fate.path.failing)):
+            return _Help()
+        alike = (facts, verdict.broker_instance, verdict.matching_step)
+        if alike not in self._known:
+            self._known[alike] = self._help(fate, verdict)
+        return self._known[alike]
+
+    def _help(self, fate: Fate, verdict: Verdict) -> _Help:
+        if fate.path is not None:
+            near, remedies = find_remedies(fate.path, fate.row["instance_name"], self._on_path_of(fate))
+            return _Help(tuple(near), tuple(remedies))
+        stuck = self._stuck(fate, verdict)
+        return _Help(tuple(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
+
+    def make(self, fates: Iterable[Fate], helped: _Help) -> Group:
+        """Return the group of messages with one fate."""
         ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
-        bare, first = Group(ordered, (), None), ordered[0]
-        if first.verdict is None or not bare.needs_somebody:
-            return bare
-        stuck = self._stuck(first, first.verdict)
-        remedy = remedy_of(stuck)
+        bare = Group(ordered, helped.near, ())
+        told = [] if bare.verdict is None else list(self._on_what_is_said(bare, bare.verdict))
+        on_path = [GroupAdvice(*placed, len(ordered)) for placed in helped.remedies]
+        if bare.path is not None and not told and not on_path and bare.unacknowledged:
+            ask = self._on_path_of(bare.first)
+            silent = remedy_of_silence(bare.path, bare.first.row["instance_name"], ask)
+            told = [GroupAdvice(*silent, bare.unacknowledged)]
+        return Group(ordered, helped.near, (*told, *on_path))
+
+    def _on_what_is_said(self, bare: Group, verdict: Verdict) -> Iterator[GroupAdvice]:
+        """Yield what to do about what SQL Server reports of messages on their way, for most messages first."""
         if bare.trouble is None:
-            return Group(ordered, stuck.near, self._for_whom(remedy, ordered))
-        return Group(ordered, (), _after(bare.trouble, remedy))
+            return
+        counts: Counter[Remedy] = Counter()
+        contradicting: Counter[Remedy] = Counter()
+        otherwise = remedy_of(self._stuck(bare.first, verdict))
+        for said, count in bare.said.items():
+            if said.text is not None:
+                of = contradicting if bare.contradicts(said) else counts
+                of[_after(said, otherwise)] += count
+        instance = bare.first.row["instance_name"]
+        for found in (counts, contradicting):
+            yield from (GroupAdvice(instance, remedy, count) for remedy, count in found.most_common())
 
-    def _for_whom(self, remedy: Remedy, fates: Sequence[Fate]) -> Remedy:
-        """The remedy of the oldest message, which says so where others are bound to ids that it does not help."""
-        bound: dict[str | None, list[Fate]] = defaultdict(list)
-        for fate in fates:
-            bound[None if fate.verdict is None else fate.verdict.broker_instance].append(fate)
-        if len(bound) == 1:
-            return remedy
-        looked_at = islice(bound.values(), _LOOKED_AT)
-        helped = [theirs for theirs in looked_at if self._remedy(theirs[0]) == remedy]
-        if len(helped) == len(bound):
-            return remedy
-        whose = f"{sum(map(len, helped)):,} of these {len(fates):,} messages"
-        words = (
-            f"{remedy.words} (This is for {whose}; the others are bound to another broker instance, or to none,"
-            " and --then shows what becomes of them.)"
+    def _on_path_of(self, fate: Fate) -> AskStuck:
+        return lambda hop, is_return: self._at_hop(fate, hop, is_return)
+
+    def _at_hop(self, fate: Fate, mended: HopToMend, is_return: bool) -> Stuck:
+        row, hop = fate.row, mended.hop
+        service = row["from_service_name"] if is_return else row["to_service_name"]
+        broker = mended.verdict.broker_instance
+        near = self._index.of(hop.instance_name, hop.scope, service, broker, self._time_of(fate))
+        return Stuck(
+            instances=self._estate.instances,
+            addresses=self._addresses,
+            instance=hop.instance_name,
+            database=mended.database,
+            scope=hop.scope,
+            service=service,
+            broker=broker,
+            verdict=mended.verdict,
+            near=near,
+            services_in_use=self._services - {service},
+            back_to=(row["instance_name"], row["database_name"]) if is_return else None,
         )
-        return replace(remedy, words=words)
-
-    def _remedy(self, fate: Fate) -> Remedy | None:
-        return None if fate.verdict is None else remedy_of(self._stuck(fate, fate.verdict))
 
     def _stuck(self, fate: Fate, verdict: Verdict) -> Stuck:
         name, service, broker = fate.row["instance_name"], fate.row["to_service_name"], verdict.broker_instance
         return Stuck(
-            instances=self.estate.instances,
-            addresses=self.addresses,
+            instances=self._estate.instances,
+            addresses=self._addresses,
             instance=name,
             database=fate.row["database_name"],
             scope=fate.scope,
             service=service,
             broker=broker,
             verdict=verdict,
-            near=self.index.of(name, fate.scope, service, broker, self.estate.times[name]),
-            services_in_use=self.services - {service},
+            near=self._index.of(name, fate.scope, service, broker, self._time_of(fate)),
+            services_in_use=self._services - {service},
         )
+
+    def _time_of(self, fate: Fate) -> int:
+        return self._estate.times[fate.row["instance_name"]]
 
 
 def _after(trouble: Status, remedy: Remedy) -> Remedy:

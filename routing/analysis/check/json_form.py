@@ -9,16 +9,20 @@ from routing.analysis.check.changes import Change, End, find_changes
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Fate
 from routing.analysis.check.evidence import Evidence, ScriptRead
-from routing.analysis.check.grouping import Group
+from routing.analysis.check.gaps import Knowledge
+from routing.analysis.check.grouping import Group, GroupAdvice
 from routing.analysis.check.linting import severity_of
 from routing.analysis.check.missing import Gap
 from routing.analysis.check.near import NearMiss
 from routing.analysis.check.notes import find_notes
+from routing.analysis.check.path_ends import MessagePath, PathWay
+from routing.analysis.check.path_lines import VIEWS_OF_AN_INSTANCE
 from routing.analysis.check.reading import views_read
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number, moment
 from routing.analysis.lint.finding import Found
 from routing.rules.observed import Agreement
+from routing.rules.ways import HOP_COLUMNS, Hop
 from routing.storage.times import moment_of
 
 Object = dict[str, Any]
@@ -33,7 +37,8 @@ def as_object(done: Check) -> Object:
         "decided_at": {name: moment(moment_of(time)) for name, time in sorted(done.estate.times.items())},
         "messages": len(done.fates),
         "outcomes": dict(done.outcomes),
-        "groups": [_group(one) for one in done.groups],
+        "ends": dict(done.ends),
+        "groups": [_group(one, done) for one in done.groups],
         "findings": [_finding(one) for one in done.findings],
         "other_findings": dict(done.other_findings),
         "then": None if done.tried is None else _then(done, done.tried),
@@ -82,32 +87,94 @@ def gap_object(gap: Gap) -> Object:
     }
 
 
-def _group(one: Group) -> Object:
+def _group(one: Group, done: Check) -> Object:
     row, verdict = one.first.row, one.verdict
     reason = None if verdict is None else str(verdict.reason)
     return {
         "outcome": one.first.outcome,
         "reason": reason,
         "error_number": error_number(reason, one.first.scope),
+        "end": one.first.end,
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],
         "to_service_name": row["to_service_name"],
         "count": len(one.fates),
         "oldest": moment(one.oldest),
-        "matching_steps": one.steps,
+        "matching_steps": list(one.steps),
+        "steps": [{"matching_step": step, "count": count} for step, count in one.steps.items()],
         "route_name": None if verdict is None else verdict.route_name,
         "rerouted_from": None if verdict is None else verdict.rerouted_from,
         "address": None if verdict is None else verdict.address,
         "destination_database": None if verdict is None else verdict.destination_database,
-        "broker_instances": one.brokers,
+        "broker_instances": list(one.brokers),
+        "brokers": [{"broker_instance": broker, "count": count} for broker, count in one.brokers.items()],
+        "path": None if one.path is None else path_object(one.path, done.knowledge),
         "near_misses": [_near(miss) for miss in one.near],
         "not_known": [gap_object(gap) for gap in one.gaps],
         "said": [_said(one, said, count) for said, count in one.said.most_common()],
+        "unacknowledged": one.unacknowledged,
         "agreements": {str(word): one.agreements[word] for word in Agreement},
         "advice": None if one.remedy is None else one.remedy.words,
         "statement": None if one.remedy is None else one.remedy.statement,
         "statement_is_complete": one.remedy is not None and one.remedy.is_complete,
+        "remedies": [_advice(advice) for advice in one.advice],
+        "findings": [_finding(found) for found in done.findings_on(one)],
         "messages": [_message(fate) for fate in one.fates],
+    }
+
+
+def _advice(advice: GroupAdvice) -> Object:
+    return {
+        "instance_name": advice.instance,
+        "count": advice.count,
+        "advice": advice.remedy.words,
+        "statement": advice.remedy.statement,
+        "statement_is_complete": advice.remedy.is_complete,
+    }
+
+
+def path_object(path: MessagePath, knowledge: Knowledge) -> Object:
+    """The path of messages that leave their instance: every way there and back, and what was not read."""
+    unread = [_unread(address, knowledge) for address in path.unread_addresses]
+    return {
+        "end": str(path.end),
+        "is_cut": path.is_cut,
+        "multiple_targets": path.has_multiple_targets,
+        "return_is_known": not path.is_back_unknown,
+        "ways": [_way(one, path) for one in path.ways],
+        "not_known": [*({**gap_object(gap), "address": None} for gap in path.gaps), *unread],
+    }
+
+
+def _way(one: PathWay, path: MessagePath) -> Object:
+    way = one.way
+    return {
+        "direction": "BACK" if one.is_return else "THERE",
+        "outcome": str(way.ending),
+        "reason": None if way.reason is None else str(way.reason),
+        "instance_name": way.instance,
+        "database_name": way.database,
+        "address": way.address,
+        "end": str(one.end),
+        "fails": one in path.failing,
+        "hops": [_hop(hop) for hop in way.hops],
+    }
+
+
+def _hop(hop: Hop) -> Object:
+    plain = hop.plain()
+    return {name: plain[name] for name in HOP_COLUMNS if name != "broker_instance"}
+
+
+def _unread(address: str, knowledge: Knowledge) -> Object:
+    maybe = knowledge.may_be_at(address)
+    return {
+        "instance_name": maybe[0] if len(maybe) == 1 else None,
+        "database_name": None,
+        "code": "INSTANCE_AT_ADDRESS",
+        "message": "the instance at this address is not among the exports",
+        "view": ", ".join(VIEWS_OF_AN_INSTANCE),
+        "address": address,
     }
 
 
@@ -169,4 +236,4 @@ def _change(one: Change) -> Object:
 
 
 def _end(end: End) -> Object:
-    return dict(zip(("outcome", "reason", "route_name", "destination"), end, strict=True))
+    return end._asdict()

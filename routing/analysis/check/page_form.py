@@ -9,6 +9,7 @@ from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Fate
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.notes import find_notes
+from routing.analysis.check.pasting import named
 from routing.analysis.check.phrases import cut, gap_sentence
 from routing.analysis.check.printing import summary
 from routing.analysis.lint.catalogue import BY_CODE
@@ -97,9 +98,12 @@ def _advice(done: Check, *, is_tried: bool) -> Iterator[Advice]:
     SQL Server knows nothing of scripts that are tried: what it reported is not about what they set on its way.
     """
     for group in done.groups:
-        if group.remedy is not None and not (is_tried and group.first.is_on_its_way):
-            fate = _key(group.first)[:5]
-            yield Advice(*fate, len(group.fates), group.remedy.words, group.remedy.statement)
+        if is_tried and not group.is_failing and group.first.is_on_its_way:
+            continue
+        fate = _key(group.first)[:5]
+        for advice in group.advice:
+            where = "" if advice.instance == fate[0] else f"On {named(advice.instance)}: "
+            yield Advice(*fate, advice.count, f"{where}{advice.remedy.words}", advice.remedy.statement)
 
 
 def _places(done: Check) -> tuple[Place, ...]:

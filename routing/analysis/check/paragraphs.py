@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from routing.analysis.check.deciding import Fate
-from routing.analysis.check.grouping import Group
+from routing.analysis.check.gaps import Knowledge
+from routing.analysis.check.grouping import Group, GroupAdvice
 from routing.analysis.check.near import ROUTE, NearMiss
 from routing.analysis.check.pasting import named
+from routing.analysis.check.path_lines import end_words, needed_lines, path_lines
 from routing.analysis.check.phrases import SHOWN, cut, gap_sentence, when, where
 from routing.analysis.differing import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
 from routing.analysis.explain.background import Status
@@ -16,7 +20,9 @@ from routing.rules.observed import Agreement
 from routing.show import count
 from routing.terms import NOT_KNOWN
 
+_V = TypeVar("_V", int, str)
 _FEW = 3
+_BETWEEN = "\n"
 _DIFFERENCES = {
     CASE: "it differs in case",
     AROUND: "it differs in blanks around the name",
@@ -28,17 +34,34 @@ _DIFFERENCES = {
 }
 
 
-def paragraph(number: int, group: Group) -> str:
-    """All that is told of a group."""
-    lines = [_age(group), *_decided(group), *_near(group.near), *_said(group)]
+def paragraph(number: int, group: Group, knowledge: Knowledge, findings: Sequence[str] = ()) -> str:
+    """All that is told of a group; ``findings`` are lint's, as sentences."""
+    lines = [_age(group), *_decided(group), *_path(group, knowledge), *_near(group.near), *_said(group)]
+    lines += [f"lint: {sentence}" for sentence in findings]
     lines += [f"what would be needed: {gap_sentence(gap)}" for gap in group.gaps[:SHOWN]]
-    if group.remedy is not None:
-        lines.append(f"what to do on {named(group.first.row['instance_name'])}: {group.remedy.words}")
     text = "\n".join([f"{number}. {_head(group)}", *(f"   {line}" for line in lines)])
-    if group.remedy is None or group.remedy.statement is None:
-        return text
-    statement = "\n".join(f"      {line}" for line in group.remedy.statement.splitlines())
-    return f"{text}\n\n{statement}"
+    several = len({advice.count for advice in group.advice}) > 1
+    for advice in group.advice[:_FEW]:
+        text += f"\n   {_what_to_do(advice, of=len(group.fates) if several else None)}"
+        if advice.remedy.statement is not None:
+            statement = "\n".join(f"      {line}" for line in advice.remedy.statement.splitlines())
+            text += f"\n\n{statement}{_BETWEEN if advice is not group.advice[:_FEW][-1] else ''}"
+    if len(group.advice) > _FEW:
+        text += f"\n   and {len(group.advice) - _FEW} more (--format json has all)"
+    return text
+
+
+def _what_to_do(advice: GroupAdvice, of: int | None) -> str:
+    """A remedy with its instance; ``of`` how many messages it is, where remedies differ in that."""
+    whose = "" if of is None else f" about {advice.count:,} of these {of:,} messages"
+    return f"what to do on {named(advice.instance)}{whose}: {advice.remedy.words}"
+
+
+def _path(group: Group, knowledge: Knowledge) -> Iterator[str]:
+    if group.path is not None:
+        yield from path_lines(group.path)
+        if group.is_failing or group.unacknowledged:
+            yield from needed_lines(group.path, knowledge)
 
 
 def _head(group: Group) -> str:
@@ -49,7 +72,7 @@ def _head(group: Group) -> str:
         return f"{NOT_KNOWN}: {who}"
     number = error_number(str(verdict.reason), group.first.scope)
     told = "" if number is None else f" (SQL Server's number: {number})"
-    return f"{verdict.outcome}, {verdict.reason}{told}: {who}"
+    return f"{verdict.outcome}, {verdict.reason}{told}{end_words(group.path)}: {who}"
 
 
 def _age(group: Group) -> str:
@@ -67,7 +90,7 @@ def _decided(group: Group) -> Iterator[str]:
     verdict = group.verdict
     if verdict is None:
         return
-    step = f"step {', '.join(map(str, group.steps))}" if group.steps else "before any step"
+    step = f"step {_counted(group.steps)}" if group.steps else "before any step"
     route = "" if verdict.route_name is None else f", route {named(verdict.route_name)}"
     target = verdict.destination_database or verdict.address
     to = "" if target is None else f" to {named(target)}"
@@ -75,14 +98,23 @@ def _decided(group: Group) -> Iterator[str]:
     yield f"{step}{route}{to}{back}; {_brokers(group.brokers)}"
 
 
-def _brokers(brokers: Sequence[str | None]) -> str:
-    ids = [named(each) for each in brokers if each is not None]
-    if not ids:
+def _brokers(brokers: Counter[str | None]) -> str:
+    """The broker ids that messages are bound to; how many to each where these are several."""
+    if set(brokers) == {None}:
         return "bound to no broker instance"
-    more = f" and {len(ids) - _FEW} more" if len(ids) > _FEW else ""
-    others = ", some to none" if None in brokers else ""
+    ids = Counter({named(each): many for each, many in brokers.items() if each is not None})
     plural = "" if len(ids) == 1 else "s"
-    return f"bound to broker instance{plural} {', '.join(ids[:_FEW])}{more}{others}"
+    is_mixed = None in brokers
+    others = f"; {brokers[None]:,} to none" if is_mixed else ""
+    return f"bound to broker instance{plural} {_counted(ids, is_mixed=is_mixed)}{others}"
+
+
+def _counted(values: Counter[_V], *, is_mixed: bool = False) -> str:
+    """The first values of a group, with how many messages have each where not all have one."""
+    if len(values) == 1 and not is_mixed:
+        return str(next(iter(values)))
+    shown = ", ".join(f"{value} ({many:,})" for value, many in list(values.items())[:_FEW])
+    return f"{shown} and {len(values) - _FEW} more" if len(values) > _FEW else shown
 
 
 def _near(near: Sequence[NearMiss]) -> Iterator[str]:
@@ -111,8 +143,13 @@ def _said(group: Group) -> Iterator[str]:
         rest = sum(many for _, many in others[_FEW:])
         yield f"SQL Server says other things of {count(rest, 'message')} (--format json has all)"
     blank = sum(many for said, many in group.said.items() if said.text is None)
-    if blank:
-        yield f"SQL Server says nothing of {count(blank, 'message')}: not tried yet, or sent and not acknowledged"
+    sent = group.unacknowledged
+    if sent:
+        since = "enqueued more than ten minutes before the export"
+        yield f"SQL Server says nothing of {count(sent, 'message')}, {since}: sent and not acknowledged"
+    if blank > sent:
+        young = count(blank - sent, "message")
+        yield f"SQL Server says nothing of {young}: not tried yet, or sent and not acknowledged"
 
 
 def _agrees(group: Group, said: Status) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import starmap
 
@@ -15,6 +15,7 @@ from routing.analysis.check.linting import severity_of
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.paragraphs import paragraph
 from routing.analysis.check.pasting import named
+from routing.analysis.check.path_ends import PathEnd
 from routing.analysis.check.phrases import bounded, cut, gap_sentence, when, where
 from routing.analysis.check.reading import ViewRead, views_read
 from routing.analysis.lint.catalogue import Severity
@@ -35,13 +36,26 @@ def as_text(done: Check, *, with_all: bool = False) -> str:
         _section("Read", _read(done)),
         _section("Not known", bounded(map(gap_sentence, done.gaps), len(done.gaps))),
         summary(done),
-        *(paragraph(number, group) for number, group in enumerate(shown, start=1)),
+        *_paragraphs(done, shown),
         _others(told[MOST:]),
         _rest(len(done.fates) - sum(len(group.fates) for group in told)),
         _section("What lint says about this", _findings(done)),
         *_tried(done),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _paragraphs(done: Check, groups: Sequence[Group]) -> Iterator[str]:
+    """The groups with lint's findings, each in full with the first group that it bears on."""
+    first: dict[Found, int] = {}
+    for number, group in enumerate(groups, start=1):
+        found = done.findings_on(group)
+        told = [
+            f"{one.code} {severity_of(one)}, as in {first[one]}" if one in first else _finding(one)
+            for one in found
+        ]
+        first |= {one: number for one in found if one not in first}
+        yield paragraph(number, group, done.knowledge, list(bounded(told, len(told))))
 
 
 def _section(title: str, lines: Iterator[str]) -> str:
@@ -95,7 +109,16 @@ def summary(done: Check) -> str:
     times = list(dict.fromkeys(when(moment_of(at)) for at in sorted(done.estate.times[name] for name in asked)))
     as_of = f" as of {times[0]}" + (f" to {times[-1]}" if len(times) > 1 else "") if times else ""
     told = f": {', '.join(counts)}" if counts else ""
-    return f"{count(len(done.fates), 'message')} in the transmission queues{as_of}{told}"
+    return f"{count(len(done.fates), 'message')} in the transmission queues{as_of}{told}{_failing(done)}"
+
+
+def _failing(done: Check) -> str:
+    """How many messages leave their instance and are not acknowledged, and where they end."""
+    ends = Counter(fate.path.end for fate in done.fates if fate.path is not None and fate.path.failing)
+    if not ends:
+        return ""
+    told = ", ".join(f"{ends[end]:,} {end}" for end in PathEnd if ends[end])
+    return f"; {ends.total():,} of those that leave their instance do not arrive, or are not acknowledged: {told}"
 
 
 def _others(groups: Sequence[Group]) -> str:
@@ -109,10 +132,11 @@ def _rest(number: int) -> str:
 
 
 def _findings(done: Check) -> Iterator[str]:
-    yield from bounded(map(_finding, done.findings), len(done.findings))
-    others = done.other_findings
+    bearing, others = len(done.findings), done.other_findings
+    if bearing:
+        yield f"{count(bearing, 'finding')} about what these messages meet, told with them"
     if others:
-        what = "others" if done.findings else "nothing; about other things"
+        what = "others" if bearing else "nothing; about other things"
         yield f"{what}: {', '.join(starmap(_severity, others.items()))} (sbroute lint)"
 
 
@@ -156,10 +180,12 @@ def _change(one: Change) -> str:
 
 
 def _end(end: End) -> str:
-    outcome, reason, route, target = end
-    to = None if target is None else f"to {named(target)}"
-    by = None if route is None else f"by route {named(route)}"
-    return ", ".join(part for part in (outcome, reason, by, to) if part is not None)
+    to = None if end.destination is None else f"to {named(end.destination)}"
+    by = None if end.route_name is None else f"by route {named(end.route_name)}"
+    place = "" if end.end_instance is None else f" at {named(end.end_instance)}"
+    is_shown = end.end not in (end.outcome, PathEnd.NOT_KNOWN)
+    then = f"ends {end.end}{place}" if is_shown else None
+    return ", ".join(part for part in (end.outcome, end.reason, by, to, then) if part is not None)
 
 
 def not_known(fate: Fate) -> str:

@@ -81,6 +81,13 @@ CASES = (
         rerouting.deliver_here,
     ),
     Case(
+        (*_LOST, Reason.ROUTING_LOOP),
+        "an acknowledgement does not come back to the instance that sent",
+        f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names the"
+        " service; a comment where the address of the instance that sent is not known",
+        rerouting.lead_back,
+    ),
+    Case(
         (*_LOST, *_CAME_BACK),
         "other known instances hold the service, with the id of the messages",
         f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names it; a"

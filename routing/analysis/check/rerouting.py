@@ -21,6 +21,7 @@ _LOOKS = {
     Kind.LOCAL: ", which looks in this instance alone",
     Kind.TRANSPORT: ", which leads to the address in a service's name, and this one has none",
 }
+_NOT_THERE = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
 AUTO_CREATED = "AutoCreatedLocal"
 """The route to LOCAL that SQL Server puts into each new database."""
 
@@ -112,7 +113,8 @@ def deliver_here(stuck: Stuck) -> Remedy | None:
 def lead_elsewhere(stuck: Stuck) -> Remedy | None:
     """Other known instances hold the service: a statement where it is one and its address is known."""
     holders = stuck.holders_elsewhere()
-    if not holders:
+    if not holders or (stuck.database is None and stuck.verdict.reason is Reason.FORWARDING_DISABLED):
+        # Of what arrives the route is right, and forwarding is off.
         return None
     target = stuck.target()
     address = None if target is None else stuck.address_of(target)
@@ -120,10 +122,61 @@ def lead_elsewhere(stuck: Stuck) -> Remedy | None:
     more = f" and {len(holders) - 3} more" if len(holders) > 3 else ""
     words = f"The service is in {', '.join(places)}{more}{_caught(stuck)}."
     if address is not None:
-        words += _sleeping(stuck)
+        words += f"{_sleeping(stuck)}{_not_forwarding(stuck)}"
         return lead_to(stuck, address, words)
     words += " Which of them it is" if target is None else " Its address"
     return lead_to(stuck, None, f"{words} must be found out first.")
+
+
+def lead_back(stuck: Stuck) -> Remedy | None:
+    """No route leads an acknowledgement back to the instance that sent."""
+    if stuck.back_to is None:
+        return None
+    instance, database = stuck.back_to
+    address = stuck.address_of(instance)
+    words = (
+        f"No acknowledgement comes back to service {named(stuck.service)} in {named(database)} of instance"
+        f" {named(instance)}{_caught(stuck)}: the sender keeps its messages and sends them again and again."
+    )
+    if address is None:
+        return lead_to(stuck, None, f"{words} Its address must be found out first.")
+    return lead_to(stuck, address, f"{words}{_not_forwarding(stuck)}")
+
+
+def lead_past(stuck: Stuck, stuck_there: Stuck) -> Remedy | None:
+    """Messages that got stuck where a route led them, while their service is in one other instance.
+
+    ``stuck`` is where they were sent or forwarded from, ``stuck_there`` where that led.
+    """
+    target = stuck_there.target()
+    address = None if target is None else stuck.address_of(target)
+    if address is None or stuck_there.verdict.reason not in _NOT_THERE:
+        return None
+    words = (
+        f"Or let route {named(stuck.verdict.route_name)} of {named(stuck.last.scope)} lead to instance"
+        f" {named(target)} itself, which holds service {named(stuck.service)}; {named(stuck_there.instance)} does"
+        " not."
+    )
+    return lead_to(stuck, address, words)
+
+
+def pin_anew(stuck: Stuck, stuck_there: Stuck) -> Remedy | None:
+    """Messages got an old broker id from a route, and the instance that it leads to holds the service by another.
+
+    Arguments as for `lead_past`. None where the dialog itself has the id.
+    """
+    decision, holders = stuck.verdict.decision, stuck_there.holders_here
+    pick = None if decision is None else decision.pick
+    is_old = stuck_there.verdict.reason is Reason.BROKER_INSTANCE_NOT_FOUND and not stuck_there.is_current(pick)
+    if pick is None or not is_old or len(holders) != 1 or holders[0].broker is None:
+        return None
+    words = (
+        f"Route {named(stuck.verdict.route_name)} of {named(stuck.last.scope)} has broker instance {named(pick)};"
+        f" the service is in {named(holders[0].name)} of instance {named(stuck_there.instance)}, whose id is"
+        f" {named(holders[0].broker)} now."
+    )
+    altered = pasting.alter_route(stuck.verdict.route_name, pasting.with_clause(broker=holders[0].broker))
+    return ready(words, stuck.last.scope, altered)
 
 
 def find_address(stuck: Stuck) -> Remedy:
@@ -203,6 +256,13 @@ def _caught(stuck: Stuck) -> str:
         return ""
     looks = _LOOKS.get(route.kind, "") if route.kind is not None else ""
     return f"; route {named(route.name)} of {named(stuck.last.scope)} took the messages{looks}"
+
+
+def _not_forwarding(stuck: Stuck) -> str:
+    """A word on forwarding that is off where arrivals are to be led on."""
+    if not stuck.cannot_forward:
+        return ""
+    return f" Message forwarding is off on {named(stuck.instance)}: enable it, too."
 
 
 def _sleeping(stuck: Stuck) -> str:

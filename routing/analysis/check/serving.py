@@ -95,9 +95,11 @@ def create_service(stuck: Stuck) -> Remedy | None:
 def enable_forwarding(stuck: Stuck) -> Remedy:
     """A route of msdb leads on, and forwarding is off at the endpoint, whose name no view that is read tells."""
     forwarding = "Forwarding is off." if stuck.here.is_forwarding_known else _NOT_KNOWN
+    first = f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance"
+    if stuck.database is None:
+        first = "The messages come from the network"
     words = (
-        f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance, and"
-        f" from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on. {forwarding}"
+        f"{first}, and from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on. {forwarding}"
         " Enable it on the Service Broker endpoint, whose name must be found out first, or correct the routes."
     )
     return to_fill_in(
@@ -110,7 +112,7 @@ def enable_forwarding(stuck: Stuck) -> Remedy:
 
 def look_at_queue(stuck: Stuck) -> Remedy:
     """The routing is right; the target queue, whose name must be found out first, may be disabled."""
-    where = stuck.verdict.destination_database or stuck.database
+    where = stuck.verdict.destination_database or stuck.scope
     service = pasting.literal(stuck.service)
     query = "SELECT SCHEMA_NAME(q.schema_id), q.name, q.is_receive_enabled, q.is_enqueue_enabled"
     query += (

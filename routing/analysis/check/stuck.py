@@ -20,21 +20,24 @@ class Stuck:
     """One group of messages with the same fate.
 
     ``instances`` are all that are known, ``addresses`` an instance's own addresses as written, where known.
-    ``instance`` and ``database`` are the sender; ``scope`` is the database whose routes were searched last: the
-    sender or msdb. ``broker`` is the id that the messages are bound to. ``near`` is what `NearMisses` finds for
-    the scope. ``services_in_use`` are names of services that messages are sent to: a route that names one stays.
+    ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
+    network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``broker`` is the id
+    that the messages are bound to. ``near`` is what `NearMisses` finds for the scope. ``services_in_use`` are
+    names of services that messages are sent to: a route that names one stays. ``back_to`` is the instance and the
+    database that acknowledgements go back to, None for messages.
     """
 
     instances: Mapping[str, Instance]
     addresses: Mapping[str, Sequence[str]]
     instance: str
-    database: str
+    database: str | None
     scope: str
     service: str
     broker: str | None
     verdict: Verdict
     near: Sequence[NearMiss]
     services_in_use: Collection[str] = frozenset()
+    back_to: tuple[str, str] | None = None
 
     @property
     def here(self) -> Instance:
@@ -55,6 +58,11 @@ class Stuck:
     def came_back(self) -> bool:
         """Whether a route of the sender led back to its own instance, where msdb's routes were searched."""
         return self.verdict.decision is not None and self.verdict.decision.again is not None
+
+    @property
+    def cannot_forward(self) -> bool:
+        """Return True if they arrived from the network, and no route leads them on while forwarding is off."""
+        return self.database is None and not self.here.is_forwarding
 
     @property
     def holders_here(self) -> tuple[Database, ...]:
@@ -115,7 +123,7 @@ class Stuck:
         if route.kind is Kind.LOCAL:
             broker = self.last.broker or route.broker
             return any(holder.is_enabled and has_id(holder, broker) for holder in self.holders_here)
-        if route.kind is not Kind.NETWORK or route.compared in self.here.own_addresses:
+        if route.kind is not Kind.NETWORK or route.compared in self.here.own_addresses or self.cannot_forward:
             return False
         target = self.target()
         if target is None or not self.addresses.get(target):

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from routing.analysis.explain import wording
 from routing.analysis.explain.asked import DESCRIBED_ID
 from routing.analysis.trace.tracing import Traced
+from routing.analysis.trace.way_lines import ENDING_WORDS, HAZARD, way_lines
 from routing.errors import quote
 from routing.rules.pathing import Path
-from routing.rules.ways import Hop, Trace, Way
+from routing.rules.ways import Trace, Way
 from routing.storage.times import moment_of
-from routing.terms import Ending, Outcome, Reason
+from routing.terms import Ending, Reason
 
 _SHOWN = 20
 _NO_WAY = (
@@ -22,17 +23,6 @@ _NO_WAY = (
     Reason.TRANSPORT_ADDRESS_INVALID,
 )
 _STUCK = (Ending.DELAYED, Ending.DROPPED)
-_ON_ITS_WAY = (Outcome.SENT, Outcome.FORWARDED)
-_SAID = {
-    Ending.LEFT_ESTATE: "nobody of the known instances has that address; what happens there is not known",
-    Ending.LOOP: "it comes by here again, and goes round until its hops run out",
-    Ending.NOT_KNOWN: "neither its databases nor its endpoint are known: import them",
-    Ending.TOO_MANY_WAYS: "there are more ways than are followed",
-}
-HAZARD = (
-    "While the dialog is open it may reach several targets, and each makes an endpoint of its own (multiple target"
-    " endpoints): give every route to the service its broker instance."
-)
 
 
 def as_text(done: Traced) -> Iterator[str]:
@@ -95,45 +85,18 @@ def _trace(direction: str, trace: Trace) -> Iterator[str]:
     """The ways of one direction; what they share is said once."""
     if len(trace.ways) == 1:
         yield f"{direction}:"
-        yield from _way(trace.ways[0])
+        yield from way_lines(trace.ways[0])
         return
     agree = {True: "all end alike", False: "they do not end alike", None: "not all are followed"}[trace.ways_agree]
     more = " or more" if trace.is_cut else ""
     yield f"{direction}, by {len(trace.ways)}{more} ways that the transport may take; {agree}:"
     for number, way in enumerate(trace.ways[:_SHOWN], 1):
         yield f"  way {number}"
-        yield from _way(way)
+        yield from way_lines(way)
     if len(trace.ways) > _SHOWN:
         yield f"  and {len(trace.ways) - _SHOWN} more ways (--format json has all)"
     if trace.is_cut:
-        yield f"  {Ending.TOO_MANY_WAYS}: {_SAID[Ending.TOO_MANY_WAYS]}"
-
-
-def _way(way: Way) -> Iterator[str]:
-    for number, hop in enumerate(way.hops, 1):
-        yield f"  {number:>3}. {_hop(hop, way)}"
-    said = _SAID.get(way.ending)
-    if said is not None:
-        place = way.address if way.instance is None else way.instance
-        yield f"       {way.ending} at {quote(place)}: {said}"
-
-
-def _hop(hop: Hop, way: Way) -> str:
-    """One line: where, by which step and route, what becomes of it."""
-    by = [] if hop.matching_step is None else [f"step {int(hop.matching_step)}"]
-    by += [] if hop.route_name is None else [f"route {quote(hop.route_name)}"]
-    by += [] if hop.rerouted_from is None else [f"led back here by route {quote(hop.rerouted_from)}"]
-    return f"{quote(hop.instance_name)}, {quote(hop.scope)}: {', '.join([*by, _outcome(hop, way)])}"
-
-
-def _outcome(hop: Hop, way: Way) -> str:
-    if hop.outcome in _ON_ITS_WAY:
-        return f"{hop.outcome} to {quote(hop.address)} ({hop.reason})"
-    if hop.outcome is Outcome.DELIVERED:
-        return f"DELIVERED to database {quote(way.database)}"
-    number = wording.error_number(str(hop.reason), hop.scope)
-    numbered = "" if number is None else f", SQL Server's number: {number}"
-    return f"{hop.outcome} ({hop.reason}{numbered})"
+        yield f"  {Ending.TOO_MANY_WAYS}: {ENDING_WORDS[Ending.TOO_MANY_WAYS]}"
 
 
 def _back(done: Traced, path: Path) -> Iterator[str]:

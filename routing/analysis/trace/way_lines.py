@@ -1,0 +1,50 @@
+"""A way of a message as lines: a hop each, then where it ends if that is at no hop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from routing.analysis.explain import wording
+from routing.errors import quote
+from routing.rules.ways import Hop, Way
+from routing.terms import Ending, Outcome
+
+_ON_ITS_WAY = (Outcome.SENT, Outcome.FORWARDED)
+ENDING_WORDS = {
+    Ending.LEFT_ESTATE: "nobody of the known instances has that address; what happens there is not known",
+    Ending.LOOP: "it comes by here again, and goes round until its hops run out",
+    Ending.NOT_KNOWN: "neither its databases nor its endpoint are known: import them",
+    Ending.TOO_MANY_WAYS: "there are more ways than are followed",
+}
+HAZARD = (
+    "While the dialog is open it may reach several targets, and each makes an endpoint of its own (multiple target"
+    " endpoints): give every route to the service its broker instance."
+)
+
+
+def way_lines(way: Way, ending_words: Mapping[Ending, str] = ENDING_WORDS) -> Iterator[str]:
+    """Yield the hops of a way, and where it ends where no hop says so."""
+    for number, hop in enumerate(way.hops, 1):
+        yield f"  {number:>3}. {_hop(hop, way)}"
+    said = ending_words.get(way.ending)
+    if said is not None:
+        place = way.address if way.instance is None else way.instance
+        yield f"       {way.ending} at {quote(place)}: {said}"
+
+
+def _hop(hop: Hop, way: Way) -> str:
+    """One line: where, by which step and route, what becomes of it."""
+    by = [] if hop.matching_step is None else [f"step {int(hop.matching_step)}"]
+    by += [] if hop.route_name is None else [f"route {quote(hop.route_name)}"]
+    by += [] if hop.rerouted_from is None else [f"led back here by route {quote(hop.rerouted_from)}"]
+    return f"{quote(hop.instance_name)}, {quote(hop.scope)}: {', '.join([*by, _outcome(hop, way)])}"
+
+
+def _outcome(hop: Hop, way: Way) -> str:
+    if hop.outcome in _ON_ITS_WAY:
+        return f"{hop.outcome} to {quote(hop.address)} ({hop.reason})"
+    if hop.outcome is Outcome.DELIVERED:
+        return f"DELIVERED to database {quote(way.database)}"
+    number = wording.error_number(str(hop.reason), hop.scope)
+    numbered = "" if number is None else f", SQL Server's number: {number}"
+    return f"{hop.outcome} ({hop.reason}{numbered})"

@@ -1,0 +1,633 @@
+"""check follows what leaves its instance, there and back: where it gets stuck, why, and what to do there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.check.checking import Check, check
+from routing.analysis.check.grouping import Group
+from tests.exported import GUID, database, endpoint, export, route, waiting
+
+ORDERS, STOCK, STOCK_2, OLD = (GUID.format(digits) for digits in ("0d0d0d0d", "a1a1a1a1", "a2a2a2a2", "ffffffff"))
+LOCAL = route("AutoCreatedLocal")
+TO_STOCK = route("ToStock", "//stock", "TCP://stock:4022")
+BACK = route("Back", "//orders", "TCP://shop:4022")
+Row = dict[str, Any]
+
+
+@dataclass
+class Server:
+    """An instance as it is exported, but for the views that are ``left_out``; databases have (id, is on)."""
+
+    databases: dict[str, tuple[str, int]]
+    services: dict[str, list[str]] = field(default_factory=dict)
+    routes: dict[str, list[Row]] = field(default_factory=dict)
+    forwards: int = 0
+    port: int = 4022
+    machine: str | None = None
+    left_out: set[str] = field(default_factory=set)
+
+    def write(self, folder: Path, name: str, **more: Any) -> None:
+        databases = {"msdb": ("d4" * 4, 1), **self.databases}
+        views: dict[str, Any] = {
+            "databases": [
+                {**database(each, "00000000", number, is_on), "service_broker_guid": as_guid(broker)}
+                for number, (each, (broker, is_on)) in enumerate(databases.items(), start=4)
+            ],
+            "service_broker_endpoints": [
+                {
+                    "endpoint_id": 1,
+                    "is_message_forwarding_enabled": self.forwards,
+                    "machine_name": self.machine or name.split("\\")[0],
+                    "port": self.port,
+                }
+            ],
+            "routes": {each: self.routes.get(each, [LOCAL]) for each in databases},
+            "services": {
+                each: [{"name": service} for service in self.services.get(each, [])] for each in databases
+            },
+            **more,
+        }
+        export(folder, name, **{view: rows for view, rows in views.items() if view not in self.left_out})
+
+
+def as_guid(broker: str) -> str:
+    return broker if "-" in broker else GUID.format(broker)
+
+
+def shop(*routes: Row, **more: Any) -> Server:
+    """The sender: Orders with //orders, and a route to the stock unless others are given."""
+    return Server(
+        {"Orders": (ORDERS, 1)},
+        {"Orders": ["//orders"]},
+        {"Orders": [LOCAL, *(routes or (TO_STOCK,))]},
+        **more,
+    )
+
+
+def stock(*routes: Row, services: Sequence[str] = ("//stock",), is_on: int = 1, **more: Any) -> Server:
+    """The target: Stock with //stock, and a route back unless others are given."""
+    msdb = {"msdb": more.pop("msdb")} if "msdb" in more else {}
+    return Server(
+        {"Stock": (more.pop("broker", STOCK), is_on)},
+        {"Stock": list(services)},
+        {"Stock": [LOCAL, *(routes or (BACK,))], **msdb},
+        **more,
+    )
+
+
+def hub(*msdb: Row, forwards: int = 1, **more: Any) -> Server:
+    """A forwarder that holds nothing."""
+    return Server({}, {}, {"msdb": list(msdb)}, forwards=forwards, **more)
+
+
+def to(name: str, service: str | None, host: str, **columns: Any) -> Row:
+    return route(name, service, f"TCP://{host}" if ":" in host else f"TCP://{host}:4022", **columns)
+
+
+def bound(broker: str) -> Row:
+    return endpoint(1, far_broker_instance=broker)
+
+
+@dataclass
+class Case:
+    """Servers, and where the message of SHOP's Orders to //stock ends.
+
+    ``stuck``: instance, searched database and reason of each way that fails. ``remedies``: the instance of each,
+    and its statement or, where a value must be found out first, words of it. ``mended``: the end once the first
+    statement is in force.
+    """
+
+    servers: dict[str, Server]
+    end: str
+    stuck: list[tuple[str, str, str]] = field(default_factory=list)
+    remedies: list[tuple[str, str]] = field(default_factory=list)
+    mended: str | None = "DELIVERED"
+    dialog: Row = field(default_factory=lambda: endpoint(1))
+    service: str = "//stock"
+    from_service: str = "//orders"
+    needs: list[tuple[str | None, str | None, str]] = field(default_factory=list)
+
+
+CREATE_BACK = (
+    "USE [Stock];\nCREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS = N'tcp://SHOP:4022';"
+)
+CREATE_LOCAL = "USE [msdb];\nCREATE ROUTE [AutoCreatedLocal] WITH ADDRESS = N'LOCAL';"
+ENABLE_FORWARDING = "-- ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED);"
+BY_HUB = to("ToStock", "//stock", "hub")
+FORWARDED = to("Stock", "//stock", "stock")
+HOME_BY_HUB = to("Back", "//orders", "hub")
+HOME = to("Orders", "//orders", "shop")
+
+CASES: dict[str, Case] = {
+    "arrives, and the acknowledgement comes back": Case({"SHOP": shop(), "STOCK": stock()}, "DELIVERED"),
+    "arrives by a forwarder, both ways": Case(
+        {"SHOP": shop(BY_HUB), "HUB": hub(FORWARDED, HOME), "STOCK": stock(HOME_BY_HUB)}, "DELIVERED"
+    ),
+    "the next instance lacks the service": Case(
+        {"SHOP": shop(), "STOCK": stock(services=["//other"])},
+        "DROPPED",
+        [("STOCK", "msdb", "SERVICE_NOT_FOUND")],
+        [("STOCK", "-- CREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://<host>")],
+        mended=None,
+    ),
+    "the next instance spells the service otherwise": Case(
+        {"SHOP": shop(), "STOCK": stock(services=["//Stock"])},
+        "DROPPED",
+        [("STOCK", "msdb", "SERVICE_NOT_FOUND")],
+        [("STOCK", "is called '//Stock'")],
+        mended=None,
+    ),
+    "the service is in a third instance, to which the second does not forward": Case(
+        {"SHOP": shop(), "STOCK": stock(services=["//other"]), "DEPOT": stock(broker=STOCK_2)},
+        "DROPPED",
+        [("STOCK", "msdb", "SERVICE_NOT_FOUND")],
+        [
+            (
+                "STOCK",
+                (
+                    "USE [msdb];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS ="
+                    " N'tcp://DEPOT:4022';"
+                ),
+            ),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://DEPOT:4022';"),
+        ],
+        mended="DROPPED",
+    ),
+    "the broker of the target database is off": Case(
+        {"SHOP": shop(), "STOCK": stock(is_on=0)},
+        "DROPPED",
+        [("STOCK", "msdb", "BROKER_DISABLED")],
+        [("STOCK", "USE [master];\nALTER DATABASE [Stock] SET ENABLE_BROKER WITH NO_WAIT;")],
+    ),
+    "the broker of the target's msdb is off": Case(
+        {"SHOP": shop(), "STOCK": Server({"msdb": ("d5" * 4, 0), "Stock": (STOCK, 1)}, {"Stock": ["//stock"]})},
+        "DELAYED",
+        [("STOCK", "msdb", "SCOPE_BROKER_DISABLED")],
+        [("STOCK", "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;")],
+        mended="NO_RETURN_PATH",
+    ),
+    "msdb has no route for it": Case(
+        {"SHOP": shop(), "STOCK": stock(msdb=[to("Other", "//other", "depot")])},
+        "DELAYED",
+        [("STOCK", "msdb", "NO_ROUTE")],
+        [("STOCK", CREATE_LOCAL)],
+    ),
+    "msdb leads on, and forwarding is off": Case(
+        {"SHOP": shop(BY_HUB), "HUB": hub(FORWARDED, HOME, forwards=0), "STOCK": stock()},
+        "DROPPED",
+        [("HUB", "msdb", "FORWARDING_DISABLED")],
+        [("HUB", ENABLE_FORWARDING)],
+        mended=None,
+    ),
+    "a forwarder has no route for it": Case(
+        {"SHOP": shop(BY_HUB), "HUB": hub(HOME), "STOCK": stock(HOME_BY_HUB)},
+        "DELAYED",
+        [("HUB", "msdb", "NO_ROUTE")],
+        [
+            (
+                "HUB",
+                (
+                    "USE [msdb];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS ="
+                    " N'tcp://STOCK:4022';"
+                ),
+            ),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK:4022';"),
+        ],
+    ),
+    "a forwarder's route has expired": Case(
+        {
+            "SHOP": shop(BY_HUB),
+            "HUB": hub(to("Stock", "//stock", "stock", lifetime="2026-01-05T17:00:00"), HOME),
+            "STOCK": stock(HOME_BY_HUB),
+        },
+        "DELAYED",
+        [("HUB", "msdb", "NO_ROUTE")],
+        [
+            (
+                "HUB",
+                (
+                    "USE [msdb];\nDROP ROUTE [Stock];\nCREATE ROUTE [Stock] WITH SERVICE_NAME = N'//stock',"
+                    " ADDRESS = N'TCP://stock:4022';"
+                ),
+            ),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK:4022';"),
+        ],
+    ),
+    "a forwarder's route is spelt otherwise": Case(
+        {"SHOP": shop(BY_HUB), "HUB": hub(to("Stock", "//stock/", "stock"), HOME), "STOCK": stock(HOME_BY_HUB)},
+        "DELAYED",
+        [("HUB", "msdb", "NO_ROUTE")],
+        [
+            ("HUB", "USE [msdb];\nALTER ROUTE [Stock] WITH SERVICE_NAME = N'//stock';"),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK:4022';"),
+        ],
+    ),
+    "two forwarders send it to each other": Case(
+        {
+            "SHOP": shop(BY_HUB),
+            "HUB": hub(to("Stock", "//stock", "gate")),
+            "GATE": hub(to("Stock", "//stock", "hub")),
+            "STOCK": stock(),
+        },
+        "LOOP",
+        [("HUB", "msdb", "LOOP")],
+        [("GATE", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'tcp://STOCK:4022';")],
+    ),
+    "a forwarder sends it back to the sender": Case(
+        {
+            "SHOP": Server(
+                {"Orders": (ORDERS, 1)},
+                {"Orders": ["//orders"]},
+                {"Orders": [LOCAL, BY_HUB], "msdb": [BY_HUB]},
+                forwards=1,
+            ),
+            "HUB": hub(to("Stock", "//stock", "shop")),
+            "STOCK": stock(),
+        },
+        "LOOP",
+        [("HUB", "msdb", "LOOP")],
+        [("HUB", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'tcp://STOCK:4022';")],
+    ),
+    "the target itself sends it round": Case(
+        {
+            "SHOP": shop(BY_HUB),
+            "HUB": hub(FORWARDED),
+            "STOCK": stock(msdb=[to("Stock", "//stock", "hub")], forwards=1),
+        },
+        "LOOP",
+        [("HUB", "msdb", "LOOP")],
+        [("STOCK", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'LOCAL';")],
+    ),
+    "a forwarder leads to itself": Case(
+        {"SHOP": shop(BY_HUB), "HUB": hub(to("Stock", "//stock", "hub")), "STOCK": stock()},
+        "DROPPED",
+        [("HUB", "msdb", "ROUTING_LOOP")],
+        [("HUB", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'tcp://STOCK:4022';")],
+    ),
+    "a chain of a dozen forwarders arrives": Case(
+        {
+            "SHOP": shop(to("ToStock", "//stock", "h0")),
+            **{f"H{number}": hub(to("S", "//stock", f"h{number + 1}"), HOME) for number in range(11)},
+            "H11": hub(FORWARDED, HOME),
+            "STOCK": stock(),
+        },
+        "DELIVERED",
+    ),
+    "no route leads back": Case(
+        {"SHOP": shop(), "STOCK": stock(to("Other", "//other", "shop"))},
+        "NO_RETURN_PATH",
+        [("STOCK", "Stock", "BROKER_INSTANCE_NOT_FOUND")],
+        [("STOCK", CREATE_BACK)],
+    ),
+    "no route at all in the target's database": Case(
+        {
+            "SHOP": shop(),
+            "STOCK": Server({"Stock": (STOCK, 1)}, {"Stock": ["//stock"]}, {"Stock": [to("O", "//o", "shop")]}),
+        },
+        "NO_RETURN_PATH",
+        [("STOCK", "Stock", "NO_ROUTE")],
+        [("STOCK", CREATE_BACK)],
+    ),
+    "the route back has expired": Case(
+        {"SHOP": shop(), "STOCK": stock(to("Back", "//orders", "shop", lifetime="2026-01-05T17:59:59"))},
+        "NO_RETURN_PATH",
+        [("STOCK", "Stock", "BROKER_INSTANCE_NOT_FOUND")],
+        [
+            (
+                "STOCK",
+                (
+                    "USE [Stock];\nDROP ROUTE [Back];\nCREATE ROUTE [Back] WITH SERVICE_NAME = N'//orders',"
+                    " ADDRESS = N'TCP://shop:4022';"
+                ),
+            )
+        ],
+    ),
+    "the route back is spelt otherwise": Case(
+        {"SHOP": shop(), "STOCK": stock(to("Back", "//Orders", "shop"))},
+        "NO_RETURN_PATH",
+        [("STOCK", "Stock", "BROKER_INSTANCE_NOT_FOUND")],
+        [("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH SERVICE_NAME = N'//orders';")],
+    ),
+    "the route back has the id from before a restore": Case(
+        {"SHOP": shop(), "STOCK": stock(to("Back", "//orders", "shop", broker_instance=OLD))},
+        "NO_RETURN_PATH",
+        [("STOCK", "Stock", "BROKER_INSTANCE_NOT_FOUND")],
+        [("STOCK", f"USE [Stock];\nALTER ROUTE [Back] WITH BROKER_INSTANCE = N'{ORDERS}';")],
+    ),
+    "the route back says LOCAL": Case(
+        {"SHOP": shop(), "STOCK": stock(route("Back", "//orders", "LOCAL"))},
+        "NO_RETURN_PATH",
+        [("STOCK", "Stock", "BROKER_INSTANCE_NOT_FOUND")],
+        [("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP:4022';")],
+    ),
+    "a forwarder on the way back has no route": Case(
+        {"SHOP": shop(BY_HUB), "HUB": hub(FORWARDED), "STOCK": stock(HOME_BY_HUB)},
+        "NO_RETURN_PATH",
+        [("HUB", "msdb", "NO_ROUTE")],
+        [
+            (
+                "HUB",
+                (
+                    "USE [msdb];\nCREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS ="
+                    " N'tcp://SHOP:4022';"
+                ),
+            )
+        ],
+    ),
+    "a forwarder on the way back does not forward": Case(
+        {"SHOP": shop(), "HUB": hub(HOME, forwards=0), "STOCK": stock(HOME_BY_HUB)},
+        "NO_RETURN_PATH",
+        [("HUB", "msdb", "FORWARDING_DISABLED")],
+        [("HUB", ENABLE_FORWARDING)],
+        mended=None,
+    ),
+    "the way back goes round": Case(
+        {
+            "SHOP": shop(),
+            "HUB": hub(to("O", "//orders", "gate")),
+            "GATE": hub(to("O", "//orders", "hub")),
+            "STOCK": stock(HOME_BY_HUB),
+        },
+        "NO_RETURN_PATH",
+        [("HUB", "msdb", "LOOP")],
+        [("GATE", "USE [msdb];\nALTER ROUTE [O] WITH ADDRESS = N'tcp://SHOP:4022';")],
+    ),
+    "two ways back, one of them dead": Case(
+        {"SHOP": shop(), "DEPOT": stock(services=["//x"]), "STOCK": stock(BACK, to("Old", "//orders", "depot"))},
+        "NO_RETURN_PATH",
+        [("DEPOT", "msdb", "BROKER_INSTANCE_NOT_FOUND")],
+        [
+            (
+                "DEPOT",
+                (
+                    "USE [msdb];\nCREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS ="
+                    " N'tcp://SHOP:4022';"
+                ),
+            )
+        ],
+        mended="NO_RETURN_PATH",
+    ),
+    "the way back by TRANSPORT, for a service whose name holds the address": Case(
+        {
+            "SHOP": Server(
+                {"Orders": (ORDERS, 1)}, {"Orders": ["tcp://shop:4022/orders"]}, {"Orders": [LOCAL, TO_STOCK]}
+            ),
+            "STOCK": Server(
+                {"Stock": (STOCK, 1)}, {"Stock": ["//stock"]}, {"Stock": [route("Any", None, "TRANSPORT")]}
+            ),
+        },
+        "DELIVERED",
+        from_service="tcp://shop:4022/orders",
+    ),
+    "the way back by TRANSPORT, for a service whose name holds none": Case(
+        {
+            "SHOP": shop(),
+            "STOCK": Server(
+                {"Stock": (STOCK, 1)}, {"Stock": ["//stock"]}, {"Stock": [route("Any", None, "TRANSPORT")]}
+            ),
+        },
+        "NO_RETURN_PATH",
+        [("STOCK", "Stock", "TRANSPORT_ADDRESS_INVALID")],
+        [("STOCK", CREATE_BACK)],
+    ),
+    "the way back by TRANSPORT to a port that is another instance's": Case(
+        {
+            "SHOP": Server(
+                {"Orders": (ORDERS, 1)}, {"Orders": ["tcp://shop:5022/orders"]}, {"Orders": [LOCAL, TO_STOCK]}
+            ),
+            "SHOP\\TWO": Server({"Other": (STOCK_2, 1)}, port=5022),
+            "STOCK": Server(
+                {"Stock": (STOCK, 1)}, {"Stock": ["//stock"]}, {"Stock": [route("Any", None, "TRANSPORT")]}
+            ),
+        },
+        "NO_RETURN_PATH",
+        [("SHOP\\TWO", "msdb", "BROKER_INSTANCE_NOT_FOUND")],
+        mended=None,
+        from_service="tcp://shop:5022/orders",
+    ),
+    "localhost leads to another instance of the machine": Case(
+        {
+            "BOX": shop(to("ToStock", "//stock", "localhost:5022")),
+            "BOX\\TWO": stock(to("Back", "//orders", "localhost:4022"), port=5022),
+        },
+        "DELIVERED",
+    ),
+    "localhost leads to another instance of the machine, which lacks the service": Case(
+        {
+            "BOX": shop(to("ToStock", "//stock", "localhost:5022")),
+            "BOX\\TWO": stock(services=["//other"], port=5022),
+        },
+        "DROPPED",
+        [("BOX\\TWO", "msdb", "SERVICE_NOT_FOUND")],
+        mended=None,
+    ),
+    "the way back by localhost stays at the target": Case(
+        {"SHOP": shop(), "STOCK": stock(to("Back", "//orders", "localhost:4022"))},
+        "NO_RETURN_PATH",
+        [("STOCK", "msdb", "BROKER_INSTANCE_NOT_FOUND")],
+        [("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP:4022';")],
+    ),
+    "one's own address leads by msdb to another instance": Case(
+        {
+            "SHOP": Server(
+                {"Orders": (ORDERS, 1)},
+                {"Orders": ["//orders"]},
+                {"Orders": [LOCAL, to("Home", "//stock", "shop")], "msdb": [LOCAL, TO_STOCK]},
+                forwards=1,
+            ),
+            "STOCK": stock(is_on=0),
+        },
+        "DROPPED",
+        [("STOCK", "msdb", "BROKER_DISABLED")],
+        [("STOCK", "USE [master];\nALTER DATABASE [Stock] SET ENABLE_BROKER WITH NO_WAIT;")],
+    ),
+    "a principal that lacks it, and a mirror that has it": Case(
+        {
+            "SHOP": shop(
+                to("ToStock", "//stock", "depot", mirror_address="TCP://stock:4022", broker_instance=STOCK)
+            ),
+            "DEPOT": stock(services=["//other"], broker=STOCK_2),
+            "STOCK": stock(),
+        },
+        "DELIVERED",
+    ),
+    "a principal and a mirror that both lack it": Case(
+        {
+            "SHOP": shop(
+                to("ToStock", "//stock", "depot", mirror_address="TCP://stock:4022", broker_instance=STOCK)
+            ),
+            "DEPOT": stock(services=["//other"], broker=STOCK_2),
+            "STOCK": stock(services=["//other"]),
+        },
+        "DROPPED",
+        [("DEPOT", "msdb", "BROKER_INSTANCE_NOT_FOUND"), ("STOCK", "msdb", "SERVICE_NOT_FOUND")],
+        mended=None,
+    ),
+    "two open routes, one of which leads to an instance that lacks it": Case(
+        {
+            "SHOP": shop(TO_STOCK, to("Also", "//stock", "depot")),
+            "STOCK": stock(),
+            "DEPOT": stock(services=["//other"], broker=STOCK_2),
+        },
+        "DROPPED",
+        [("DEPOT", "msdb", "SERVICE_NOT_FOUND")],
+        [
+            (
+                "DEPOT",
+                (
+                    "USE [msdb];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS ="
+                    " N'tcp://STOCK:4022';"
+                ),
+            ),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [Also] WITH ADDRESS = N'tcp://STOCK:4022';"),
+        ],
+        mended="DROPPED",
+    ),
+    "a route with the id from before a restore, an open dialog": Case(
+        {
+            "SHOP": shop(to("ToStock", "//stock", "stock", broker_instance=OLD)),
+            "STOCK": stock(),
+        },
+        "DROPPED",
+        [("STOCK", "msdb", "BROKER_INSTANCE_NOT_FOUND")],
+        [("SHOP", f"USE [Orders];\nALTER ROUTE [ToStock] WITH BROKER_INSTANCE = N'{STOCK}';")],
+    ),
+    "a dialog that is bound to the id from before a restore": Case(
+        {"SHOP": shop(), "STOCK": stock()},
+        "DROPPED",
+        [("STOCK", "msdb", "BROKER_INSTANCE_NOT_FOUND")],
+        [("SHOP", "END CONVERSATION, and begin them anew")],
+        mended=None,
+        dialog=bound(OLD),
+    ),
+    "the next instance asks for a route": Case(
+        {
+            "SHOP": shop(),
+            "STOCK": stock(msdb=[LOCAL, route("Ask", "SQL/ServiceBroker/BrokerConfiguration")]),
+        },
+        "DELAYED",
+        [("STOCK", "msdb", "ROUTE_REQUESTED")],
+        [("STOCK", "The BrokerConfiguration service has been asked")],
+        mended=None,
+    ),
+    "the acknowledgement reaches a copy of the database": Case(
+        {
+            "SHOP": shop(),
+            "COPY": Server({"Orders": (ORDERS, 1)}, {"Orders": ["//orders"]}),
+            "STOCK": stock(to("Back", "//orders", "copy")),
+        },
+        "NO_RETURN_PATH",
+        [("COPY", "msdb", "LOCAL_SERVICE")],
+        [("COPY", "one of them is a copy, and needs an id of its own")],
+        mended=None,
+    ),
+    "an address that no export has": Case(
+        {"SHOP": shop()},
+        "NOT_KNOWN",
+        needs=[(None, None, "INSTANCE_AT_ADDRESS")],
+    ),
+    "an address that reads like an instance whose endpoint was not exported": Case(
+        {"SHOP": shop(), "STOCK": stock(left_out={"service_broker_endpoints"})},
+        "NOT_KNOWN",
+        needs=[("STOCK", None, "INSTANCE_AT_ADDRESS")],
+    ),
+    "the next instance without its services": Case(
+        {"SHOP": shop(), "STOCK": stock(left_out={"services"})},
+        "NOT_KNOWN",
+        needs=[("STOCK", "Stock", "SERVICES")],
+    ),
+    "the next instance without its routes": Case(
+        {"SHOP": shop(), "STOCK": stock(left_out={"routes"})},
+        "NOT_KNOWN",
+        needs=[("STOCK", "msdb", "ROUTES")],
+    ),
+    "the next instance with its endpoint alone": Case(
+        {"SHOP": shop(), "STOCK": stock(left_out={"routes", "services", "databases"})},
+        "NOT_KNOWN",
+        needs=[("STOCK", None, "DATABASES"), ("STOCK", "msdb", "ROUTES")],
+    ),
+    "the way back leaves what is known": Case(
+        {"SHOP": shop(), "STOCK": stock(HOME_BY_HUB)},
+        "NOT_KNOWN",
+        needs=[(None, None, "INSTANCE_AT_ADDRESS")],
+    ),
+}
+
+
+def checked(folder: Path, case: Case, *, status: str = "", then: Sequence[str] = ()) -> Check:
+    queue = [waiting(1, case.service, from_service_name=case.from_service, transmission_status=status)]
+    for number, (name, server) in enumerate(case.servers.items()):
+        sent = {} if number else {"transmission_queue": {"Orders": queue}}
+        ends = {} if number else {"conversation_endpoints": {"Orders": [case.dialog]}}
+        server.write(folder, name, **sent, **ends)
+    return check([str(folder)], then=then)
+
+
+def stuck_at(group: Group) -> list[tuple[str, str, str]]:
+    """Where and why each way fails: of one that is delivered, and not acknowledged, the way back says it."""
+    assert group.path is not None
+    ways = [one for one in group.path.failing if one.is_return or one.way.ending.value != "DELIVERED"]
+    return [
+        (
+            one.way.instance or "",
+            one.way.hops[-1].scope if one.way.ending.value != "LOOP" else "msdb",
+            str(one.way.reason or one.way.ending),
+        )
+        for one in ways
+    ]
+
+
+def is_told(expected: tuple[str, str], advice: Any) -> bool:
+    instance, text = expected
+    statement = advice.remedy.statement or ""
+    exact = not text.startswith("--") and text.startswith("USE ")
+    found = statement == text if exact else text in statement or text in advice.remedy.words
+    return advice.instance == instance and found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_where_a_message_ends(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    [group] = checked(tmp_path / "exports", case, status="?").groups
+    path = group.path
+    assert group.first.outcome in ("SENT", "FORWARDED")
+    assert path is not None
+    assert (group.first.end, stuck_at(group)) == (case.end, case.stuck)
+    assert group.is_failing is (case.end not in ("DELIVERED", "NOT_KNOWN"))
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies])
+def test_what_to_do_about_it_and_where(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    [group] = checked(tmp_path, case).groups
+    told = [(each.instance, each.remedy.statement or each.remedy.words) for each in group.advice]
+    assert len(group.advice) == len(case.remedies), told
+    assert all(map(is_told, case.remedies, group.advice)), told
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies and case.mended])
+def test_the_first_statement_mends_it(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    instance, statement = case.remedies[0]
+    fix = tmp_path / "fix.sql"
+    fix.write_text(f":CONNECT {instance}\n{statement}\n")
+    done = checked(tmp_path / "exports", case, then=[str(fix)])
+    assert done.tried is not None
+    assert [fate.end for fate in done.tried.fates] == [case.mended]
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.needs])
+def test_what_would_tell_more(name: str, tmp_path: Path) -> None:
+    from routing.analysis.check.json_form import as_object
+
+    case = CASES[name]
+    [group] = as_object(checked(tmp_path, case))["groups"]
+    needs = [(each["instance_name"], each["database_name"], each["code"]) for each in group["path"]["not_known"]]
+    assert needs == case.needs
+    assert all(each["view"].startswith("sys.") for each in group["path"]["not_known"])
