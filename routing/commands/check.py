@@ -28,7 +28,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " scripts, and say why each waits and what to do; docs/checking.md tells more.",
     )
     command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
-    exports.add_options(command)
+    exports.add_options(command, has_defaults=True)
     add_variables(command)
     command.add_argument(
         "--at", metavar="TIME", help="decide as of this time (default: each instance's newest export)"

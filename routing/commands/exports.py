@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from routing.importing.catalog import StandIns, Times
 
 
-def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Declare them."""
-    command.add_argument("--instance", metavar="NAME", help="the instance of rows without a column instance_name")
-    command.add_argument("--database", metavar="NAME", help="the database of rows without a column database_name")
+def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, has_defaults: bool) -> None:
+    """Declare them; ``has_defaults`` where the place and the time of a file stand in for the first three."""
+    of_folder, of_file = (" (default: from its folder)", ", default: the file's") if has_defaults else ("", "")
     command.add_argument(
-        "--exported-at", metavar="TIME", help="the time of rows without a column exported_at (ISO 8601)"
+        "--instance", metavar="NAME", help=f"the instance of rows without a column instance_name{of_folder}"
+    )
+    command.add_argument(
+        "--database", metavar="NAME", help=f"the database of rows without a column database_name{of_folder}"
+    )
+    command.add_argument(
+        "--exported-at", metavar="TIME", help=f"the time of rows without a column exported_at (ISO 8601{of_file})"
     )
     command.add_argument(
         "--date-format",

@@ -60,7 +60,7 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them; URIs are read by Spark"
     )
     add_config(kind)
-    exports.add_options(kind)
+    exports.add_options(kind, has_defaults=False)
     kind.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
     _add_unfinished(kind)
 

@@ -75,7 +75,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         help="exit code 1 where there is a finding as bad as this, or worse",
     )
     of_files = command.add_argument_group("options of PATHs")
-    exports.add_options(of_files)
+    exports.add_options(of_files, has_defaults=True)
     add_variables(of_files)
 
 

@@ -53,7 +53,7 @@ class Evidence:
     read may have been. ``rows_of`` counts the rows of a view and an instance; of each view ``rows_read`` counts
     all, ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
     exported), ``rejected`` and ``notes`` are sentences. ``problems`` are those of scripts, with their instances;
-    ``spots`` tell where things are defined.
+    ``spots`` tell where things are defined; ``instance`` is whose scripts are that say nothing themselves.
     """
 
     rows: Mapping[str, Sequence[Row]]
@@ -73,6 +73,7 @@ class Evidence:
     notes: tuple[str, ...]
     spots: Mapping[Thing, Spot]
     problems: tuple[tuple[str, Problem], ...] = ()
+    instance: str | None = None
 
     @property
     def instances(self) -> list[str]:
@@ -98,7 +99,7 @@ class Evidence:
 def gather(paths: Sequence[str], given: Given) -> Evidence:
     """What files and folders say. Raises InputError where no queue is among them, or one cannot be read."""
     exports, scripts = find_files(paths)
-    export = read_exports(exports, given)
+    export, given = read_exports(exports, given)
     if "transmission_queue" not in export.rows:
         raise no_queue(paths)
     return weigh(export, scripts, given)
@@ -115,7 +116,7 @@ def weigh(export: Export, scripts: Scripts, given: Given, scripted_at: datetime 
     evidence = _of_exports(export, covered, doubts)
     for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
-    return replace(evidence, notes=(*evidence.notes, *notes))
+    return replace(evidence, notes=(*evidence.notes, *notes), instance=given.instance)
 
 
 def _note_to_come(export: Export, scripts: Scripts, given: Given) -> list[str]:
@@ -131,6 +132,7 @@ def _note_to_come(export: Export, scripts: Scripts, given: Given) -> list[str]:
 def try_scripts(evidence: Evidence, paths: Sequence[str], given: Given, scripted_at: datetime) -> Evidence:
     """The same with scripts in force that may change what was exported, as of a time. Raises InputError."""
     scripts = Scripts(named=[on_this_disk(path) for path in paths])
+    given = replace(given, stand_ins=replace(given.stand_ins, instance_name=evidence.instance))
     tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
     for instance, script in read_scripts(scripts, known_names(evidence, given), given, [], scripted_at):
         tried = _apply(tried, script, instance, lambda one: False)

@@ -16,6 +16,8 @@ from routing.rules.text import collated
 
 SYSNAME, LONGEST_TEXT = 128, 256
 """The most UTF-16 units of an object's name and of a broker instance; of a service name and an address."""
+UNNAMED_DATABASE = "(not named)"
+"""A database of whose exports nothing tells the name: statements do not name it."""
 _SHOWN = 80
 # What tools read before the server does: sqlcmd's variables, placeholders of migration tools, and places of a
 # template that are to be filled in. A replacement character stands where an encoding could not be read: the real
@@ -99,8 +101,9 @@ def enable_broker(database: str) -> str | None:
 
 
 def in_database(database: str, lines: Iterable[str | None]) -> str | None:
-    """Statements, a line each, and before them the database that they are run in."""
-    every = [_together("USE ", identifier(database), ";"), *lines]
+    """Return statements, a line each, and before them the database that they are run in, if it has a name."""
+    use = [] if database == UNNAMED_DATABASE else [_together("USE ", identifier(database), ";")]
+    every = [*use, *lines]
     found = [line for line in every if line is not None]
     return "\n".join(found) if len(found) == len(every) else None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from routing.analysis.check.faults import NoScriptError, no_instance, unreadable_script
+from routing.analysis.check.unnamed_exports import find_in_folders, stand_in_for
 from routing.importing.catalog import StandIns, Times
 from routing.importing.catalog.files import find_result_sets
 from routing.importing.catalog.reading import Export, export_of
@@ -18,8 +19,6 @@ from routing.importing.tsql import Script, read_file, servers_in
 from routing.importing.tsql.servers import is_local, is_same_server
 
 _SCRIPT = ".sql"
-# What stands in a folder's name for the backslash of a named instance.
-_IN_FOLDER_NAMES = ("$", "_", "-")
 
 
 PLAIN_TIMES = Times()
@@ -69,10 +68,20 @@ def find_files(paths: Sequence[str]) -> tuple[list[str], Scripts]:
     return exports, Scripts(named, lying)
 
 
-def read_exports(paths: Sequence[str], given: Given) -> Export:
-    """What the files and folders hold of exports, which may be nothing. Raises InputError, EnvironmentFault."""
+def read_exports(paths: Sequence[str], given: Given) -> tuple[Export, Given]:
+    """Read what the files and folders hold of exports, which may be nothing, and whose scripts beside them are.
+
+    Where neither a column nor an option says whose exports are, and of what time, their place and file do. If all
+    are of one instance that is called like its folder, scripts of which nothing tells the instance are for that
+    one. Raises InputError, EnvironmentFault.
+    """
     found, notes = find_result_sets(paths, others=(_SCRIPT,))
-    return export_of(found, notes, given.stand_ins, given.times)
+    own = stand_in_for(found, given.stand_ins, notes)
+    export = export_of(found, notes, lambda part: own[part.file], given.times)
+    instances = {stand_ins.instance_name for stand_ins in own.values()}
+    if given.instance is None and len(instances) == 1:
+        given = replace(given, stand_ins=replace(given.stand_ins, instance_name=instances.pop()))
+    return export, given
 
 
 def read_scripts(
@@ -137,15 +146,3 @@ def _read_by_instance(
 def _is_own(server: str, own: str | None) -> bool:
     """Return whether a server of ``:connect`` is the instance that the script is for."""
     return is_local(server) if own is None else is_same_server(server, own)
-
-
-def find_in_folders(file: Path, known: Sequence[str]) -> str | None:
-    """The instance that the nearest folder of a file is named like; None where none is."""
-    names = {spelt.casefold(): name for name in known for spelt in _as_folders(name)}
-    folders = (folder.name.casefold() for folder in file.absolute().parents)
-    return next((names[folder] for folder in folders if folder in names), None)
-
-
-def _as_folders(instance: str) -> Iterator[str]:
-    yield instance
-    yield from (instance.replace("\\", sign) for sign in _IN_FOLDER_NAMES)

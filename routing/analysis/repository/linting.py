@@ -88,7 +88,7 @@ def lint_files(
 
 def _read(paths: Sequence[str], given: Given, now: datetime) -> Evidence:
     exports, scripts = find_files(paths)
-    export = read_exports(exports, given)
+    export, given = read_exports(exports, given)
     every = [*scripts.named, *scripts.lying]
     if not export.rows and not every:
         raise InputError(

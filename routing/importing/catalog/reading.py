@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -80,19 +80,25 @@ def read_export(
     Raises InputError and EnvironmentFault.
     """
     found, notes = read_sources(sources, view, reach)
-    return export_of(found, notes, stand_ins, times)
+    return export_of(found, notes, lambda part: stand_ins, times)
 
 
 def export_of(
-    found: Sequence[Found], notes: list[str], stand_ins: StandIns, times: Times = _PLAIN_TIMES
+    found: Sequence[Found],
+    notes: list[str],
+    stand_ins_of: Callable[[Found], StandIns],
+    times: Times = _PLAIN_TIMES,
 ) -> Export:
-    """Return the export that result sets make. Raises InputError."""
+    """Return the export that result sets make; ``stand_ins_of`` says what stands in for columns of each.
+
+    Raises InputError.
+    """
     export = Export(notes=notes)
     for file, parts in groupby(found, key=lambda part: part.file):
         of_file = list(parts)
         own = times if times.form is not None else _find_times(of_file, file, times, export.notes)
         for part in of_file:
-            _read_part(export, part, stand_ins, own)
+            _read_part(export, part, stand_ins_of(part), own)
     return export
 
 

@@ -1,0 +1,194 @@
+"""`check` and `lint` on what people bring: grids without a word on whose they are, and of what time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.check.checking import check
+from routing.analysis.check.json_form import as_object
+from routing.analysis.check.sources import Given
+from routing.analysis.repository.linting import lint_files
+from routing.errors import ContractError
+from routing.importing.catalog import StandIns, read_export
+
+UTC = timezone.utc
+WRITTEN = datetime(2026, 1, 5, 18, tzinfo=UTC)
+HANDLE = "a1b2c3d4-0001-4000-8000-00000000000f"
+
+
+def grid(*lines: str) -> str:
+    """A grid as it is copied: tabs for the blanks between words."""
+    return "".join("\t".join(line.split(" ")) + "\n" for line in lines)
+
+
+OF_QUEUE = "conversation_handle to_service_name to_broker_instance from_service_name enqueue_time"
+OF_ROUTES = "name remote_service_name broker_instance lifetime address mirror_address"
+LOCAL = "AutoCreatedLocal NULL NULL NULL LOCAL NULL"
+QUEUE = grid(
+    f"{OF_QUEUE} message_sequence_number transmission_status",
+    f"{HANDLE} //billing NULL //orders 2026-01-05T14:03:22 0 ",
+)
+ROUTES = grid(OF_ROUTES, LOCAL)
+NAMED = grid(f"instance_name {OF_ROUTES}", f"SHOP {LOCAL}")
+DATABASES = grid(
+    "name database_id service_broker_guid is_broker_enabled", f"msdb 4 {HANDLE} 1", f"Orders 5 {HANDLE} 1"
+)
+
+
+def write(folder: Path, files: Mapping[str, str], at: datetime = WRITTEN) -> Path:
+    """Write files that were last changed at a time."""
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        os.utime(file, (at.timestamp(), at.timestamp()))
+    return folder
+
+
+def units(files: Mapping[str, str], folder: Path, **options: Any) -> dict[str, set[tuple[str, str | None]]]:
+    """Return of whom each view is taken to be."""
+    evidence = check([str(write(folder, files))], **options).evidence
+    return {view: set(theirs) for view, theirs in evidence.units.items()}
+
+
+UNNAMED = "(not named)"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param(
+            {"queue.txt": QUEUE, "Results.txt": ROUTES},
+            {"transmission_queue": {("case", UNNAMED)}, "routes": {("case", UNNAMED)}},
+            id="one folder",
+        ),
+        pytest.param(
+            {"SHOP/queue.txt": QUEUE, "SHOP/routes.txt": ROUTES, "STOCK/routes.txt": ROUTES},
+            {"transmission_queue": {("SHOP", UNNAMED)}, "routes": {("SHOP", UNNAMED), ("STOCK", UNNAMED)}},
+            id="a folder for each instance",
+        ),
+        pytest.param(
+            {"SHOP/queue.txt": QUEUE, "SHOP/routes.txt": ROUTES},
+            {"transmission_queue": {("SHOP", UNNAMED)}, "routes": {("SHOP", UNNAMED)}},
+            id="one folder within",
+        ),
+        pytest.param(
+            {"queue.txt": QUEUE, "routes.txt": NAMED},
+            {"transmission_queue": {("SHOP", UNNAMED)}, "routes": {("SHOP", UNNAMED)}},
+            id="an export beside it names the instance",
+        ),
+        pytest.param(
+            {"queue.txt": QUEUE, "routes.txt": ROUTES, "databases.txt": DATABASES},
+            {
+                "transmission_queue": {("case", "Orders")},
+                "routes": {("case", "Orders")},
+                "databases": {("case", None)},
+            },
+            id="the only database of sys.databases",
+        ),
+        pytest.param(
+            {"queue.txt": QUEUE, "routes.txt": ROUTES, "msdb routes.txt": ROUTES},
+            {"transmission_queue": {("case", UNNAMED)}, "routes": {("case", UNNAMED), ("case", "msdb")}},
+            id="a file's name names msdb",
+        ),
+        pytest.param(
+            {
+                "Orders/queue.txt": QUEUE,
+                "Orders/routes.txt": ROUTES,
+                "msdb/routes.txt": ROUTES,
+                "databases.csv": DATABASES,
+            },
+            {
+                "transmission_queue": {("case", "Orders")},
+                "routes": {("case", "Orders"), ("case", "msdb")},
+                "databases": {("case", None)},
+            },
+            id="folders that are named like databases",
+        ),
+        pytest.param(
+            {
+                "HUB/A/queue.txt": QUEUE,
+                "HUB/A/routes.txt": ROUTES,
+                "HUB/B/routes.txt": ROUTES,
+                "HUB2/routes.txt": ROUTES,
+            },
+            {
+                "transmission_queue": {("HUB", "A")},
+                "routes": {("HUB", "A"), ("HUB", "B"), ("HUB2", UNNAMED)},
+            },
+            id="folders of databases in folders of instances",
+        ),
+    ],
+)
+def test_whose_an_export_is(
+    tmp_path: Path, files: dict[str, str], expected: dict[str, set[tuple[str, str | None]]]
+) -> None:
+    assert units(files, tmp_path / "case") == expected
+
+
+def test_options_come_before_the_folder(tmp_path: Path) -> None:
+    files = {"a/queue.txt": QUEUE, "b/routes.txt": ROUTES}
+    found = units(files, tmp_path, instance="HUB", database="Sales")
+    assert found == {"transmission_queue": {("HUB", "Sales")}, "routes": {("HUB", "Sales")}}
+
+
+def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:
+    done = check([str(write(tmp_path / "case", {"queue.txt": QUEUE, "routes.txt": ROUTES}))])
+    assert done.evidence.newest("case") == WRITTEN
+    told = as_object(done)
+    assert told["decided_at"] == {"case": "2026-01-05T18:00:00Z"}
+    notes = "\n".join(told["notes"])
+    assert "no column says when it was exported, the time of the file counts (--exported-at): 2 files: " in notes
+    assert f"{tmp_path}/case/queue.txt: 2026-01-05T18:00:00Z" in notes
+    assert "no column says the instance, it is taken as 'case' (--instance): 2 files: " in notes
+    assert "no column says the database, it is taken as one that has no name here (--database): 2 files: " in notes
+
+
+def test_nothing_is_noted_of_what_options_say(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"queue.txt": QUEUE})
+    done = check([str(folder)], instance="HUB", database="Sales", exported_at=WRITTEN)
+    assert [note for note in done.evidence.notes if "no column says" in note] == []
+
+
+def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
+    folder = write(tmp_path / "case", {"queue 1.txt": QUEUE})
+    write(folder, {"queue 2.txt": QUEUE}, WRITTEN.replace(hour=19))
+    done = check([str(folder)])
+    assert (len(done.fates), done.evidence.rows_left_out) == (1, {"transmission_queue": 1})
+    said = "2 files of sys.transmission_queue of instance 'case' are taken for one database, and the newest counts"
+    assert any(said in note for note in done.evidence.notes)
+
+
+def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
+    script = "USE Orders\nGO\nCREATE ROUTE r WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://far:4022'\n"
+    write(
+        tmp_path, {"exports/queue.txt": QUEUE, "scripts/r.sql": script, "then.sql": script.replace("r W", "s W")}
+    )
+    done = check([str(tmp_path / "exports"), str(tmp_path / "scripts")], then=[str(tmp_path / "then.sql")])
+    assert [script.instance for script in done.evidence.scripts] == ["exports"]
+    assert done.tried is not None
+    assert {row["name"] for row in done.tried.evidence.rows["routes"]} == {"r", "s"}
+
+
+def test_import_goes_on_asking(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"queue.txt": QUEUE})
+    for stand_ins, option in (
+        (StandIns(None, "Sales", WRITTEN), "--instance"),
+        (StandIns("HUB", None, WRITTEN), "--database"),
+        (StandIns("HUB", "Sales", None), "--exported-at"),
+    ):
+        with pytest.raises(ContractError) as caught:
+            read_export([str(folder)], stand_ins)
+        assert (caught.value.exit_code, f"give {option}" in str(caught.value)) == (2, True)
+
+
+def test_lint_takes_the_place_and_the_time_too(tmp_path: Path) -> None:
+    write(tmp_path / "case", {"routes.txt": ROUTES})
+    done = lint_files([str(tmp_path / "case")], Given(), now=WRITTEN)
+    assert any("it is taken as 'case' (--instance)" in note for note in done.notes)
