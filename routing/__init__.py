@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from routing.messages.dialog_hash import register as register_dialog_hash
     from routing.runs.done import Run
     from routing.runs.pipeline import Resolution, current_routes, read_run, resolve, run
+    from routing.runs.ranking import RankedCandidates, candidates
     from routing.runs.tracing import trace_all
     from routing.terms import MatchingStep, Outcome, Reason
 
@@ -43,6 +44,7 @@ __all__ = [
     "Diff",
     "MatchingStep",
     "Outcome",
+    "RankedCandidates",
     "Reason",
     "Reconciliation",
     "Report",
@@ -54,6 +56,7 @@ __all__ = [
     "Stored",
     "Versions",
     "ask",
+    "candidates",
     "current_routes",
     "diff",
     "explain",
@@ -94,6 +97,7 @@ _ROOMS = {
     "routing.messages.dialog_hash": ("register_dialog_hash",),
     "routing.runs.done": ("Run",),
     "routing.runs.pipeline": ("Resolution", "current_routes", "read_run", "resolve", "run"),
+    "routing.runs.ranking": ("RankedCandidates", "candidates"),
     "routing.runs.tracing": ("trace_all",),
     "routing.terms": ("MatchingStep", "Outcome", "Reason"),
 }

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from routing.commands import (
+    candidates,
     check,
     demo,
     diff,
@@ -57,6 +58,7 @@ _ROOMS: dict[str, ModuleType] = {
     "check": check,
     "import": import_,
     "resolve": resolve,
+    "candidates": candidates,
     "runs": runs,
     "messages": messages,
     "explain": explain,

@@ -99,11 +99,11 @@ class ConfigError(ContractError):
         return cls("--now is for resolve.mode: incremental", "a full run judges all messages as of --as-of")
 
     @classmethod
-    def no_paths(cls, file: str) -> ConfigError:
-        """Nothing says where the paths of all messages are to be written."""
+    def no_output(cls, file: str, key: str, command: str) -> ConfigError:
+        """Nothing says where a command is to write its table."""
         return cls(
-            f"the configuration {quote(file)} has no output.message_paths, which trace --all writes",
-            "name a location, in the file or with --set output.message_paths=…",
+            f"the configuration {quote(file)} has no output.{key}, which {command} writes",
+            f"name a location, in the file or with --set output.{key}=…",
         )
 
     @classmethod
@@ -123,7 +123,7 @@ class ConfigError(ContractError):
     def hanging_udf(cls, version: str, setting: str) -> ConfigError:
         """A Python UDF over a Delta scan would hang for ever on this Spark."""
         return cls(
-            f"resolve.dialog_hash: udf would hang on Spark {version}",
+            f"the dialog-ID hash as a Python UDF (dialog_hash: udf) would hang on Spark {version}",
             f"set {setting} to false for the session, or use dialog_hash: builtin",
         )
 
@@ -449,7 +449,7 @@ class HistoryGap(RoutingError):
 
 
 class EnvironmentFault(ContractError):
-    """Java or a Python package that the command needs is missing."""
+    """Java or a Python package that the command needs is missing, or a name that it needs is taken."""
 
     @classmethod
     def no_java(cls, why: str) -> EnvironmentFault:
@@ -471,8 +471,16 @@ class EnvironmentFault(ContractError):
     def udf_lacks(cls, package: str) -> EnvironmentFault:
         """The dialog-ID hash in Python was asked for, without what Spark runs it with."""
         return cls(
-            f"resolve.dialog_hash: udf needs the Python package {package}, which is missing",
+            f"the dialog-ID hash as a Python UDF (dialog_hash: udf) needs the package {package}, which is missing",
             "pip install 'service-broker-routing[udf]', or use dialog_hash: builtin",
+        )
+
+    @classmethod
+    def function_taken(cls, name: str) -> EnvironmentFault:
+        """Somebody has made another function of this name in the session."""
+        return cls(
+            f"the session has another function {quote(name)}, which is not replaced",
+            f"DROP TEMPORARY FUNCTION {name} if nobody needs it, or write xxhash64(lower(conversation_id))",
         )
 
     def because(self, what: str, why: str, done: str = "read") -> EnvironmentFault:
@@ -558,6 +566,11 @@ class InternalError(RoutingError):
     def delayed(cls, left: int, found: int, version: int) -> InternalError:
         """Messages that a full run left delayed are not among those that it read."""
         return cls(f"{left} messages were left delayed, but {found} are in version {version} of tables.messages")
+
+    @classmethod
+    def candidates(cls, expected: int, stored: int) -> InternalError:
+        """Candidates of messages were lost, or doubled, on their way into the table."""
+        return cls(f"the messages have {expected} candidates, but {stored} rows were written")
 
     @classmethod
     def paths(cls, read: int, traced: int, rejected: int) -> InternalError:

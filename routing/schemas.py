@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
+from routing.rules.candidates import CandidateRow
 from routing.rules.columns import ALTERNATIVE_COLUMNS
 from routing.rules.estate import Route
 from routing.rules.path_rows import HopRow, PathRow
@@ -262,6 +263,33 @@ MESSAGE_PATHS = _table(
     *_columns_of(PathRow),
 )
 """Messages followed to their end, and back. ``outcome`` is an `Ending`, ``hops`` are the first way's."""
+# search: 1 the message's own scope, 2 msdb after it came back; database_name: whose routes were searched.
+ROUTE_CANDIDATES = _table(
+    ("instance_name!", _STRING),
+    ("message_id!", _STRING),
+    ("decided_at!", _TIME),
+    ("search!", _INT),
+    ("database_name!", _STRING),
+    ("candidate_rank!", _INT),
+    ("candidates_total!", _INT),
+    ("matching_step!", _INT),
+    ("tier", _STRING),
+    ("route_name", _STRING),
+    ("broker_instance", _STRING),
+    ("address", _STRING),
+    ("mirror_address", _STRING),
+    ("is_picked", _BOOLEAN),
+    ("equal_to", _STRING),
+    ("leads_back!", _BOOLEAN),
+    ("is_usable!", _BOOLEAN),
+    ("why_not", _STRING),
+    ("is_reached!", _BOOLEAN),
+    ("is_chosen!", _BOOLEAN),
+    ("is_alternative!", _BOOLEAN),
+)
+"""Messages with every route that matches a step of their searches, in the order in which the rules take them."""
+CANDIDATE = _table(*_columns_of(CandidateRow))
+"""A candidate of a key, before it is joined with messages."""
 # A path has a number where the dialog is not known, and decides; direction: THERE or BACK.
 TRACED_WAYS = _table(
     ("path!", _INT),

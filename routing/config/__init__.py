@@ -6,6 +6,7 @@ Nothing here imports Spark, so that a wrong option or key is answered at once.
 from routing.config.file import load, load_section
 from routing.config.keys import (
     BESIDE,
+    CANDIDATES,
     INPUTS,
     JOURNAL,
     KEPT,
@@ -21,6 +22,7 @@ from routing.config.values import Location, is_uri, parse_time, size_in_bytes
 
 __all__ = [
     "BESIDE",
+    "CANDIDATES",
     "INPUTS",
     "JOURNAL",
     "KEPT",

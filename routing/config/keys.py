@@ -42,17 +42,19 @@ OUTPUTS = {
     "rejected_messages": True,
     "runs": True,
     "pending_messages": False,
+    "route_candidates": False,
     "message_paths": False,
     "reconciliation": False,
     "current_routes": False,
 }
 """The tables and the view of section ``output``, each with whether it is required in every mode."""
 
+CANDIDATES = "route_candidates"
 PATHS = "message_paths"
 RECONCILIATION = "reconciliation"
 VIEW = "current_routes"
 """The view of a catalog in section ``output``, which is no table."""
-BESIDE = (PATHS, RECONCILIATION)
-"""Those of them that ``trace`` and ``reconcile`` write, and ``resolve`` does not know."""
+BESIDE = (CANDIDATES, PATHS, RECONCILIATION)
+"""Those of them that ``candidates``, ``trace`` and ``reconcile`` write, and ``resolve`` does not know."""
 
 SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "lineage", "spark")

@@ -10,6 +10,7 @@ from typing import Any
 
 from routing.config.keys import JOURNAL, VIEW
 from routing.config.values import Location
+from routing.errors import ConfigError
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 MODES = ("full", "incremental")
@@ -88,6 +89,13 @@ class Config:
             output=of_section("output", self.output),
             beside=of_section("output", self.beside),
         )
+
+    def output_of(self, key: str, command: str) -> Location:
+        """Return where a command writes an output of its own. Raises ConfigError where nothing says."""
+        location = self.beside.get(key)
+        if location is None:
+            raise ConfigError.no_output(self.file, key, command)
+        return location
 
     def as_json(self) -> str:
         """The configuration as one line of JSON, as the ``runs`` table keeps it."""

@@ -14,7 +14,6 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.messages import ids, keying, results
-from routing.messages.dialog_hash import IMPLEMENTATIONS
 from routing.messages.job import Job
 from routing.messages.rejecting import add_reasons
 from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
@@ -54,8 +53,7 @@ def _decide_side(messages: DataFrame, job: Job, names: tuple[str, ...]) -> DataF
     scoped = keying.add_scope(judged, job.source.lookups) if job.source.has_transport else judged
     keyed = job.source.key(keying.read_dialog(scoped))
     is_rejected = F.size("reasons") > 0 if rejects else None
-    dialog_hash = IMPLEMENTATIONS[job.options.dialog_hash]
-    chosen = results.choose(keyed, job.plan, dialog_hash, fits=job.fits, is_rejected=is_rejected)
+    chosen = results.choose(keyed, job.plan, job.source.dialog_hash, fits=job.fits, is_rejected=is_rejected)
     decided, values = results.decide(job, chosen)
     compared = {name: values[name] for name in DECIDED}
     if rejects:

@@ -5,6 +5,7 @@ The one room that acts on the messages before anything is written: it collects t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from routing.config import size_in_bytes
 from routing.messages import results
-from routing.messages.dialog_hash import IMPLEMENTATIONS, check_packages
+from routing.messages.dialog_hash import choose_implementation
 from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
 from routing.messages.keying import OF_INSTANCE, OF_TEXTS, KeyCounts, Keying
 from routing.messages.lookups import Lookups, look_into
@@ -22,14 +23,17 @@ from routing.messages.plan_frames import PreparedPlan, RoutingPlan, as_plan
 from routing.messages.validate import Checked
 from routing.plan.estate import network_of
 from routing.plan.keys import TEXTS
-from routing.plan.rows import decide_keys, follow_keys
-from routing.sessions import session
+from routing.plan.rows import DecidedKeys, decide_keys, follow_keys
+from routing.rules.estate import Instance
 from routing.storage import keeping
+from routing.storage.columns import Columns
 from routing.storage.frames import collect
 from routing.storage.joining import Broadcasts
 
 # A dialog's size in memory, roughly.
 _DIALOG = 350
+DecideKeys = Callable[[Columns, Mapping[str, Instance]], DecidedKeys]
+"""Decides for distinct keys of `keys.KEY`, by the instances that they name."""
 
 
 class StageRows(Protocol):
@@ -55,11 +59,13 @@ def compile_messages(
     keying: Keying = OF_INSTANCE,
     lookups: Lookups | None = None,
     notes: list[str] | None = None,
+    decide: DecideKeys = decide_keys,
 ) -> Job:
     """Return the job of conformed messages: the one way from tables without a fault to a plan.
 
     What ``keeper`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
-    ``lookups`` are those of ``checked``, where they are known already.
+    ``lookups`` are those of ``checked``, where they are known already. ``decide`` decides for the keys of an
+    instance, where a choice is to hold more than what `decide_keys` finds.
     """
     if lookups is None:
         with clock.stage("lookups"):
@@ -67,12 +73,12 @@ def compile_messages(
     with clock.stage("keys") as tally:
         source, broadcasts = _source(messages, lookups, options, notes, keying)
         # One pass over the messages, a hash aggregate.
-        found = collect(source.keys(is_exact=keying.is_wide))
+        found = collect(source.keys(is_exact=keying.is_exact))
         read, valid = sum(found.values["rows"]), sum(found.values["valid"])
-        counts = KeyCounts(found.where("valid"), read, valid, keying.is_wide)
+        counts = KeyCounts(found.where("valid"), read, valid, keying.is_exact)
         tally.rows = read
     with clock.stage("plan") as tally:
-        plan = plan_of(counts, checked, is_wide=keying.is_wide).on(lookups.spark, keeper)
+        plan = plan_of(counts, checked, is_wide=keying.is_wide, decide=decide).on(lookups.spark, keeper)
         tally.rows = len(counts.keys)
         counted = KeyPass(source, broadcasts, counts, options.may_change)
     return with_plan(counted, plan, options, keeper, clock)
@@ -91,23 +97,24 @@ def with_keys(
 def _source(
     messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None, keying: Keying
 ) -> tuple[Source, Broadcasts]:
-    if options.dialog_hash == "udf":
-        check_packages()
-        session.check_udf(messages.sparkSession)
+    dialog_hash = choose_implementation(messages.sparkSession, options.dialog_hash)
     broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
-    return Source(messages, lookups, _size_dialogs(lookups, broadcasts), options.as_of, keying), broadcasts
+    dialogs = _size_dialogs(lookups, broadcasts)
+    return Source(messages, lookups, dialogs, options.as_of, keying, dialog_hash), broadcasts
 
 
-def plan_of(counts: KeyCounts, checked: Checked, *, is_wide: bool = False) -> PreparedPlan:
+def plan_of(
+    counts: KeyCounts, checked: Checked, *, is_wide: bool = False, decide: DecideKeys = decide_keys
+) -> PreparedPlan:
     """Decide for keys on the driver: those of `keys.KEY` or, where ``is_wide``, of `keys.PATH_KEY`.
 
-    The plan is keyed by whatever messages look it up.
+    The plan is keyed by whatever messages look it up. ``decide`` as `compile_messages` has it.
     """
     keys = counts.keys
     if is_wide:
         services = {*keys.values["key_service"], *keys.values["key_from"]}
         return as_plan(keys, follow_keys(keys, network_of(checked.settings, services)))
-    decided = decide_keys(keys, checked.instances_for(keys.values["key_service"]))
+    decided = decide(keys, checked.instances_for(keys.values["key_service"]))
     if counts.texts is None:
         return as_plan(keys, decided)
     numbers = [decided.numbers[place] for place in counts.texts.keys]
@@ -126,7 +133,7 @@ def with_plan(
             " messages are shuffled to join it (shuffled hash join)"
         )
     messages = counted.source.resolvable(checks_rows=counted.may_reject, checks_scopes=counted.has_strays)
-    choices = results.choose(messages, plan, IMPLEMENTATIONS[options.dialog_hash], fits=fits)
+    choices = results.choose(messages, plan, counted.source.dialog_hash, fits=fits)
     job = Job(counted, plan, choices, options, keeper)
     if not job.may_ask:
         return job

@@ -1,22 +1,33 @@
 """The dialog-ID hash (rule book, section 6): xxhash64 of the lower-case conversation id, seed 42.
 
-The definition of `rules.hashing` as a Column, as the SQL function ``dialog_id_hash``, and as an Arrow UDF for
-those who replace the hash by another. This is the only room with a Python UDF.
+The definition of `rules.hashing` as a Column, as a function of SQL (``dialog_id_hash`` for people, one of another
+name for ranked candidates), and as an Arrow UDF for those who replace the hash by another. This is the only room
+with a Python UDF.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from routing.errors import EnvironmentFault
+from routing.rules.hashing import dialog_id_hash
+from routing.sessions import session
+from routing.storage.functions import ensure_hash_function
 
 DialogHash = Callable[[Column], Column]
 SQL_FUNCTION = "dialog_id_hash"
+OWN_SQL_FUNCTION = "sbroute_dialog_id_hash"
+FUNCTION = "function"
+"""The form of the hash that is a function of the session."""
+# What tells the hash from every other function, and from one that does not fold.
+_ANSWERS = {text: dialog_id_hash(text) for text in ("abc", "ABC", "6F9619FF-8B86-D011-B42D-00C04FC964FF")}
 
 
 def builtin(conversation_id: Column) -> Column:
@@ -42,28 +53,50 @@ def _arrow_udf() -> Any:
     check_packages()
     import pandas
 
-    from routing.rules.hashing import dialog_id_hash as reference
-
-    def dialog_id_hash(ids):  # type: ignore[no-untyped-def]
-        return pandas.Series([None if i is None else reference(i) for i in ids], dtype="Int64")
+    def hash_ids(ids):  # type: ignore[no-untyped-def]
+        return pandas.Series([None if i is None else dialog_id_hash(i) for i in ids], dtype="Int64")
 
     # Spark reads the hints as types; those of this file are text, since its annotations are postponed.
-    dialog_id_hash.__annotations__ = {"ids": pandas.Series, "return": pandas.Series}
-    return F.pandas_udf(dialog_id_hash, "bigint")  # type: ignore[call-overload, unused-ignore]
+    hash_ids.__annotations__ = {"ids": pandas.Series, "return": pandas.Series}
+    return F.pandas_udf(hash_ids, "bigint")  # type: ignore[call-overload, unused-ignore]
 
 
-IMPLEMENTATIONS: dict[str, DialogHash] = {"builtin": builtin, "udf": udf}
+def choose_implementation(spark: SparkSession, name: str) -> DialogHash:
+    """Return the hash in one of its forms: ``builtin``, ``udf`` or `FUNCTION`.
+
+    `FUNCTION` is a function of SQL where the session has it or makes it, else the UDF. Raises EnvironmentFault and
+    ConfigError where that cannot run.
+    """
+    if name == "builtin":
+        return builtin
+    if name == FUNCTION and _has_own_function(spark):
+        return lambda conversation_id: F.call_function(OWN_SQL_FUNCTION, conversation_id)
+    check_packages()
+    session.check_udf(spark)
+    return udf
+
+
+def _has_own_function(spark: SparkSession) -> bool:
+    """Return True if the session has, or takes, this package's function; nobody's function is replaced by it."""
+    if not _inlines_functions(spark):
+        return False
+    try:
+        return ensure_hash_function(spark, OWN_SQL_FUNCTION, _ANSWERS)
+    except PySparkException:
+        # A platform may refuse to make functions.
+        return False
 
 
 def register(spark: SparkSession) -> None:
     """Make ``dialog_id_hash(conversation_id)`` known to SQL in this session.
 
-    On Spark 4 an SQL-defined function, which the optimizer inlines; on 3.5 a registered Arrow UDF.
+    On Spark 4 an SQL-defined function, which the optimizer inlines; on 3.5 a registered Arrow UDF. Raises
+    EnvironmentFault where the session has another function of this name, which is not replaced.
     """
-    if int(spark.version.split(".")[0]) >= 4:
-        spark.sql(
-            "CREATE OR REPLACE TEMPORARY FUNCTION dialog_id_hash(conversation_id STRING)"
-            " RETURNS BIGINT RETURN xxhash64(lower(conversation_id))"
-        )
-        return
-    spark.udf.register(SQL_FUNCTION, _arrow_udf())
+    make = None if _inlines_functions(spark) else partial(spark.udf.register, SQL_FUNCTION, _arrow_udf())
+    if not ensure_hash_function(spark, SQL_FUNCTION, _ANSWERS, make):
+        raise EnvironmentFault.function_taken(SQL_FUNCTION)
+
+
+def _inlines_functions(spark: SparkSession) -> bool:
+    return int(spark.version.split(".")[0]) >= 4

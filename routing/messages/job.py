@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import keying
+from routing.messages.dialog_hash import DialogHash
 from routing.messages.keying import KeyCounts, Keying
 from routing.messages.lookups import Lookups
 from routing.messages.plan_frames import RoutingPlan
@@ -52,6 +53,7 @@ class Source:
     dialogs: Dialogs | None
     as_of: datetime | None
     keying: Keying
+    dialog_hash: DialogHash
     is_folded: bool = False
 
     @property

@@ -7,7 +7,7 @@ names fall into one class each, so that garbage in the data does not make the pl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 
@@ -82,7 +82,8 @@ class Keying:
 
     ``columns`` are the key's. ``read`` is what of a message it is made of, but for its dialog. ``add`` gives
     messages of `bind` these columns; the flag is that of `add_keys`. ``reads_scope``: with that flag it needs the
-    columns of `add_scope`. ``is_wide``: what decides in the whole estate, and what to reject is counted as well.
+    columns of `add_scope`. ``is_wide``: what decides in the whole estate. ``is_exact``: what to reject is counted
+    as well.
     """
 
     columns: tuple[str, ...]
@@ -90,6 +91,7 @@ class Keying:
     add: Callable[[DataFrame, Lookups, bool], DataFrame]
     reads_scope: bool
     is_wide: bool = False
+    is_exact: bool = False
 
 
 def clean(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:
@@ -286,6 +288,8 @@ def add_broker(messages: DataFrame, lookups: Lookups, on: Sequence[str]) -> Data
 
 OF_INSTANCE = Keying(KEY, READ, add_keys, reads_scope=True)
 """What decides within one instance."""
+OF_INSTANCE_EXACTLY = replace(OF_INSTANCE, is_exact=True)
+"""The same, with the messages to reject counted by the pass for the keys."""
 OF_TEXTS = Keying(TEXTS, READ, add_texts, reads_scope=False)
 """The same, where all that messages hold is known before."""
 

@@ -46,7 +46,9 @@ def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> Dat
     )
 
 
-OF_ESTATE = Keying(PATH_KEY, (*READ, "from_service_name"), add_path_keys, reads_scope=False, is_wide=True)
+OF_ESTATE = Keying(
+    PATH_KEY, (*READ, "from_service_name"), add_path_keys, reads_scope=False, is_wide=True, is_exact=True
+)
 """What decides in the whole estate, there and back."""
 
 

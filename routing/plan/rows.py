@@ -109,7 +109,7 @@ def decide_keys(keys: Columns, instances: Mapping[str, Instance]) -> DecidedKeys
 
     ``keys`` have the columns of `keys.KEY`; ``instances`` what is known of each instance that they name.
     """
-    planner, shared = Planner(_choice, signature), _SharedRows(_reads_address, _size_of)
+    planner, shared = Planner(choice_of, signature), SharedRows.of_choices()
     made: dict[Timeline[Choice], int] = {}
     numbers = []
     with no_search_for_cycles():
@@ -129,7 +129,7 @@ def follow_keys(keys: Columns, network: Network) -> DecidedKeys:
 
     ``keys`` have the columns of `keys.PATH_KEY`; ``network`` is what is known for the services that they name.
     """
-    planner, shared, numbers = PathPlanner(network), _SharedRows(_path_reads_address, _size_of_paths), []
+    planner, shared, numbers = PathPlanner(network), SharedRows(_path_reads_address, _size_of_paths), []
     with no_search_for_cycles():
         for row in keys.rows(*PATH_KEY):
             key = path_key_of(row)
@@ -143,7 +143,7 @@ def follow_keys(keys: Columns, network: Network) -> DecidedKeys:
     return DecidedKeys(PATH_KEY, _PATH_CHOICE, numbers, shared.timelines, shared.uses)
 
 
-class _SharedRows:
+class SharedRows:
     """The rows of timelines, each once, and what all of them make use of.
 
     ``reads_address`` and ``size_of`` tell of a choice whether it reads its address from the service name, and its
@@ -155,6 +155,11 @@ class _SharedRows:
         self.uses = PlanUses()
         self._reads_address, self._size_of = reads_address, size_of
         self._numbers: dict[Hashable, int] = {}
+
+    @classmethod
+    def of_choices(cls) -> SharedRows:
+        """Return none yet, of choices that begin with the fields of `CHOICE`."""
+        return cls(_reads_address, _size_of)
 
     def add(self, intervals: Iterable[TimeInterval[Choice]], scope: str) -> int:
         """Return the place of a timeline of a key in a scope."""
@@ -187,7 +192,7 @@ def _join_neighbours(intervals: Iterable[TimeInterval[Choice]]) -> tuple[Timelin
     return tuple(rows)
 
 
-def _choice(decision: Decision) -> Choice:
+def choice_of(decision: Decision) -> Choice:
     """Return the fields of `CHOICE`; the columns are those of a message that brings nothing of its own."""
     leg, columns = decision.last, settled(decision, None, None, None).plain()
     return decision.asks, decision.asks_again, leg.reads_address, leg.end.counts_hops, *columns.values()

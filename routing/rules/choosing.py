@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -102,6 +102,11 @@ def tier_of(route: Route) -> Tier | None:
     return None
 
 
+def place_of(tier: Tier) -> int:
+    """Return the place of a tier in their order."""
+    return TIERS.index(tier)
+
+
 class Choice(NamedTuple):
     """The tier that is used, with its routes by name.
 
@@ -119,16 +124,21 @@ class Choice(NamedTuple):
         return self.tier is not None and self.why_not is None
 
 
-def distinct_routes(matches: Sequence[Route]) -> list[Route]:
-    """Routes equal in addresses are one; the first by name stands for it.
+def identity_of(route: Route) -> Hashable:
+    """Return what makes a route one with others of its step: broker instance and addresses.
 
-    Service name and broker instance are equal already: all matches of a step and a picked id share them.
+    Their service name is the same already.
     """
+    return route.broker, route.compared, route.compared_mirror
+
+
+def distinct_routes(matches: Sequence[Route]) -> list[Route]:
+    """Return the first by name of the routes that are one (`identity_of`), for each."""
     if len(matches) < 2:
         return list(matches)
-    found: dict[tuple[str | None, str | None], Route] = {}
+    found: dict[Hashable, Route] = {}
     for route in matches:
-        found.setdefault((route.compared, route.compared_mirror), route)
+        found.setdefault(identity_of(route), route)
     return list(found.values())
 
 

@@ -20,7 +20,7 @@ from routing.rules.estate import (
 )
 from routing.rules.locating import Location
 from routing.rules.matching import Bound, Match
-from routing.rules.timeline import TimeInterval, spans
+from routing.rules.timeline import Span, TimeInterval, spans
 from routing.terms import MatchingStep, Outcome, Reason
 
 UNNAMED = ""
@@ -222,9 +222,14 @@ class ConcerningRoutes(NamedTuple):
     returned: tuple[Route, ...]
 
     @classmethod
-    def of(cls, key: Key, instance: Instance) -> ConcerningRoutes:
-        """Return those of a key of an instance."""
-        own = matching.concerning(Bound(key.service, key.broker), instance.routes_for(key.scope, key.service))
+    def of(cls, key: Key, instance: Instance, *, keeps_unreached: bool = False) -> ConcerningRoutes:
+        """Return those of a key of an instance.
+
+        ``keeps_unreached``: also those that change no decision, since another route always ends the search before.
+        """
+        own = instance.routes_for(key.scope, key.service)
+        if not keeps_unreached:
+            own = matching.concerning(Bound(key.service, key.broker), own)
         may_return = key.database is not None and _leads_back(key, instance, own)
         returned = instance.routes_for(ARRIVALS, key.service) if may_return else ()
         return cls(key, instance, tuple(own), tuple(returned))
@@ -240,9 +245,16 @@ class ConcerningRoutes(NamedTuple):
 
     def decide_all(self) -> Iterator[TimeInterval[Decision]]:
         """Yield the decisions between all changes, in the order of time."""
-        for span in spans(self.own, self.returned):
-            decisions = _decisions(self.key, self.instance, *span.tables)
-            yield TimeInterval(span.valid_from, span.valid_to, decisions)
+        for span in self.spans():
+            yield TimeInterval(span.valid_from, span.valid_to, self.decide_span(span))
+
+    def spans(self) -> Iterator[Span]:
+        """Yield the times between all changes, in their order, with the routes of both tables in force in each."""
+        return spans(self.own, self.returned)
+
+    def decide_span(self, span: Span) -> tuple[Decision, ...]:
+        """Return the decisions in one of these times."""
+        return _decisions(self.key, self.instance, *span.tables)
 
 
 def _live(routes: Iterable[Route], t: int) -> tuple[Route, ...]:

@@ -85,10 +85,11 @@ def step_of(message: Bound, route: Route) -> MatchingStep | None:
 
 def comes_before(step: MatchingStep, other: MatchingStep) -> bool:
     """Whether one step stands before another; nothing stands before a reply, and all before the end (7)."""
-    return _place(step) < _place(other)
+    return place_of(step) < place_of(other)
 
 
-def _place(step: MatchingStep) -> int:
+def place_of(step: MatchingStep) -> int:
+    """Return the place of a step in the search: before all others for a reply, after them for no match."""
     if step is MatchingStep.REPLY:
         return -1
     return _PLACE.get(step, len(STEPS))
@@ -145,5 +146,5 @@ def concerning(message: Bound, routes: Iterable[Route]) -> list[Route]:
         for route, step in stepped
         if step not in (None, MatchingStep.ROUTE_REQUEST) and route.live_from is None and route.live_to is None
     ]
-    last = min(map(_place, ending), default=len(STEPS))
-    return [route for route, step in stepped if step is not None and _place(step) <= last]
+    last = min(map(place_of, ending), default=len(STEPS))
+    return [route for route, step in stepped if step is not None and place_of(step) <= last]

@@ -1,16 +1,13 @@
-"""What is told of a table of paths that was written, in its commit and to whoever asked."""
+"""What is told of a table of paths that was written."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from routing.errors import InternalError
 from routing.storage.columns import Table
 from routing.storage.inputs import count_by
-from routing.storage.releases import release
 
 COMMAND = "trace --all"
 
@@ -29,12 +26,6 @@ class Written:
     def traced(self) -> int:
         """How many messages have a path."""
         return sum(self.outcomes.values())
-
-
-def mark_of(versions: Mapping[str, int | None], as_of: datetime | None) -> str:
-    """What the commit says of itself, as one line of JSON."""
-    told = {"command": COMMAND, "release": release(), "as_of": as_of and as_of.isoformat()}
-    return json.dumps({**told, "input_versions": dict(versions)}, sort_keys=True)
 
 
 def count_paths(paths: Table, version: int, read: int, rejected: int, notes: Iterable[str] = ()) -> Written:

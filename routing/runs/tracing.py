@@ -9,22 +9,18 @@ from datetime import datetime, timezone
 from pyspark.sql import DataFrame, SparkSession
 
 from routing.config import PATHS, Config
-from routing.errors import ConfigError
 from routing.messages import validate
 from routing.messages.compiling import compile_messages
 from routing.messages.job import Options
 from routing.messages.path_keying import OF_ESTATE
 from routing.messages.paths import message_paths
-from routing.runs.changing import telling_what_may_change
-from routing.runs.paths_written import Written, count_paths, mark_of
+from routing.runs.paths_written import COMMAND, Written, count_paths
+from routing.runs.replacing import OutputTable, replace_output
 from routing.runs.stages import Progress, Stages
-from routing.runs.work import open_inputs
 from routing.schemas import MESSAGE_PATHS
-from routing.storage import disks, replaced, tables
 from routing.storage.columns import Table, check_given
 from routing.storage.conform import conform
 from routing.storage.keeping import Keeper, released_on_failure
-from routing.storage.opening import Opener
 from routing.terms import DEFAULT_BROADCAST_LIMIT
 
 
@@ -41,6 +37,11 @@ class Traced:
     rejected: int
     notes: list[str] = field(default_factory=list)
     kept: Keeper = field(default_factory=Keeper)
+
+    @property
+    def rows(self) -> DataFrame:
+        """The rows of the table."""
+        return self.message_paths
 
     @property
     def traced(self) -> int:
@@ -97,33 +98,24 @@ def write_paths(
     OutputError where another table stands there, InputError, StorageError, and InternalError where the counts do
     not add up.
     """
-    config = disks.place_all(config, spark)
-    location = config.beside.get(PATHS)
-    if location is None:
-        raise ConfigError.no_paths(config.file)
-    clock, opener = Stages(progress), Opener.of_session(spark, tell)
-    resolve = config.resolve
-    moment = resolve.as_of if as_of is None else as_of
-    with clock.stage("read"):
-        place = replaced.look_at(opener, PATHS, location, MESSAGE_PATHS)
-        inputs = tables.snapshots(opener, config.tables)
-    mark = mark_of({key: found.version for key, found in inputs.items()}, moment)
-    with Keeper() as keeper, telling_what_may_change(inputs):
-        found = trace_all(
+    stored = replace_output(
+        spark,
+        config,
+        OutputTable(PATHS, MESSAGE_PATHS, COMMAND),
+        lambda inputs: trace_all(
             spark,
-            {**open_inputs(opener, inputs, keeper), "messages": inputs["messages"].read(spark)},
-            as_of=moment,
-            dialog_hash=resolve.dialog_hash,
-            broadcast_limit=resolve.broadcast_limit,
-            clock=clock,
-        )
-        try:
-            with clock.stage("write"):
-                version = place.replace_by_spark(spark, found.message_paths, mark)
-        finally:
-            found.unpersist()
-        with clock.stage("counts") as tally:
-            paths = opener.open_at(f"output.{PATHS}", location, version)
-            done = count_paths(paths, version, found.read, found.rejected, found.notes)
-            tally.rows = done.traced
+            inputs.tables,
+            as_of=inputs.as_of,
+            dialog_hash=config.resolve.dialog_hash,
+            broadcast_limit=config.resolve.broadcast_limit,
+            clock=inputs.clock,
+        ),
+        as_of=as_of,
+        progress=progress,
+        tell=tell,
+    )
+    found = stored.made
+    with stored.clock.stage("counts") as tally:
+        done = count_paths(stored.contents, stored.version, found.read, found.rejected, found.notes)
+        tally.rows = done.traced
     return done

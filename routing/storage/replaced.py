@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from routing.config import Location
@@ -13,6 +16,7 @@ from routing.storage.kinds import arrow_schema
 from routing.storage.local import LocalTable, Unfit
 from routing.storage.opening import Opener
 from routing.storage.places import check_vacant, check_writable
+from routing.storage.releases import release
 from routing.storage.shapes import check_shape
 
 if TYPE_CHECKING:
@@ -84,6 +88,12 @@ def look_at(opener: Opener, key: str, location: Location, schema: Schema) -> Rep
         raise OutputError.without_versions(str(location))
     lacks = check_shape(found.rows, key, str(location), schema)
     return Replaced(key, location, schema, opener.open_to_write(location, found.version), tuple(lacks))
+
+
+def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetime | None) -> str:
+    """Return the user metadata of a commit as one line of JSON: what was read by which command of this release."""
+    known = {"command": command, "release": release(), "as_of": as_of and as_of.isoformat()}
+    return json.dumps({**known, "input_versions": dict(versions)}, sort_keys=True)
 
 
 def reader_of(rows: pyarrow.Table, schema: Schema) -> pyarrow.RecordBatchReader:

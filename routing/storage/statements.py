@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from routing.config import Location
 from routing.schemas import AnyKind, ArrayOf, Field, MapOf, Schema
@@ -203,3 +203,19 @@ def _last_rows(routes: Sql) -> Sql:
         " WHERE r.attempt = coalesce(l.last_attempt, r.attempt)",
         routes=routes,
     )
+
+
+def create_hash_function(spark: SparkSession, name: str) -> None:
+    """Make the dialog-ID hash a function of the session, in SQL. Raises PySparkException where there is one."""
+    text = _sql(
+        "CREATE TEMPORARY FUNCTION {name}(conversation_id STRING) RETURNS BIGINT"
+        " RETURN xxhash64(lower(conversation_id))",
+        name=quote(name),
+    )
+    spark.sql(text)
+
+
+def call_function(spark: SparkSession, name: str, texts: Sequence[str]) -> list[Any]:
+    """Return what a function of one text gives for each of some."""
+    calls = _join(_sql("{name}({text})", name=quote(name), text=_literal(text)) for text in texts)
+    return list(spark.sql(_sql("SELECT {calls}", calls=calls)).collect()[0])

@@ -21,6 +21,7 @@ STATISTICS = {
     "rejected_messages": "instance_name",
     "pending_messages": "instance_name",
     "message_paths": "instance_name,decided_at",
+    "route_candidates": "instance_name,decided_at",
 }
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import random
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from routing import register_dialog_hash
+from routing.errors import EnvironmentFault
 from routing.messages import dialog_hash, ids
 from routing.rules import hashing
+from routing.storage import statements
 from tests.frames import frame_of, rows_of
 
 if TYPE_CHECKING:
@@ -70,6 +76,68 @@ def test_the_sql_function_is_inlined_on_spark_4(spark: SparkSession) -> None:
     assert "xxhash64(lower(" in plan
     assert "Python" not in plan
     assert spark.sql("SELECT dialog_id_hash('aBC')").collect()[0][0] == ABC
+
+
+@contextmanager
+def _function_of_somebody_else(spark: SparkSession, name: str) -> Iterator[None]:
+    """A function that gives 7 for every text."""
+    from pyspark.sql import functions as F
+
+    spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
+    if spark.version < "4":
+        spark.udf.register(name, F.udf(lambda text: 7, "bigint"))
+    else:
+        spark.sql(f"CREATE TEMPORARY FUNCTION {name}(text STRING) RETURNS BIGINT RETURN 7")
+    try:
+        yield
+        assert spark.sql(f"SELECT {name}('abc')").collect()[0][0] == 7
+    finally:
+        spark.sql(f"DROP TEMPORARY FUNCTION {name}")
+
+
+def test_to_register_twice_changes_nothing_and_replaces_no_other_function(spark: SparkSession) -> None:
+    register_dialog_hash(spark)
+    register_dialog_hash(spark)
+    with (
+        _function_of_somebody_else(spark, dialog_hash.SQL_FUNCTION),
+        pytest.raises(EnvironmentFault, match="another function 'dialog_id_hash', which is not replaced"),
+    ):
+        register_dialog_hash(spark)
+    register_dialog_hash(spark)
+    assert spark.sql("SELECT dialog_id_hash('aBC')").collect()[0][0] == ABC
+
+
+def test_a_function_of_another_is_not_what_candidates_pick_by(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F
+
+    texts = spark.range(1).select(F.lit("abc").alias("id"))
+
+    def is_python(form: dialog_hash.DialogHash) -> bool:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            texts.select(form(F.col("id"))).explain()
+        return "Python" in out.getvalue()
+
+    own = dialog_hash.choose_implementation(spark, dialog_hash.FUNCTION)
+    assert texts.select(own(F.col("id"))).collect()[0][0] == ABC
+    assert is_python(own) == (spark.version < "4")
+    with _function_of_somebody_else(spark, dialog_hash.OWN_SQL_FUNCTION):
+        other = dialog_hash.choose_implementation(spark, dialog_hash.FUNCTION)
+        assert texts.select(other(F.col("id"))).collect()[0][0] == ABC
+        assert is_python(other)
+
+
+def test_a_session_that_takes_no_function_gets_the_udf(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    def refuse(*_: object) -> None:
+        raise AnalysisException("[UNSUPPORTED_FEATURE] no functions here")
+
+    spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {dialog_hash.OWN_SQL_FUNCTION}")
+    monkeypatch.setattr(statements, "create_hash_function", refuse)
+    assert dialog_hash.choose_implementation(spark, dialog_hash.FUNCTION) is dialog_hash.udf
 
 
 def test_the_reference_at_every_length(spark: SparkSession) -> None:

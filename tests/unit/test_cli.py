@@ -25,6 +25,7 @@ COMMANDS = (
     "check",
     "import",
     "resolve",
+    "candidates",
     "runs",
     "messages",
     "explain",

@@ -342,8 +342,10 @@ def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
 
 def test_what_other_commands_write_is_no_output_of_resolve() -> None:
     assert loaded(WHOLE).beside == {}
-    config = loaded(WHOLE, "output.message_paths=out/paths", "output.reconciliation=out/told")
+    given = {"route_candidates": "candidates", "message_paths": "paths", "reconciliation": "told"}
+    config = loaded(WHOLE, *(f"output.{key}=out/{name}" for key, name in given.items()))
     assert config.beside == {
+        "route_candidates": Location("/conf/out/candidates"),
         "message_paths": Location("/conf/out/paths"),
         "reconciliation": Location("/conf/out/told"),
     }

@@ -163,10 +163,14 @@ def test_every_word_of_the_output_is_documented() -> None:
 
 
 def test_every_column_is_documented() -> None:
-    from routing.schemas import INPUTS, KEPT, MESSAGE_PATHS, OUTPUTS, RECONCILIATION
+    from routing.schemas import INPUTS, KEPT, MESSAGE_PATHS, OUTPUTS, RECONCILIATION, ROUTE_CANDIDATES
 
     page = text("docs/tables.md")
-    beside = {"message_paths": MESSAGE_PATHS, "reconciliation": RECONCILIATION}
+    beside = {
+        "route_candidates": ROUTE_CANDIDATES,
+        "message_paths": MESSAGE_PATHS,
+        "reconciliation": RECONCILIATION,
+    }
     for table, schema in {**INPUTS, **KEPT, **OUTPUTS, **beside}.items():
         section = page.partition(f"\n### {table}\n")[2].partition("\n#")[0]
         # These two have the columns of messages, and some of their own.

@@ -182,7 +182,18 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
 # The rooms that carry messages, or what is stored, by Spark, and those that have it in their names. All others
 # import it where a session is at hand.
 _OF_SPARK_IN_STORAGE = (
-    *("appended", "by_feed", "by_log", "by_tracking", "conform", "frames", "joining", "keeping", "ledger"),
+    *(
+        "appended",
+        "by_feed",
+        "by_log",
+        "by_tracking",
+        "conform",
+        "frames",
+        "functions",
+        "joining",
+        "keeping",
+        "ledger",
+    ),
     *("tables", "utf8", "ways"),
 )
 _OF_SPARK = (

@@ -1,7 +1,7 @@
 """The routes of a searched table, each with why it did or did not match: lines of item ROUTE.
 
-Whether a route matches is asked of the rules (`matching.step_of`, `Route.is_live`); what this room adds is how
-near a route came that did not.
+Which routes match, and what became of each, the rules list (`rules.candidates.list_candidates`); what this room
+adds is how near a route came that did not.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from routing.analysis.differing import (
 )
 from routing.analysis.explain.lines import SHOWN, Line, line
 from routing.analysis.explain.searches import Search
+from routing.rules.candidates import Candidate, list_candidates
 from routing.rules.estate import Instance, Route
 from routing.rules.matching import Bound, comes_before, names_service, step_of
 from routing.rules.resolving import Message
@@ -30,7 +31,7 @@ RANKS = (MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER)
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SearchedRoute:
     """A route of a searched table: the step that it belongs to, what became of it, and why it did not match."""
 
     route: Route
@@ -47,23 +48,27 @@ class Candidate:
         return (RANKS.index(self.finding), route.name or "", start, route.address or "")
 
 
-def candidates(message: Message, search: Search, instance: Instance) -> list[Candidate]:
-    """Every route of the searched table."""
-    by_service = instance.routes.get(search.leg.scope, {}).values()
-    bound = Bound(message.service, search.leg.broker)
-    counting = {route.name for route in search.leg.routes}
-    return [_candidate(route, bound, message.t, search, counting) for routes in by_service for route in routes]
+def searched_routes(message: Message, search: Search, instance: Instance) -> list[SearchedRoute]:
+    """Return every route of the searched table."""
+    leg, t = search.leg, message.t
+    by_service = instance.routes.get(leg.scope, {}).values()
+    routes = [route for routes in by_service for route in routes]
+    in_force = [route for route in instance.routes_for(leg.scope, message.service) if route.is_live(t)]
+    candidates = list_candidates(leg, message.service, instance, in_force, stop=search.stop)
+    matching = {id(candidate.route): candidate for candidate in candidates}
+    bound = Bound(message.service, leg.broker)
+    return [_searched(route, bound, t, search, matching.get(id(route))) for route in routes]
 
 
-def _candidate(route: Route, bound: Bound, t: int, search: Search, counting: set[str | None]) -> Candidate:
+def _searched(route: Route, bound: Bound, t: int, search: Search, candidate: Candidate | None) -> SearchedRoute:
     actual = step_of(bound, route)
     # The step in which the route would match a message that asks for just what it names.
     wanted = None if bound.broker is None else route.broker or bound.broker
     home = actual or step_of(Bound(route.service, wanted), route) or MatchingStep.ANY_SERVICE
     reasons = tuple(_reasons(route, bound, actual, t))
-    finding = NO_MATCH if reasons or actual is None else _finding(route, actual, search, counting)
+    finding = NO_MATCH if candidate is None else _finding(candidate, search)
     is_later = finding == NO_MATCH and search.stop is not None and comes_before(search.stop, home)
-    return Candidate(route, home, finding, reasons, OTHER_SERVICE not in reasons and not is_later)
+    return SearchedRoute(route, home, finding, reasons, OTHER_SERVICE not in reasons and not is_later)
 
 
 def _reasons(route: Route, bound: Bound, actual: MatchingStep | None, t: int) -> list[str]:
@@ -81,18 +86,20 @@ def _reasons(route: Route, bound: Bound, actual: MatchingStep | None, t: int) ->
     return found
 
 
-def _finding(route: Route, actual: MatchingStep, search: Search, counting: set[str | None]) -> str:
+def _finding(candidate: Candidate, search: Search) -> str:
     """What became of a route that matches in a step."""
-    is_reached = search.stop is not None and not comes_before(search.stop, actual)
-    if is_reached and actual is MatchingStep.ROUTE_REQUEST:
+    if search.stop is None or comes_before(search.stop, candidate.step):
+        return LATER
+    # Where a request is pending the search has met step 4, and gone on.
+    if candidate.step is MatchingStep.ROUTE_REQUEST:
         return MATCHED
-    if not is_reached or actual is not search.leg.step:
+    if not candidate.is_reached:
         return LATER
     if search.is_undecided:
         return MATCHED
-    if search.leg.pick is not None and route.broker != search.leg.pick:
+    if candidate.is_picked is False:
         return NOT_PICKED
-    return MATCHED if route.name in counting else EQUAL
+    return MATCHED if candidate.stands_for_it is None else EQUAL
 
 
 @dataclass(frozen=True)
@@ -103,30 +110,30 @@ class Listed:
     others: list[Line]
 
 
-def list_routes(found: list[Candidate], number: int) -> Listed:
+def list_routes(found: list[SearchedRoute], number: int) -> Listed:
     """Routes near the message, at most `SHOWN` of a step; the rest are counted."""
-    near: dict[MatchingStep, list[Candidate]] = defaultdict(list)
-    for candidate in found:
-        if candidate.is_near:
-            near[candidate.home].append(candidate)
+    near: dict[MatchingStep, list[SearchedRoute]] = defaultdict(list)
+    for searched in found:
+        if searched.is_near:
+            near[searched.home].append(searched)
     by_step = {}
     for step, mine in near.items():
         shown = sorted(mine, key=lambda each: each.place)[:SHOWN]
-        by_step[step] = [_route_line(candidate, number) for candidate in shown]
+        by_step[step] = [_route_line(searched, number) for searched in shown]
         if len(mine) > SHOWN:
             more = len(mine) - SHOWN
             by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=more))
-    far = sum(not candidate.is_near for candidate in found)
+    far = sum(not searched.is_near for searched in found)
     return Listed(by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far)] if far else [])
 
 
-def _route_line(candidate: Candidate, number: int) -> Line:
-    route, reasons = candidate.route, candidate.reasons
+def _route_line(searched: SearchedRoute, number: int) -> Line:
+    route, reasons = searched.route, searched.reasons
     return line(
         "ROUTE",
-        candidate.finding,
+        searched.finding,
         search=number,
-        step=int(candidate.home),
+        step=int(searched.home),
         name=route.name,
         reasons=list(reasons) or None,
         service_name=route.service,

@@ -110,7 +110,7 @@ def _reply(judged: Judged, search: Search) -> str:
 
 def _step_lines(judged: Judged, search: Search, instance: Instance) -> list[Line]:
     """Each step with its routes, what they lead to (step 3) and what was asked before (step 4)."""
-    found = candidates.candidates(judged.message, search, instance)
+    found = candidates.searched_routes(judged.message, search, instance)
     routes = candidates.list_routes(found, search.number)
     lines = []
     for step in (*(each.number for each in STEPS), MatchingStep.NO_MATCH):

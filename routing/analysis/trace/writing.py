@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from routing.analysis.trace.by_arrow import Paths
 from routing.config import PATHS, Config, in_reading_order
-from routing.errors import ConfigError, InputError
-from routing.runs.paths_written import Written, count_paths, mark_of
+from routing.errors import InputError
+from routing.runs.paths_written import COMMAND, Written, count_paths
 from routing.runs.stages import Progress, Stages
 from routing.schemas import MESSAGE_PATHS
 from routing.storage import replaced
@@ -36,9 +36,7 @@ def write_paths(
     written here, or there are more messages than `MOST_MESSAGES`.
     """
     config = config.placed(opener.placed)
-    location = config.beside.get(PATHS)
-    if location is None:
-        raise ConfigError.no_paths(config.file)
+    location = config.output_of(PATHS, COMMAND)
     moment, clock = config.resolve.as_of if as_of is None else as_of, Stages(progress)
     with clock.stage("read"):
         inputs = _open(config, opener)
@@ -50,7 +48,8 @@ def write_paths(
     with clock.stage("judge"):
         paths = Paths.of({key: opened.rows for key, opened in inputs.items()}, moment)
     with clock.stage("write") as tally:
-        mark = mark_of({key: opened.version for key, opened in inputs.items()}, moment)
+        versions = {key: opened.version for key, opened in inputs.items()}
+        mark = replaced.metadata_of(COMMAND, versions, moment)
         version = place.replace(_reader(paths), mark)
         tally.rows = paths.counts.read - paths.counts.rejected
     with clock.stage("counts") as tally:

@@ -1,0 +1,87 @@
+"""``sbroute candidates``: each message with every route that matches it, ranked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from routing.commands.common import (
+    Console,
+    Subparsers,
+    add_config,
+    load,
+    moment_or_none,
+    opener,
+    tell_unfinished,
+    with_notes,
+)
+from routing.config import CANDIDATES
+from routing.errors import EXIT_DONE
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from routing.runs.ranking import WrittenCandidates
+
+_COLUMNS = ("step", "tier", "candidates", "chosen", "alternatives")
+
+
+def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "candidates",
+        parents=[common],
+        help="rank every route that matches each message, by Spark",
+        description="Write a row for each message and each route that matches it in a step of its searches, ranked"
+        " as the rules take them, and replace the table output.route_candidates.",
+    )
+    add_config(command)
+    command.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Rank the candidates of all messages, and say how many there are."""
+    as_of = moment_or_none(options.as_of, "--as-of")
+    settings = load(options)
+    # Before Spark is started.
+    settings.output_of(CANDIDATES, "candidates")
+    opening = opener(settings, options, console)
+    spark = opening.spark
+    from routing.runs.ranking import write_candidates
+
+    console.standing.text = "the table of candidates is as it was, or as it is to be (start it again)"
+    done = write_candidates(spark, settings, as_of=as_of, progress=console.progress, tell=opening.tell)
+    for note in done.notes:
+        console.note(note)
+    notes = tell_unfinished(opening, console, settings)
+    if options.format == "json":
+        console.result(with_notes(_as_json(done), notes))
+    else:
+        for part in _as_text(done):
+            console.result(part)
+    return EXIT_DONE
+
+
+def _as_text(done: WrittenCandidates) -> Iterator[RenderableType]:
+    """Yield the candidates by step and tier, and how the counts add up."""
+    from routing import show
+
+    rows = [
+        (one.matching_step, one.tier or "-", one.candidates, one.chosen, one.alternatives) for one in done.by_step
+    ]
+    yield show.table("Candidates by the step that they match in", _COLUMNS, rows, _COLUMNS[2:])
+    yield ""
+    messages = "message" if done.read == 1 else "messages"
+    without = done.read - done.rejected - done.ranked
+    added = f"{done.ranked:,} with candidates + {without:,} without + {done.rejected:,} rejected"
+    yield f"{done.read:,} {messages} read = {added}; version {done.version} of output.route_candidates"
+    if done.rejected:
+        yield "resolve lists the rejected ones, with what is wrong with each"
+
+
+def _as_json(done: WrittenCandidates) -> str:
+    """Return one line: version, read, ranked, rejected, and the candidates of each step and tier."""
+    read = {"version": done.version, "read": done.read, "ranked": done.ranked, "rejected": done.rejected}
+    return json.dumps({**read, "steps": [vars(one) for one in done.by_step]})

@@ -1,0 +1,116 @@
+"""Messages × lists of candidates → ranked candidates: a broadcast join, and a window over each message.
+
+The numbers that the window orders by, and the order of its columns, are those of `rules.candidates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from routing.messages import ids
+from routing.messages.job import Job
+from routing.messages.results import add_openers, cut
+from routing.plan.candidates import (
+    GOES_ON,
+    LAST_SEARCH,
+    LIST,
+    LISTED_CANDIDATE,
+    OPENS,
+    OPENS_IN_MSDB,
+    CandidateLists,
+)
+from routing.rules.candidates import CANDIDATE_ORDER, ORDER_WITHIN_TIER, OrderTerm
+from routing.schemas import ROUTE_CANDIDATES
+from routing.storage import frames
+from routing.storage.conform import in_shape
+from routing.storage.joining import Side
+from routing.storage.keeping import HELD_ROWS
+from routing.terms import MSDB, MatchingStep
+
+MESSAGE_ROW = "message_row"
+"""The number of a message row, by which its candidates are ranked: full mode does not check message ids."""
+# A listed candidate's size in memory, roughly.
+_CANDIDATE = 600
+
+
+def route_candidates(job: Job, lists: CandidateLists) -> DataFrame:
+    """The rows of ``route_candidates``: for each message that is not rejected every candidate, ranked.
+
+    ``job`` as `compiling.compile_messages` makes it with ``lists``, of messages that have a number `MESSAGE_ROW`.
+    """
+    messages = _add_list(job)
+    # A list has many candidates: here alone a join makes more rows of a message.
+    joined = messages.join(_side_of(job, lists).with_hint(), LIST, how="inner")
+    ranked = _rank(joined.withColumn("broker_instance", F.coalesce("broker_instance", "bound_broker")))
+    is_decided = (F.col("search") == F.col(LAST_SEARCH)) & (
+        F.col("matching_step") != int(MatchingStep.ROUTE_REQUEST)
+    )
+    is_first_tier, is_first = F.col("tier_rank") == 1, F.col("candidate_rank") == 1
+    scope = F.coalesce("database_name", F.lit(MSDB))
+    address = F.col("address")
+    if job.plan.uses.reads_addresses:
+        in_name = ids.empty_as_null(ids.leading_address(F.col("to_service_name")))
+        address = F.when(F.col("reads_address"), in_name).otherwise(address)
+    values = {
+        "database_name": F.when(F.col("search") == 1, scope).otherwise(MSDB),
+        "address": address,
+        "is_chosen": is_decided & is_first,
+        "is_alternative": is_decided & is_first_tier & ~is_first,
+    }
+    return in_shape(ranked, ROUTE_CANDIDATES, values)
+
+
+def _add_list(job: Job) -> DataFrame:
+    """Return the messages that have candidates, with the number of their list."""
+    uses, dialogs, openers = job.plan.uses, job.source.dialogs, job.openers
+    messages, choice = cut(job.choices), F.col("choice")
+    number = choice[GOES_ON]
+    if openers is not None:
+        messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
+        asked = F.when(F.col("opens"), choice[OPENS]).when(F.col("opens_in_msdb"), choice[OPENS_IN_MSDB])
+        number = F.when(F.col("opens") | F.col("opens_in_msdb"), asked).otherwise(number)
+    if dialogs is not None and dialogs.end:
+        # Nothing is searched for a message of an expired dialog.
+        number = F.when(~F.col("is_expired"), number)
+    return messages.select(
+        MESSAGE_ROW,
+        "instance_name",
+        "message_id",
+        "decided_at",
+        "database_name",
+        "to_service_name",
+        "bound_broker",
+        number.alias(LIST),
+    )
+
+
+def _side_of(job: Job, lists: CandidateLists) -> Side:
+    """Return the lists as the smaller side of a join."""
+    rows = frames.frame_of_tuples(job.source.messages.sparkSession, lists.rows, LISTED_CANDIDATE)
+    if len(lists.rows) > HELD_ROWS or not frames.has_arrow():
+        rows = job.keeper.store(rows)
+    return job.broadcasts.of_size("the candidates of all keys", rows, len(lists.rows) * _CANDIDATE)
+
+
+def _rank(joined: DataFrame) -> DataFrame:
+    """Return candidates with candidate_rank, and tier_rank: 1 for all of the tier, or step, that comes first."""
+    of_message = Window.partitionBy(MESSAGE_ROW)
+    window = of_message.orderBy(*_ordered(CANDIDATE_ORDER))
+    numbered = window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    tiered = of_message.orderBy(*_ordered(term for term in CANDIDATE_ORDER if term not in ORDER_WITHIN_TIER))
+    return joined.withColumns(
+        {
+            "candidate_rank": F.row_number().over(numbered),
+            "tier_rank": F.rank().over(tiered.rowsBetween(Window.unboundedPreceding, Window.currentRow)),
+        }
+    )
+
+
+def _ordered(terms: Iterable[OrderTerm]) -> list[Column]:
+    return [
+        F.col(term.column).desc_nulls_last() if term.is_descending else F.col(term.column).asc_nulls_last()
+        for term in terms
+    ]

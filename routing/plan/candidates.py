@@ -1,0 +1,112 @@
+"""What is decided for keys, with all routes that could have been chosen: lists, each of which many keys share.
+
+A list has the candidates of a decision in their order, cut where there are very many. A choice tells which list is
+a message's: one where it goes on, and others where it opens a request for a route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+from routing.plan.keys import KEY, key_of
+from routing.plan.rows import CHOICE, Choice, DecidedKeys, SharedRows, choice_of
+from routing.process.garbage import no_search_for_cycles
+from routing.rules.candidates import CandidateRow, in_order, list_candidates, row_of
+from routing.rules.deciding import ConcerningRoutes, Decision, Key, Leg, signature
+from routing.rules.estate import Instance, Route
+from routing.rules.timeline import Span, TimeInterval
+from routing.schemas import CANDIDATE, Field, Kind, Schema
+from routing.storage.columns import Columns
+from routing.terms import MatchingStep
+
+MOST_CANDIDATES = 200
+"""So many candidates of a decision are kept."""
+_OWN, _IN_MSDB = 1, 2
+# The numbers of lists: of a message that opens no request, that opens one in its own scope, or in msdb.
+GOES_ON, OPENS, OPENS_IN_MSDB = "candidates", "candidates_of_opener", "candidates_of_opener_in_msdb"
+LISTED_CHOICE = Schema((*CHOICE, *(Field(name, Kind.INT) for name in (GOES_ON, OPENS, OPENS_IN_MSDB))))
+"""A choice of a plan, and the numbers of its lists; null for one that is empty, or is no message's."""
+LIST, TOTAL, LAST_SEARCH = "candidate_list", "candidates_total", "last_search"
+LISTED_CANDIDATE = Schema((*(Field(name, Kind.INT, False) for name in (LIST, TOTAL, LAST_SEARCH)), *CANDIDATE))
+"""A candidate of a list: how many the list would have if it were not cut, and which search decides."""
+
+
+class CandidateLists:
+    """The lists of candidates of all keys, which grow as keys are decided."""
+
+    def __init__(self, most: int = MOST_CANDIDATES) -> None:
+        self._most = most
+        self._numbers: dict[Hashable, int] = {}
+        self.rows: list[tuple[Any, ...]] = []
+        """Rows of `LISTED_CANDIDATE`."""
+
+    def decide_keys(self, keys: Columns, instances: Mapping[str, Instance]) -> DecidedKeys:
+        """Decide for every distinct key as `plan.rows.decide_keys` does, and list what could be chosen."""
+        shared, numbers_by_signature = SharedRows.of_choices(), dict[Hashable, int]()
+        numbers = []
+        with no_search_for_cycles():
+            for row in keys.rows(*KEY):
+                instance = instances[row[0]]
+                key = key_of(row, instance)
+                same = signature(key, instance)
+                number = numbers_by_signature.get(same)
+                if number is None:
+                    number = shared.add(self._intervals(key, instance), key.scope)
+                    numbers_by_signature[same] = number
+                numbers.append(number)
+        return DecidedKeys(KEY, LISTED_CHOICE, numbers, shared.timelines, shared.uses)
+
+    def _intervals(self, key: Key, instance: Instance) -> Iterator[TimeInterval[Choice]]:
+        routes = ConcerningRoutes.of(key, instance, keeps_unreached=True)
+        for span in routes.spans():
+            choices = [
+                (*choice_of(decision), *self._lists(decision, routes, span))
+                for decision in routes.decide_span(span)
+            ]
+            yield TimeInterval(span.valid_from, span.valid_to, tuple(choices))
+
+    def _lists(self, decision: Decision, routes: ConcerningRoutes, span: Span) -> tuple[int | None, ...]:
+        """Return the numbers of the lists of a decision, in the order of `LISTED_CHOICE`."""
+        key, instance, (own, returned) = routes.key, routes.instance, span.tables
+        first, again = decision
+        before = _candidates(key, instance, first, _OWN, own)
+        goes_on = before
+        if again is not None:
+            goes_on = before + _candidates(key, instance, again, _IN_MSDB, returned, first.pick)
+        opens = opens_in_msdb = None
+        if decision.asks:
+            opens = self._number(_candidates(key, instance, first, _OWN, own, opens=True), _OWN)
+        if again is not None and decision.asks_again:
+            asking = _candidates(key, instance, again, _IN_MSDB, returned, first.pick, opens=True)
+            opens_in_msdb = self._number(before + asking, _IN_MSDB)
+        return self._number(goes_on, _OWN if again is None else _IN_MSDB), opens, opens_in_msdb
+
+    def _number(self, rows: list[CandidateRow], last_search: int) -> int | None:
+        """Return the number of a list, the same for equal ones; None for an empty one."""
+        if not rows:
+            return None
+        ordered = tuple(in_order(rows)[: self._most])
+        listed = (len(rows), last_search, ordered)
+        number = self._numbers.get(listed)
+        if number is None:
+            number = self._numbers[listed] = len(self._numbers)
+            self.rows += [(number, len(rows), last_search, *row) for row in ordered]
+        return number
+
+
+def _candidates(
+    key: Key,
+    instance: Instance,
+    leg: Leg,
+    search: int,
+    routes: tuple[Route, ...],
+    picked_before: str | None = None,
+    *,
+    opens: bool = False,
+) -> list[CandidateRow]:
+    """Return the candidates of a search; those of step 4 only where the message ``opens`` a request there."""
+    stop = MatchingStep.ROUTE_REQUEST if opens else leg.step
+    found = list_candidates(leg, key.service, instance, routes, stop=stop)
+    listed = [one for one in found if opens or one.step is not MatchingStep.ROUTE_REQUEST]
+    return [row_of(one, search, picked_before) for one in listed]

@@ -1,0 +1,173 @@
+"""Rule book, sections 2 and 3: all routes that a search may choose among, and the order in which they count."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from routing.rules import choosing, matching
+from routing.rules.choosing import Tier
+from routing.rules.deciding import Leg
+from routing.rules.estate import IMPLIED_LOCAL, Instance, Kind, Route
+from routing.rules.locating import locate
+from routing.rules.matching import Bound
+from routing.terms import MatchingStep, Reason
+
+_BY_ROUTE = (MatchingStep.BROKER_INSTANCE, MatchingStep.BALANCED)
+"""The steps whose routes have a broker instance, which is then the message's."""
+
+
+class Candidate(NamedTuple):
+    """A route in force that matches a step of a search.
+
+    ``tier`` is None in step 4, whose routes carry the request and not the message. ``broker`` is the broker
+    instance with which the message would take the route. ``is_picked`` is None in all steps but 3.
+    ``stands_for_it`` is the first route by name that is equal to it, None where it is that one itself. ``why_not``
+    is a reason of sections 3 and 4. ``is_reached``: its step is the one that ended the search.
+    """
+
+    route: Route
+    step: MatchingStep
+    tier: Tier | None
+    broker: str | None
+    is_picked: bool | None
+    stands_for_it: Route | None
+    leads_back: bool
+    why_not: Reason | None
+    is_reached: bool
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the message can be sent by it; false in step 4."""
+        return self.tier is not None and self.why_not is None
+
+
+def list_candidates(
+    leg: Leg, service: str | None, instance: Instance, routes: Iterable[Route], *, stop: MatchingStep | None
+) -> list[Candidate]:
+    """Return the candidates of a search, in the order of ``routes``.
+
+    Args:
+        leg: the search; where it looked at no route, there is no candidate.
+        service: the service that the message is for, None for a name that nothing names.
+        instance: the instance whose routes are searched.
+        routes: the routes of the scope that are in force, by name; those that match in no step are left out.
+        stop: the step that ended the search, which is step 4 where the message opens a request there.
+    """
+    if leg.match is None or leg.is_reply:
+        return []
+    bound, first_of = Bound(service, leg.broker), dict[Hashable, Route]()
+    candidates = []
+    for route in (*routes, *((IMPLIED_LOCAL,) if leg.holders else ())):
+        step = matching.step_of(bound, route)
+        if step is not None:
+            first = first_of.setdefault((step, choosing.identity_of(route)), route)
+            same = None if first is route else first
+            candidates.append(_candidate(leg, instance, route, step, same, is_reached=step is stop))
+    return candidates
+
+
+def _candidate(
+    leg: Leg, instance: Instance, route: Route, step: MatchingStep, same: Route | None, *, is_reached: bool
+) -> Candidate:
+    broker = route.broker if step in _BY_ROUTE else leg.broker
+    is_picked = route.broker == leg.pick if step is MatchingStep.BALANCED else None
+    if step is MatchingStep.ROUTE_REQUEST:
+        return Candidate(route, step, None, broker, is_picked, same, False, None, is_reached)
+    situation = leg.situation._replace(location=locate(instance, leg.holders, leg.sender, broker))
+    tier = choosing.tier_of(route)
+    leads_back = tier is not None and tier.is_own(route, situation)
+    why_not = None if tier is None else tier.why_not(situation)
+    return Candidate(route, step, tier, broker, is_picked, same, leads_back, why_not, is_reached)
+
+
+class CandidateRow(NamedTuple):
+    """A candidate as tables have it, with the numbers that it is ordered by.
+
+    ``broker_instance`` is None where it is the one that the message brings. ``reads_address``: the address is the
+    one in the message's own service name.
+    """
+
+    search: int
+    step_place: int
+    matching_step: int
+    tier_place: int | None
+    tier: str | None
+    route_name: str | None
+    broker_instance: str | None
+    address: str | None
+    mirror_address: str | None
+    is_picked: bool | None
+    is_equal: bool
+    equal_to: str | None
+    leads_back: bool
+    is_usable: bool
+    why_not: str | None
+    is_reached: bool
+    reads_address: bool
+
+
+class OrderTerm(NamedTuple):
+    """A column of `CandidateRow` by which candidates are ordered; a null comes last either way."""
+
+    column: str
+    is_descending: bool = False
+
+
+ORDER_WITHIN_TIER = (OrderTerm("route_name"), OrderTerm("broker_instance"))
+"""What puts the routes in order of which the transport may use any."""
+CANDIDATE_ORDER = (
+    # A message that came back is decided by its second search.
+    OrderTerm("search", is_descending=True),
+    OrderTerm("step_place"),
+    OrderTerm("is_picked", is_descending=True),
+    OrderTerm("is_equal"),
+    OrderTerm("is_usable", is_descending=True),
+    OrderTerm("tier_place"),
+    *ORDER_WITHIN_TIER,
+)
+"""The order of a message's candidates: the first of the last search is the route that the rules report."""
+
+
+def row_of(candidate: Candidate, search: int, picked_before: str | None) -> CandidateRow:
+    """Return the row of a candidate of a search, which has a number.
+
+    ``picked_before`` is the broker instance that step 3 picked in the search before it.
+    """
+    route, tier = candidate.route, candidate.tier
+    same = candidate.stands_for_it
+    return CandidateRow(
+        search,
+        matching.place_of(candidate.step),
+        int(candidate.step),
+        None if tier is None else choosing.place_of(tier),
+        None if tier is None else tier.letter,
+        route.name,
+        route.broker if candidate.step in _BY_ROUTE else picked_before,
+        route.address,
+        route.mirror_address,
+        candidate.is_picked,
+        same is not None,
+        None if same is None else same.name,
+        candidate.leads_back,
+        candidate.is_usable,
+        None if candidate.why_not is None else str(candidate.why_not),
+        candidate.is_reached,
+        candidate.is_usable and route.kind is Kind.TRANSPORT,
+    )
+
+
+def in_order(rows: Iterable[CandidateRow]) -> list[CandidateRow]:
+    """Return rows in the order of `CANDIDATE_ORDER`."""
+    return sorted(rows, key=_places)
+
+
+def _places(row: CandidateRow) -> list[tuple[bool, str | int]]:
+    values = row._asdict()
+    return [_place(values[term.column], term) for term in CANDIDATE_ORDER]
+
+
+def _place(value: str | int | None, term: OrderTerm) -> tuple[bool, str | int]:
+    if value is None or isinstance(value, str):
+        return value is None, value or ""
+    return False, -value if term.is_descending else value

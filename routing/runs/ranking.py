@@ -1,0 +1,180 @@
+"""All routes that messages could take, ranked by Spark: as a frame, or in ``output.route_candidates``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from routing.config import CANDIDATES, Config
+from routing.errors import InternalError
+from routing.messages import validate
+from routing.messages.candidates import MESSAGE_ROW, route_candidates
+from routing.messages.compiling import compile_messages
+from routing.messages.dialog_hash import FUNCTION
+from routing.messages.job import Options
+from routing.messages.keying import OF_INSTANCE_EXACTLY
+from routing.plan.candidates import MOST_CANDIDATES, CandidateLists
+from routing.runs.replacing import OutputTable, replace_output
+from routing.runs.stages import Progress, Stages
+from routing.schemas import ROUTE_CANDIDATES
+from routing.storage.columns import Table, check_given
+from routing.storage.conform import conform
+from routing.storage.inputs import count_by
+from routing.storage.keeping import Keeper, released_on_failure
+from routing.terms import DEFAULT_BROADCAST_LIMIT
+
+COMMAND = "candidates"
+
+
+@dataclass(frozen=True)
+class RankedCandidates:
+    """The candidates of all messages, as a lazy frame in the columns of ``route_candidates``.
+
+    ``read`` messages are ``rejected``, or have as many candidates as the rules find, perhaps none. ``notes`` say
+    what was joined without a broadcast; more may come until the frame has been read. The session keeps a small
+    plan until `unpersist`.
+    """
+
+    route_candidates: DataFrame
+    read: int
+    rejected: int
+    notes: list[str] = field(default_factory=list)
+    kept: Keeper = field(default_factory=Keeper)
+
+    @property
+    def rows(self) -> DataFrame:
+        """The rows of the table."""
+        return self.route_candidates
+
+    def unpersist(self) -> None:
+        """Let go of what was kept for the frame; it can still be read, at the price of doing it again."""
+        self.kept.release()
+
+
+def candidates(
+    spark: SparkSession,
+    tables: Mapping[str, Table],
+    *,
+    as_of: datetime | None = None,
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT,
+    clock: Stages | None = None,
+) -> RankedCandidates:
+    """Rank every route that a message could take: a broadcast join and a window over each message.
+
+    Args:
+        spark: the session of the tables.
+        tables: as `pipeline.resolve` takes them.
+        as_of: the one time at which all messages are decided (UTC where it has no zone), if not each at its own.
+        broadcast_limit: larger lists of candidates, plans or dialogs are joined without a broadcast.
+        clock: hears of the stages.
+
+    Returns:
+        The candidates; validation and the pass for the keys run at once, all else when the frame is read.
+
+    Raises:
+        InputError: a table breaks its contract.
+    """
+    check_given(tables)
+    clock = clock or Stages(lambda stage: None)
+    moment = as_of if as_of is None or as_of.tzinfo else as_of.replace(tzinfo=timezone.utc)
+    # No row names a run.
+    options, lists = Options("", moment, FUNCTION, broadcast_limit), CandidateLists()
+    with released_on_failure() as keeper:
+        with clock.stage("validate"):
+            checked = validate.check(validate.read(tables))
+        messages = conform(tables["messages"], "messages")
+        numbered = messages.withColumn(MESSAGE_ROW, F.monotonically_increasing_id())
+        job = compile_messages(
+            numbered, checked, options, keeper, clock, keying=OF_INSTANCE_EXACTLY, decide=lists.decide_keys
+        )
+        counts = job.counted.counts
+        ranked = route_candidates(job, lists)
+        return RankedCandidates(ranked, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, keeper)
+
+
+@dataclass(frozen=True)
+class CandidateCount:
+    """How many candidates match in a step and stand in a tier, how many are chosen, and how many alternatives."""
+
+    matching_step: int
+    tier: str | None
+    candidates: int = 0
+    chosen: int = 0
+    alternatives: int = 0
+
+
+@dataclass(frozen=True)
+class WrittenCandidates:
+    """The version of the table, and what its rows are.
+
+    ``by_step`` counts candidates by matching step and tier, in their order. Of the messages that
+    were ``read``, ``ranked`` have candidates and ``rejected`` were set aside.
+    """
+
+    version: int
+    read: int
+    rejected: int
+    ranked: int
+    by_step: Sequence[CandidateCount]
+    notes: tuple[str, ...] = ()
+
+
+def write_candidates(
+    spark: SparkSession,
+    config: Config,
+    *,
+    as_of: datetime | None = None,
+    progress: Callable[[Progress], None] = lambda stage: None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> WrittenCandidates:
+    """Rank the candidates of all messages of a configuration into ``output.route_candidates``, in one commit.
+
+    Arguments and errors are those of `replacing.replace_output`; raises InternalError where the counts do not add
+    up.
+    """
+    stored = replace_output(
+        spark,
+        config,
+        OutputTable(CANDIDATES, ROUTE_CANDIDATES, COMMAND),
+        lambda inputs: candidates(
+            spark,
+            inputs.tables,
+            as_of=inputs.as_of,
+            broadcast_limit=config.resolve.broadcast_limit,
+            clock=inputs.clock,
+        ),
+        as_of=as_of,
+        progress=progress,
+        tell=tell,
+    )
+    made = stored.made
+    with stored.clock.stage("counts") as tally:
+        counts = count_by(stored.contents, ["matching_step", "tier", "is_chosen", "is_alternative"])
+        # Each message that has candidates has one of rank 1, which tells how many there are.
+        firsts = count_by(stored.contents, ["candidates_total"], {"candidate_rank": [1]})
+        expected = sum(min(total, MOST_CANDIDATES) * messages for (total,), messages in firsts.items())
+        if counts.total() != expected:
+            raise InternalError.candidates(expected, counts.total())
+        tally.rows = expected
+    return WrittenCandidates(
+        stored.version, made.read, made.rejected, firsts.total(), _count_steps(counts), tuple(made.notes)
+    )
+
+
+def _count_steps(counts: Mapping[tuple[Any, ...], int]) -> list[CandidateCount]:
+    """Return counts by step, tier, is_chosen and is_alternative as one of each step and tier."""
+    found: dict[tuple[int, str], CandidateCount] = {}
+    for (step, tier, is_chosen, is_alternative), count in counts.items():
+        one = found.get((step, tier or ""), CandidateCount(step, tier))
+        found[step, tier or ""] = replace(
+            one,
+            candidates=one.candidates + count,
+            chosen=one.chosen + count * is_chosen,
+            alternatives=one.alternatives + count * is_alternative,
+        )
+    return [found[place] for place in sorted(found)]

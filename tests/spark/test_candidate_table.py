@@ -1,0 +1,100 @@
+"""The table of candidates: replaced in one commit that says what it is made of, and nothing else overwritten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing.cli import main
+from routing.errors import InternalError, OutputError
+from routing.runs import ranking
+from routing.storage.releases import release
+from tests.frames import rows_of
+from tests.stored import config_of, config_text, store, written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing import Config
+
+AS_OF = "2026-01-05T13:00:00Z"
+
+
+# Step, route, whether it is chosen; the hash picks the second id of m1. m5 finds no route, m6 and m7 are rejected.
+TOLD = {
+    "m1": [(3, "Store", True), (3, "Stock", False)],
+    "m2": [(1, "Store", True), (6, None, False)],
+    "m3": [(2, "Far", True)],
+    "m4": [(4, "Ask", False)],
+}
+
+
+def _config(stored: Path, folder: Path) -> Config:
+    return config_of(stored, folder, f"output.route_candidates={folder / 'candidates'}", f"resolve.as_of={AS_OF}")
+
+
+def test_the_command_replaces_the_table_and_says_what_it_read(
+    spark: SparkSession, stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(config_text(stored, tmp_path / "out"), encoding="utf-8")
+    place = tmp_path / "out" / "candidates"
+    arguments = ["candidates", "--config", str(file), "--set", f"output.route_candidates={place}"]
+    assert main([*arguments, "--as-of", AS_OF]) == 0
+    shown = capsys.readouterr().out
+    assert "Candidates by the step that they match in" in shown
+    assert shown.splitlines()[-2:] == [
+        "7 messages read = 4 with candidates + 1 without + 2 rejected; version 0 of output.route_candidates",
+        "resolve lists the rejected ones, with what is wrong with each",
+    ]
+    rows = rows_of(spark.read.format("delta").load(str(place)))
+    told: dict[str, list[Any]] = {}
+    for row in sorted(rows, key=lambda row: (row["message_id"], row["candidate_rank"])):
+        told.setdefault(row["message_id"], []).append((row["matching_step"], row["route_name"], row["is_chosen"]))
+    assert told == TOLD
+    assert main([*arguments, "--set", f"resolve.as_of={AS_OF}", "--format", "json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    counts = {name: value for name, value in done.items() if name != "steps"}
+    assert counts == {"version": 1, "read": 7, "ranked": 4, "rejected": 2}
+    assert sum(one["candidates"] for one in done["steps"]) == len(rows)
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{place}`").orderBy("version").collect()
+    inputs = ("routes", "databases", "services", "instances", "messages", "dialogs", "route_requests")
+    assert [json.loads(row["userMetadata"]) for row in history] == [
+        {
+            "command": "candidates",
+            "release": release(),
+            "as_of": "2026-01-05T13:00:00+00:00",
+            "input_versions": dict.fromkeys(inputs, 0),
+        }
+    ] * 2
+
+
+def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
+    config = _config(stored, tmp_path)
+    store(spark.range(3), tmp_path / "candidates")
+    before = written(tmp_path)
+    with pytest.raises(OutputError, match=r"output.route_candidates: .* holds a table of another schema"):
+        ranking.write_candidates(spark, config)
+    assert written(tmp_path) == before
+
+
+def test_without_a_place_spark_is_not_asked(
+    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(config_text(stored, tmp_path / "out"), encoding="utf-8")
+    monkeypatch.setattr("routing.commands.common.session", lambda *_: pytest.fail("Spark is started"))
+    assert main(["candidates", "--config", str(file)]) == 2
+    assert "has no output.route_candidates, which candidates writes" in capsys.readouterr().err
+
+
+def test_a_candidate_that_is_lost_is_told(
+    spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = vars(ranking)["route_candidates"]
+    monkeypatch.setattr(ranking, "route_candidates", lambda *args: whole(*args).where("candidate_rank != 2"))
+    with pytest.raises(InternalError, match=r"the messages have \d+ candidates, but \d+ rows were written"):
+        ranking.write_candidates(spark, _config(stored, tmp_path))
