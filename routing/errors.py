@@ -123,7 +123,7 @@ class ConfigError(ContractError):
     def hanging_udf(cls, version: str, setting: str) -> ConfigError:
         """A Python UDF over a Delta scan would hang for ever on this Spark."""
         return cls(
-            f"the dialog-ID hash as a Python UDF (dialog_hash: udf) would hang on Spark {version}",
+            f"resolve.dialog_hash: udf would hang on Spark {version}",
             f"set {setting} to false for the session, or use dialog_hash: builtin",
         )
 
@@ -471,7 +471,7 @@ class EnvironmentFault(ContractError):
     def udf_lacks(cls, package: str) -> EnvironmentFault:
         """The dialog-ID hash in Python was asked for, without what Spark runs it with."""
         return cls(
-            f"the dialog-ID hash as a Python UDF (dialog_hash: udf) needs the package {package}, which is missing",
+            f"resolve.dialog_hash: udf needs the Python package {package}, which is missing",
             "pip install 'service-broker-routing[udf]', or use dialog_hash: builtin",
         )
 

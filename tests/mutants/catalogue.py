@@ -5,6 +5,7 @@ from __future__ import annotations
 from routing.rules.choosing import TIERS
 from routing.terms import MatchingStep, Reason
 from tests.mutants import (
+    of_candidates,
     of_choosing,
     of_commands,
     of_following,
@@ -24,6 +25,7 @@ MUTANTS = (
     *of_protocol.MUTANTS,
     *of_reconciling.MUTANTS,
     *of_commands.MUTANTS,
+    *of_candidates.MUTANTS,
 )
 
 # Each is broken by one mutant at least, in the plain rules or, as D7's namespace, where it stands.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.mutants.mutant import Mutant
 
 _FOLLOW = "tests/unit/test_commands_follow.py::test_the_route_that_comes_first"
-_COMMANDS = ("resolve", "explain", "trace", "check", "diff")
+_COMMANDS = ("resolve", "candidates", "explain", "trace", "check", "diff")
 _STEPS = (
     "    Step(MatchingStep.SERVICE, service),\n",
     "    Step(MatchingStep.BALANCED, balanced),\n",

@@ -14,6 +14,7 @@ import pytest
 from routing import Stored, diff, explain, trace
 from routing.analysis.check.checking import check
 from routing.messages import arrow_keys, validate
+from routing.plan.candidates import LISTED_CANDIDATE, CandidateLists
 from routing.plan.rows import CHOICE, decide_keys
 from tests.exported import route as exported_route
 from tests.exported import waiting, whole_shop
@@ -51,6 +52,16 @@ def _resolved(service: str, folder: Path) -> str | None:
     return name
 
 
+def _ranked(service: str, folder: Path) -> str | None:
+    """The first of the candidates with which `candidates` joins the message."""
+    given, lists = arrow(_tables(service)), CandidateLists()
+    checked = validate.check(validate.read(given))
+    counts = arrow_keys.count_keys(given["messages"], None, checked, None)
+    lists.decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
+    name: str | None = lists.rows[0][LISTED_CANDIDATE.names.index("route_name")]
+    return name
+
+
 def _explained(service: str, folder: Path) -> str | None:
     [row] = explain(arrow(_tables(service)), Stored("m1", None)).verdict
     name: str | None = row["route_name"]
@@ -82,6 +93,7 @@ def _compared(service: str, folder: Path) -> str | None:
 
 COMMANDS: dict[str, Callable[[str, Path], str | None]] = {
     "resolve": _resolved,
+    "candidates": _ranked,
     "explain": _explained,
     "trace": _traced,
     "check": _checked,
