@@ -100,8 +100,10 @@ def test_what_to_do_is_told_group_by_group_with_its_statement(tmp_path: Path) ->
         " the route theirs.",
         statement="USE [Orders];\nALTER ROUTE [ToMine] WITH SERVICE_NAME = N'//mine';",
     )
-    assert (trouble.service, trouble.outcome, trouble.statement) == ("//stock", "SENT", None)
-    assert trouble.words.startswith("The routing is right, the connection fails.")
+    assert (trouble.service, trouble.outcome) == ("//stock", "SENT")
+    assert trouble.words.startswith("At 'TCP://hub.example:4022': Nothing listens at the route's address")
+    assert trouble.statement is not None
+    assert trouble.statement.endswith("\n-- ALTER ENDPOINT [<endpoint>] STATE = STARTED;")
     assert (local.service, local.reason) == ("//orders", "NO_ROUTE")
 
 

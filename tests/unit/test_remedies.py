@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from routing.analysis.check.remedies import CASES, remedy_of
-from routing.analysis.check.reported import ADVICE, advice_on
-from routing.rules.observed import Topic
+from routing.analysis.statuses import CAUSES, WORDS, Trouble
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, Reason
 from tests.unit.remedied import OLD, PAST, A, Asked, B, C, D, read, route, server
@@ -30,6 +29,7 @@ def asked(hub: object, shop: object = NOBODY, **more: object) -> Asked:
 
 
 # The case; the estate; the reason; the statement, whether it is complete; the outcome and the reason after it.
+EVENTS = "http://schemas.microsoft.com/SQL/Notifications/EventNotificationService"
 READY = [
     (
         "spelt in another case",
@@ -236,6 +236,17 @@ READY = [
 # The case; the estate; the reason; words that are said; the statement, all of it comment, or None.
 FOUND_OUT_FIRST = [
     (
+        "for a client of event notifications that is gone",
+        asked(server(MINE, (), [LOCAL]), service=EVENTS),
+        Reason.SERVICE_NOT_FOUND,
+        "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION make it anew",
+        (
+            "-- USE [Orders];\n-- SELECT conversation_handle, state_desc, far_broker_instance FROM"
+            f" sys.conversation_endpoints WHERE far_service = N'{EVENTS}';\n"
+            "-- END CONVERSATION '<conversation_handle>' WITH CLEANUP;"
+        ),
+    ),
+    (
         "nothing known holds it",
         asked(server(MINE)),
         Reason.NO_ROUTE,
@@ -327,7 +338,11 @@ FOUND_OUT_FIRST = [
         asked(server({**MINE, "Stock": (C, True)}, (), [LOCAL]), broker=C),
         Reason.SERVICE_NOT_FOUND,
         "The messages are bound to 'Stock', which does not hold service 'S'",
-        "-- USE [Stock];\n-- CREATE SERVICE [S] ON QUEUE [<schema>].[<queue>] ([<contract>]);",
+        (
+            "-- USE [Orders];\n-- SELECT conversation_handle, state_desc, far_broker_instance FROM"
+            " sys.conversation_endpoints WHERE far_service = N'S';\n"
+            "-- END CONVERSATION '<conversation_handle>' WITH CLEANUP;"
+        ),
     ),
     (
         "forwarding is off",
@@ -351,7 +366,13 @@ FOUND_OUT_FIRST = [
         asked(server({**MINE, "Stock": (C, False), "Copy": (C, True)}, [("Stock", "S")], [LOCAL])),
         Reason.BROKER_DISABLED,
         "It cannot be enabled while 'Copy' has the same id (error 9772)",
-        None,
+        (
+            "-- USE [master];\n-- [Stock] is the copy, whose dialogs may end:\n"
+            "-- ALTER DATABASE [Stock] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;\n"
+            "-- [Copy] is the copy, whose dialogs may end:\n"
+            "-- ALTER DATABASE [Copy] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;\n"
+            "-- ALTER DATABASE [Stock] SET ENABLE_BROKER WITH NO_WAIT;"
+        ),
     ),
     (
         "the routing is right: the queue",
@@ -375,8 +396,11 @@ FOUND_OUT_FIRST = [
         "asked for a route",
         asked(server(MINE, (), [route("Orders", "c", "LOCAL", "SQL/ServiceBroker/BrokerConfiguration")])),
         Reason.ROUTE_REQUESTED,
-        "The BrokerConfiguration service has been asked",
-        None,
+        "see that the SQL/ServiceBroker/BrokerConfiguration service exists, that its program answers",
+        (
+            "-- USE [Orders];\n"
+            "-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';"
+        ),
     ),
 ]
 
@@ -449,13 +473,6 @@ def test_forwarding_that_is_not_known_is_said_to_be() -> None:
     assert "leads on. Whether forwarding is on is not known, and it is taken as off." in remedy_of(unknown).words
 
 
-def test_every_topic_of_sql_server_s_numbers_has_words() -> None:
-    assert set(ADVICE) == set(Topic)
-    assert "sys.tcp_endpoints" in advice_on(Topic.TRANSPORT)
-    assert "sys.service_queues" in advice_on(Topic.TARGET)
-    assert "CONNECT" in advice_on(Topic.SECURITY)
-
-
 def test_the_documentation_has_the_cases_in_their_order() -> None:
     page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
     section = page.partition("\n## What to do\n")[2].partition("\n## ")[0]
@@ -466,8 +483,18 @@ def test_the_documentation_has_the_cases_in_their_order() -> None:
 def test_the_documentation_has_the_words_on_what_sql_server_reports() -> None:
     page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
     section = page.partition("\n### Where SQL Server itself reports trouble\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| ([A-Z]+) \| (.+) \|$", section, re.MULTILINE)
-    assert rows == [(str(topic), words) for topic, words in ADVICE.items()]
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)[1:]
+    assert rows == [(_numbers(trouble), words) for trouble, words in WORDS.items()]
+
+
+def _numbers(trouble: Trouble) -> str:
+    """The numbers of a trouble, as the documentation lists them."""
+    told = []
+    for row in CAUSES:
+        if row.trouble is trouble:
+            within = [*map(str, row.inner), *(f"“{mark}”" for mark in row.marks)]
+            told.append(", ".join(map(str, row.numbers)) + (f" with {' or '.join(within)}" if within else ""))
+    return "; ".join(told) or {"OTHER_NUMBER": "any other", "UNREAD": "none"}[str(trouble)]
 
 
 def test_every_reason_has_its_cases() -> None:

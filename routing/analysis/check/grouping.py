@@ -15,15 +15,17 @@ from routing.analysis.check.path_ends import IS_DROPPED, MessagePath
 from routing.analysis.check.path_remedies import (
     AskStuck,
     HopToMend,
-    PlacedRemedy,
     find_remedies,
     remedy_of_silence,
 )
 from routing.analysis.check.remedies import remedy_of
-from routing.analysis.check.reported import advice_on
-from routing.analysis.check.stuck import Remedy, Stuck
+from routing.analysis.check.status_advice import answer_status, needs_answer
+from routing.analysis.check.status_facts import ReportedStatus
+from routing.analysis.check.stuck import PlacedRemedy, Remedy, Stuck
 from routing.analysis.explain.background import Status
-from routing.rules.observed import Agreement, Compared, Topic, topic_of
+from routing.analysis.statuses import Trouble, find_trouble
+from routing.rules.network import Network
+from routing.rules.observed import Agreement, Compared
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome
 
@@ -235,6 +237,7 @@ class _Adviser:
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses
         self._services = frozenset(services)
+        self._network = Network(estate.instances)
         self._known: dict[tuple[object, ...], _Help] = {}
 
     def help_for(self, fate: Fate, facts: _Facts) -> _Help:
@@ -258,28 +261,46 @@ class _Adviser:
         """Return the group of messages with one fate."""
         ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
         bare = Group(ordered, helped.near, ())
-        told = [] if bare.verdict is None else list(self._on_what_is_said(bare, bare.verdict))
         on_path = [GroupAdvice(*placed, len(ordered)) for placed in helped.remedies]
+        told = list(self._on_what_is_said(bare))
         if bare.path is not None and not told and not on_path and bare.unacknowledged:
             ask = self._on_path_of(bare.first)
             silent = remedy_of_silence(bare.path, bare.first.row["instance_name"], ask)
             told = [GroupAdvice(*silent, bare.unacknowledged)]
-        return Group(ordered, helped.near, (*told, *on_path))
+        if bare.first.is_on_its_way:
+            return Group(ordered, helped.near, (*told, *on_path))
+        return Group(ordered, helped.near, (*on_path, *told))
 
-    def _on_what_is_said(self, bare: Group, verdict: Verdict) -> Iterator[GroupAdvice]:
-        """Yield what to do about what SQL Server reports of messages on their way, for most messages first."""
-        if bare.trouble is None:
-            return
-        counts: Counter[Remedy] = Counter()
-        contradicting: Counter[Remedy] = Counter()
-        otherwise = remedy_of(self._stuck(bare.first, verdict))
+    def _on_what_is_said(self, bare: Group) -> Iterator[GroupAdvice]:
+        """Yield what to do about what SQL Server reports, for most messages first."""
+        counts: Counter[PlacedRemedy] = Counter()
+        contradicting: Counter[PlacedRemedy] = Counter()
         for said, count in bare.said.items():
-            if said.text is not None:
-                of = contradicting if bare.contradicts(said) else counts
-                of[_after(said, otherwise)] += count
-        instance = bare.first.row["instance_name"]
+            trouble = find_trouble(said.number, said.text)
+            if trouble is None or not needs_answer(bare.verdict, said, bare.first.scope):
+                continue
+            if trouble is Trouble.NOT_TAKEN_THERE and bare.is_failing:
+                # The path tells what the destination lacks.
+                continue
+            of = contradicting if bare.contradicts(said) else counts
+            of[answer_status(self._reported(bare.first, trouble, said))] += count
         for found in (counts, contradicting):
-            yield from (GroupAdvice(instance, remedy, count) for remedy, count in found.most_common())
+            yield from (GroupAdvice(*placed, count) for placed, count in found.most_common())
+
+    def _reported(self, fate: Fate, trouble: Trouble, said: Status) -> ReportedStatus:
+        row, verdict = fate.row, fate.verdict
+        return ReportedStatus(
+            trouble=trouble,
+            said=said,
+            network=self._network,
+            evidence=self._estate.evidence,
+            addresses=self._addresses,
+            instance=row["instance_name"],
+            database=row["database_name"],
+            service=row["to_service_name"],
+            broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
+            verdict=verdict,
+        )
 
     def _on_path_of(self, fate: Fate) -> AskStuck:
         return lambda hop, is_return: self._at_hop(fate, hop, is_return)
@@ -320,11 +341,3 @@ class _Adviser:
 
     def _time_of(self, fate: Fate) -> int:
         return self._estate.times[fate.row["instance_name"]]
-
-
-def _after(trouble: Status, remedy: Remedy) -> Remedy:
-    """What to do about what SQL Server reports, and then what there is to look at where the messages arrive."""
-    topic = topic_of(trouble.number)
-    if topic is None:
-        return remedy
-    return Remedy(advice_on(topic), remedy.statement if topic is Topic.TARGET else None)

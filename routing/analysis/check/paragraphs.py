@@ -12,7 +12,7 @@ from routing.analysis.check.grouping import Group, GroupAdvice
 from routing.analysis.check.near import ROUTE, NearMiss
 from routing.analysis.check.pasting import named
 from routing.analysis.check.path_lines import end_words, needed_lines, path_lines
-from routing.analysis.check.phrases import SHOWN, cut, gap_sentence, when, where
+from routing.analysis.check.phrases import SHOWN, gap_sentence, when, where, whole
 from routing.analysis.differing import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number
@@ -159,7 +159,7 @@ def _agrees(group: Group, said: Status) -> bool:
 
 def _status(said: Status) -> str:
     number = "" if said.number is None else f"{said.number}, "
-    return f"{number}'{cut(said.text or '')}'"
+    return f"{number}'{whole(said.text or '')}'"
 
 
 def _meaning(group: Group, said: Status) -> str:

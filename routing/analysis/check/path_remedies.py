@@ -11,7 +11,7 @@ from routing.analysis.check.pasting import named
 from routing.analysis.check.path_ends import MessagePath, PathEnd, PathWay
 from routing.analysis.check.remedies import remedy_of
 from routing.analysis.check.rerouting import lead_past, pin_anew
-from routing.analysis.check.stuck import Remedy, Stuck
+from routing.analysis.check.stuck import PlacedRemedy, Remedy, Stuck
 from routing.rules.resolving import Verdict
 from routing.rules.ways import Hop
 from routing.terms import Ending, Outcome, Reason
@@ -22,13 +22,6 @@ _SILENCE = (
     " acknowledgement, a service name that is spelt otherwise, a forwarder that drops them, a broker or a queue"
     " that is off."
 )
-
-
-class PlacedRemedy(NamedTuple):
-    """A remedy, and the instance that it is for."""
-
-    instance: str
-    remedy: Remedy
 
 
 class HopToMend(NamedTuple):

@@ -12,7 +12,7 @@ from routing.show import printable
 
 SHOWN = 20
 """So many of a list are printed, the others counted."""
-_LONGEST = 300
+_LONGEST, _LONGEST_STATUS = 300, 4_000
 
 
 def bounded(sentences: Iterable[str], total: int) -> Iterator[str]:
@@ -35,6 +35,11 @@ def gap_sentence(gap: Gap) -> str:
 def when(time: datetime) -> str:
     """A UTC time in whole seconds."""
     return moment(time.replace(microsecond=0))
+
+
+def whole(text: str) -> str:
+    """A text of SQL Server's own, whose end may say what to do: printable, and as long as SQL Server's may be."""
+    return printable(text[:_LONGEST_STATUS])
 
 
 def cut(text: str) -> str:

@@ -45,6 +45,12 @@ _ENABLE = "`ALTER DATABASE … SET ENABLE_BROKER WITH NO_WAIT`"
 # The order of the cases, here and nowhere else: of those for a reason the first that is at hand counts.
 CASES = (
     Case(
+        _LOST,
+        "the service is that of a client of query notifications, or of event notifications",
+        "`END CONVERSATION … WITH CLEANUP`, for event notifications as a comment; `CREATE SERVICE` never",
+        serving.end_dead,
+    ),
+    Case(
         (Reason.SCOPE_BROKER_DISABLED,),
         "the broker of the sender or of msdb is off",
         _ENABLE,
@@ -110,8 +116,8 @@ CASES = (
     Case(
         (Reason.SERVICE_NOT_FOUND,),
         "the database that the messages are bound to is in this instance, without the service",
-        "a comment: `CREATE SERVICE … ON QUEUE …`",
-        serving.create_service,
+        "a comment: `END CONVERSATION … WITH CLEANUP`, and begin it anew",
+        serving.end_refused,
     ),
     Case(
         (Reason.FORWARDING_DISABLED,),
@@ -126,6 +132,12 @@ CASES = (
         rerouting.find_address,
     ),
     Case(
+        (Reason.ROUTE_REQUESTED,),
+        "always",
+        f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`; a comment where no known address leads to the service",
+        rerouting.answer_request,
+    ),
+    Case(
         (Reason.LOCAL_SERVICE,),
         "the routing is right",
         "a comment: the query for the target queue, and `ALTER QUEUE … WITH STATUS = ON`",
@@ -137,7 +149,6 @@ CASES = (
             Reason.NETWORK_ADDRESS,
             Reason.MIRROR_ADDRESS,
             Reason.TRANSPORT_ADDRESS,
-            Reason.ROUTE_REQUESTED,
             Reason.HOP_LIMIT,
             Reason.DIALOG_EXPIRED,
         ),

@@ -9,9 +9,11 @@ from routing.analysis.check.near import ROUTE, NearMiss
 from routing.analysis.check.pasting import named
 from routing.analysis.check.stuck import Remedy, Stuck, ready, to_fill_in
 from routing.analysis.differing import EXPIRED, OTHER_BROKER, SPELLINGS
+from routing.analysis.statuses import WORDS, Trouble
 from routing.rules import text
 from routing.rules.deciding import Leg
 from routing.rules.estate import Kind, Route
+from routing.rules.locating import has_id
 from routing.rules.matching import comes_before
 from routing.terms import LOCAL_ADDRESS, MatchingStep, Reason
 
@@ -177,6 +179,21 @@ def pin_anew(stuck: Stuck, stuck_there: Stuck) -> Remedy | None:
     )
     altered = pasting.alter_route(stuck.verdict.route_name, pasting.with_clause(broker=holders[0].broker))
     return ready(words, stuck.last.scope, altered)
+
+
+def answer_request(stuck: Stuck) -> Remedy:
+    """A route is being asked for: one that names the service comes before the question."""
+    words = (
+        f"{WORDS[Trouble.ROUTE_REQUESTED]} A route that names the service is taken without a question, once the"
+        " request has ended:"
+    )
+    here = [holder for holder in stuck.holders_here if has_id(holder, stuck.broker) and holder.is_enabled]
+    target = None if here else stuck.target()
+    address = LOCAL_ADDRESS if here else None if target is None else stuck.address_of(target)
+    name = pasting.new_name(stuck.service, stuck.here.route_names.get(stuck.scope, frozenset()))
+    options = _options(stuck.service, None, address or PLACEHOLDER, is_placeholder=address is None)
+    line = pasting.create_route(name, options)
+    return (ready if address is not None else to_fill_in)(words, stuck.scope, line)
 
 
 def find_address(stuck: Stuck) -> Remedy:

@@ -6,11 +6,13 @@ Each function is one case: None where it is not the one at hand.
 from __future__ import annotations
 
 from routing.analysis.check import pasting
+from routing.analysis.check.dialog_advice import end_conversations, end_dead_dialog
 from routing.analysis.check.near import SERVICE
 from routing.analysis.check.pasting import named
 from routing.analysis.check.stuck import Remedy, Stuck, ready, to_fill_in
 from routing.analysis.differing import OTHER_BROKER
 from routing.analysis.explain.wording import advice
+from routing.rules.estate import Database, Instance
 from routing.rules.locating import has_id
 from routing.terms import MSDB
 
@@ -37,18 +39,56 @@ def enable_target(stuck: Stuck) -> Remedy | None:
 
 def _enable(stuck: Stuck, database: str, words: str) -> Remedy:
     """ENABLE_BROKER, which keeps the id; not where another database of the instance has it."""
-    known = stuck.here.databases
-    broker = known[database].broker if database in known else None
-    twins = [each.name for each in known.values() if each.is_enabled and each.broker == broker]
-    if twins and broker is not None:
+    twins = find_twins(stuck.here, database)
+    on = [twin.name for twin in twins if twin.is_enabled]
+    if on:
         words += (
-            f" It cannot be enabled while {named(min(twins))} has the same id (error 9772): one is a copy of the"
-            " other, and only the one that dialogs are meant for may have it."
+            f" It cannot be enabled while {named(min(on))} has the same id (error 9772): one is a copy of the"
+            " other, and only the one that dialogs are meant for may have it. A new id ends all dialogs of the"
+            " database that gets it; one of the two ways:"
         )
-        return Remedy(words)
+        return Remedy(words, tell_twins_apart(stuck.here, database))
+    if twins:
+        words += (
+            f" {named(min(twin.name for twin in twins))} has the same id (a copy): enable the broker of one of"
+            " them alone, and NEW_BROKER on the copy, which ends all its dialogs (error 9772 else)."
+        )
     words += " The broker is enabled while nobody else is in the database: have others leave it"
     words += ", and stop SQL Server Agent for the while." if database == MSDB else "."
     return ready(words, MASTER, pasting.enable_broker(database))
+
+
+def find_twins(instance: Instance, database: str) -> list[Database]:
+    """Return the other databases of an instance that have the broker id of one."""
+    known = instance.databases
+    broker = known[database].broker if database in known else None
+    return [
+        each for each in known.values() if broker is not None and each.broker == broker and each.name != database
+    ]
+
+
+def tell_twins_apart(instance: Instance, database: str) -> str | None:
+    """Return the two ways to give one of two databases a broker id of its own, as comments; None without a twin.
+
+    Which of them is the copy no view tells.
+    """
+    twins = find_twins(instance, database)
+    if not twins:
+        return None
+    twin = min(twins, key=lambda each: (not each.is_enabled, each.name)).name
+    names = pasting.identifier(database), pasting.identifier(twin)
+    if None in names:
+        return None
+    mine, other = names
+    lines = (
+        "USE [master];",
+        f"{mine} is the copy, whose dialogs may end:",
+        f"ALTER DATABASE {mine} SET NEW_BROKER WITH ROLLBACK IMMEDIATE;",
+        f"{other} is the copy, whose dialogs may end:",
+        f"ALTER DATABASE {other} SET NEW_BROKER WITH ROLLBACK IMMEDIATE;",
+        f"ALTER DATABASE {mine} SET ENABLE_BROKER WITH NO_WAIT;",
+    )
+    return pasting.as_comment("\n".join(lines))
 
 
 def name_spellings(stuck: Stuck) -> Remedy | None:
@@ -77,19 +117,23 @@ def begin_anew(stuck: Stuck) -> Remedy | None:
     )
 
 
-def create_service(stuck: Stuck) -> Remedy | None:
-    """The database that the messages are bound to is here, and does not hold the service."""
+def end_refused(stuck: Stuck) -> Remedy | None:
+    """The database that the messages are bound to is here, and does not hold the service: the dialog is over."""
     broker = stuck.last.known_broker
     bound = [each.name for each in stuck.here.databases.values() if broker is not None and has_id(each, broker)]
     if not bound:
         return None
     words = (
-        f"The messages are bound to {named(min(bound))}, which does not hold service {named(stuck.service)}:"
-        " create it, on a queue and with a contract that must be found out first."
+        f"The messages are bound to {named(min(bound))}, which does not hold service {named(stuck.service)}: SQL"
+        " Server ends such a dialog with error 8490. End it here too and begin it anew, without that id, where"
+        " there is more to say; a service that is created now does not bring it back."
     )
-    name = pasting.identifier(stuck.service)
-    line = None if name is None else f"CREATE SERVICE {name} ON QUEUE [<schema>].[<queue>] ([<contract>]);"
-    return to_fill_in(words, min(bound), line)
+    return end_conversations(words, stuck.database or stuck.scope, stuck.service)
+
+
+def end_dead(stuck: Stuck) -> Remedy | None:
+    """The messages are for a service of notifications: its client is gone."""
+    return end_dead_dialog(stuck.database or stuck.scope, stuck.service)
 
 
 def enable_forwarding(stuck: Stuck) -> Remedy:
@@ -113,17 +157,22 @@ def enable_forwarding(stuck: Stuck) -> Remedy:
 def look_at_queue(stuck: Stuck) -> Remedy:
     """The routing is right; the target queue, whose name must be found out first, may be disabled."""
     where = stuck.verdict.destination_database or stuck.scope
-    service = pasting.literal(stuck.service)
+    return to_fill_in(
+        f"{advice(stuck.verdict.reason)} It is in {named(where)}.",
+        where,
+        list_queues(stuck.service),
+        "ALTER QUEUE [<schema>].[<queue>] WITH STATUS = ON;",
+    )
+
+
+def list_queues(service: str) -> str | None:
+    """Return the query for the queue of a service; None where its name cannot be pasted."""
+    name = pasting.literal(service)
     query = "SELECT SCHEMA_NAME(q.schema_id), q.name, q.is_receive_enabled, q.is_enqueue_enabled"
     query += (
         " FROM sys.service_queues AS q JOIN sys.services AS s ON s.service_queue_id = q.object_id WHERE s.name = "
     )
-    return to_fill_in(
-        f"{advice(stuck.verdict.reason)} It is in {named(where)}.",
-        where,
-        None if service is None else f"{query}{service};",
-        "ALTER QUEUE [<schema>].[<queue>] WITH STATUS = ON;",
-    )
+    return None if name is None else f"{query}{name};"
 
 
 def say(stuck: Stuck) -> Remedy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from routing.analysis.check import pasting
 from routing.analysis.check.near import ROUTE, NearMiss
@@ -148,6 +149,13 @@ class Remedy:
     words: str
     statement: str | None = None
     is_complete: bool = False
+
+
+class PlacedRemedy(NamedTuple):
+    """A remedy, and the instance that it is for."""
+
+    instance: str
+    remedy: Remedy
 
 
 def ready(words: str, database: str, *lines: str | None) -> Remedy:

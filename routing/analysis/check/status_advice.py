@@ -1,0 +1,111 @@
+"""What to do about a status that SQL Server reports, with the names of the estate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from routing.analysis.check import connection_advice, target_advice
+from routing.analysis.check.deciding import ON_ITS_WAY
+from routing.analysis.check.dialog_advice import end_conversations, end_dead_dialog
+from routing.analysis.check.serving import tell_twins_apart
+from routing.analysis.check.status_facts import ReportedStatus
+from routing.analysis.check.stuck import PlacedRemedy, Remedy
+from routing.analysis.explain.background import Status
+from routing.analysis.statuses import WORDS, Trouble
+from routing.rules.observed import Agreement, Topic, topic_of
+from routing.rules.resolving import Verdict
+from routing.terms import MSDB
+
+TRIES_AGAIN = (
+    "A status is of the last attempt: by these exports a route takes the messages now, and SQL Server tries again"
+    " by itself, after 4, 8, 16, 32 and then every 64 seconds. Export the queue once more."
+)
+EXPORT_AGAIN = (
+    "Where the status stays, SQL Server routes otherwise than these exports say: export the routes of the sending"
+    " database and of msdb, sys.databases and sys.services again, all at one time, and compare."
+)
+
+
+def answer_status(status: ReportedStatus) -> PlacedRemedy:
+    """Return what to do about a status.
+
+    Where a route takes the messages now and the status says otherwise, first that SQL Server tries again.
+    """
+    dead = end_dead_dialog(status.database, status.service)
+    if dead is not None:
+        return PlacedRemedy(status.instance, dead)
+    answer = ANSWERS.get(status.trouble, _say)(status)
+    if not says_otherwise(status):
+        return answer
+    remedy = answer.remedy
+    # What these exports have already is not to be made once more.
+    statement = None if remedy.is_complete else remedy.statement
+    words = f"{TRIES_AGAIN} {EXPORT_AGAIN} {remedy.words}"
+    return answer._replace(remedy=replace(remedy, words=words, statement=statement, is_complete=False))
+
+
+def says_otherwise(status: ReportedStatus) -> bool:
+    """Return True if the messages are on their way by the rules, and SQL Server kept them from it then."""
+    verdict, number = status.verdict, status.said.number
+    if verdict is None or verdict.outcome not in ON_ITS_WAY:
+        return False
+    compared = status.said.compared(verdict.reason, in_msdb=status.scope == MSDB)
+    return topic_of(number) is Topic.ROUTING or compared.agreement is Agreement.CONTRADICTS
+
+
+def needs_answer(verdict: Verdict | None, said: Status, scope: str) -> bool:
+    """Return True if a status says more than a verdict does: its reason tells what to do about routes."""
+    if said.text is None:
+        return False
+    if verdict is None or verdict.outcome in ON_ITS_WAY:
+        return True
+    if topic_of(said.number) is Topic.ROUTING:
+        return False
+    compared = said.compared(verdict.reason, in_msdb=scope == MSDB)
+    return compared.agreement in (Agreement.CONTRADICTS, Agreement.SAYS_NOTHING)
+
+
+def _say(status: ReportedStatus) -> PlacedRemedy:
+    return PlacedRemedy(status.instance, Remedy(WORDS[status.trouble]))
+
+
+def _part_twins(status: ReportedStatus) -> PlacedRemedy:
+    """Return which of several databases with one broker id gets another, as far as the exports tell."""
+    statement = tell_twins_apart(status.here, status.database)
+    return PlacedRemedy(status.instance, Remedy(WORDS[status.trouble], statement))
+
+
+def _end_dialogs(status: ReportedStatus) -> PlacedRemedy:
+    words = WORDS[status.trouble]
+    return PlacedRemedy(status.instance, end_conversations(words, status.database, status.service))
+
+
+ANSWERS: Mapping[Trouble, Callable[[ReportedStatus], PlacedRemedy]] = {
+    Trouble.SENDER_BROKER_OFF: target_advice.enable_own_broker,
+    Trouble.MSDB_BROKER_OFF: target_advice.enable_msdb_broker,
+    Trouble.NOT_TAKEN_THERE: target_advice.find_lack,
+    Trouble.NO_ENDPOINT: connection_advice.create_endpoint,
+    Trouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
+    Trouble.NOTHING_LISTENS: connection_advice.start_listening,
+    Trouble.CLOSED_BY_OTHER_SIDE: connection_advice.mend_endpoints,
+    Trouble.NETWORK_FAILS: connection_advice.mend_connection,
+    Trouble.HANDSHAKE_FAILED: connection_advice.mend_endpoints,
+    Trouble.NO_CONNECT: connection_advice.mend_endpoints,
+    Trouble.CERTIFICATE_NOT_YET_VALID: connection_advice.renew_certificate,
+    Trouble.CERTIFICATE_EXPIRED: connection_advice.renew_certificate,
+    Trouble.NO_DIALOG_CERTIFICATE: connection_advice.renew_dialog_certificate,
+    Trouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
+    Trouble.NO_BINDING: connection_advice.bind_user,
+    Trouble.OWNER_NOT_VALID: target_advice.give_owner,
+    Trouble.MASTER_KEY_CLOSED: target_advice.open_master_key,
+    Trouble.NO_SESSION_KEY: target_advice.make_master_key,
+    Trouble.NO_PERMISSION: target_advice.grant_send,
+    Trouble.QUEUE_OFF: target_advice.turn_queue_on,
+    Trouble.TARGET_BROKER_OFF: target_advice.enable_target_broker,
+    Trouble.DOUBLED_ID: _part_twins,
+    Trouble.SERVICE_GONE: _end_dialogs,
+    Trouble.CONVERSATION_ENDED: _end_dialogs,
+    Trouble.RESTORED: _end_dialogs,
+}
+"""What is more than words."""

@@ -1,0 +1,405 @@
+"""check on what SQL Server reports: each number with what solved it, from exports of its own kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.check.checking import check
+from routing.analysis.check.printing import as_text
+from tests.exported import AT, GUID, database, endpoint, export, route, waiting, whole_shop
+
+ENQUEUING = "An exception occurred while enqueueing a message in the target queue. Error: {}, State: 1. {}"
+DBO = (
+    'Cannot execute as the database principal because the principal "dbo" does not exist, this type '
+    "of principal cannot"
+    " be impersonated, or you do not have permission."
+)
+RECEIVING = "An error occurred while receiving data: '{}'."
+MASTER_KEY = (
+    "-- SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';\n"
+    "-- CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';\n"
+    "-- OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';\n"
+    "-- ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;"
+)
+LIST_ENDPOINTS = "-- SELECT e.name, e.state_desc"
+
+
+def told(
+    folder: Path, service: str, status: str, number: int | None = None, **views: Any
+) -> tuple[str, str | None]:
+    """The words and the statement for one message of SHOP with a status."""
+    row = waiting(1, service, transmission_status=status, error_number=number)
+    whole_shop(folder, [row], **views)
+    [group] = check([str(folder)]).groups
+    assert group.needs_somebody
+    assert group.remedy is not None
+    return group.remedy.words, group.remedy.statement
+
+
+def stock(folder: Path, at: str = AT, **views: Any) -> Path:
+    """STOCK, which listens at tcp://stock:4022 and holds //stock in Stock; ``views`` replace some."""
+    given: dict[str, Any] = {
+        "databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")],
+        "service_broker_endpoints": [
+            {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": "STOCK", "port": 4022}
+        ],
+        "routes": {"msdb": [route("AutoCreatedLocal")], "Stock": [route("AutoCreatedLocal")]},
+        "services": {"msdb": [], "Stock": [{"name": "//stock"}]},
+        **views,
+    }
+    return export(folder, "STOCK", at, **{view: rows for view, rows in given.items() if rows is not None})
+
+
+def to_stock(address: str = "TCP://stock:4022") -> dict[str, Any]:
+    return {"routes": {"msdb": [route("AutoCreatedLocal")], "Orders": [route("ToStock", "//stock", address)]}}
+
+
+OWNER = [
+    (15517, DBO),
+    (33009, "The database owner SID recorded in the master database differs … in database 'Orders'."),
+    (33019, "Cannot create implicit user for the special login 'sa'."),
+    (15404, "Could not obtain information about Windows NT group/user 'CORP\\jane', error code 0x5."),
+    (
+        916,
+        (
+            'The server principal "jane" is not able to access the database "Orders" under the current '
+            "security context."
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("number", [28005, None], ids=["numbered", "by its text"])
+@pytest.mark.parametrize(("inner", "cause"), OWNER)
+def test_the_owner_of_a_restored_database(inner: int, cause: str, number: int | None, tmp_path: Path) -> None:
+    words, statement = told(tmp_path, "//orders", ENQUEUING.format(inner, cause), number)
+    assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
+    assert "owner of the database" in words
+
+
+def test_the_owner_in_another_language_and_of_another_database(tmp_path: Path) -> None:
+    views = {
+        "databases": [
+            database("msdb", "d4d4d4d4", 4),
+            database("Orders", "0d0d0d0d"),
+            database("Bill]s", "b1b1b1b1", 6),
+        ],
+        "services": {"msdb": [], "Orders": [], "Bill]s": [{"name": "//bills"}]},
+        "routes": {"msdb": [], "Orders": [route("AutoCreatedLocal")], "Bill]s": []},
+    }
+    words, statement = told(
+        tmp_path, "//bills", "Ausnahme beim Einreihen. Fehler: 15517, Status: 1.", 28005, **views
+    )
+    assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Bill]]s] TO [sa];"
+    assert "do the same for 'Orders', which sends" in words
+
+
+def test_the_owner_where_no_dialog_was_exported(tmp_path: Path) -> None:
+    views = {"conversation_endpoints": None, "services": None, "databases": None}
+    words, statement = told(tmp_path, "//orders", ENQUEUING.format(15517, DBO), **views)
+    assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
+    assert "is not known from these exports" in words
+
+
+# The status, its number, what the words hold, the statement or how it begins.
+OF_ORDERS = [
+    (
+        ENQUEUING.format(
+            15581, "Please create a master key in the database or open the master key in the session."
+        ),
+        None,
+        "The master key of the database is missing or cannot be opened",
+        f"-- USE [Orders];\n{MASTER_KEY}",
+    ),
+    (
+        (
+            "The session keys for this conversation could not be created or accessed. The database master "
+            "key is required"
+            " for this operation."
+        ),
+        None,
+        "ENCRYPTION = OFF",
+        f"-- USE [Orders];\n{MASTER_KEY}",
+    ),
+    (
+        "Die Sitzungsschlüssel konnten nicht erstellt werden.",
+        28050,
+        "ENCRYPTION = OFF",
+        f"-- USE [Orders];\n{MASTER_KEY}",
+    ),
+    (
+        "Service Broker needs to access the master key in the database 'Orders'. Error code:32.",
+        28054,
+        "needs a master key",
+        f"-- USE [Orders];\n{MASTER_KEY}",
+    ),
+    (
+        "You do not have permission to access the service '//orders'.",
+        None,
+        "GRANT SEND ON SERVICE",
+        (
+            "-- USE [Orders];\n-- GRANT SEND ON SERVICE::[//orders] TO [<user>];\n"
+            "-- GRANT SEND ON SERVICE::[//orders] TO [public];"
+        ),
+    ),
+    (
+        'The service queue "OrdersQueue" is currently disabled.',
+        None,
+        "a poison message",
+        "USE [Orders];\nALTER QUEUE [OrdersQueue] WITH STATUS = ON;",
+    ),
+    (
+        'Die Dienstwarteschlange "dbo.Bestellungen" ist deaktiviert.',
+        9617,
+        "a poison message",
+        "USE [Orders];\nALTER QUEUE [dbo].[Bestellungen] WITH STATUS = ON;",
+    ),
+    (
+        ENQUEUING.format(9617, 'The service queue "Q" is currently disabled.'),
+        28005,
+        "a poison message",
+        "USE [Orders];\nALTER QUEUE [Q] WITH STATUS = ON;",
+    ),
+    (
+        (
+            "Dialog security is unavailable for this conversation because there is no security certificate "
+            "bound to the database principal (Id: 1)."
+        ),
+        None,
+        "create one for the user",
+        "-- USE [Orders];\n-- SELECT name, start_date",
+    ),
+    (
+        (
+            "The security certificate bound to database principal (Id: 5) is not yet valid. Either wait for "
+            "the certificate to become valid or install a certificate that is currently valid."
+        ),
+        None,
+        "compare its start date with the clock",
+        "-- USE [Orders];\n-- SELECT name, start_date",
+    ),
+    (
+        (
+            "Dialog security is not available for this conversation because there is no remote service "
+            "binding for the target service."
+        ),
+        None,
+        "remote service binding",
+        "-- USE [Orders];\n-- CREATE REMOTE SERVICE BINDING [<binding>] TO SERVICE N'//orders'",
+    ),
+    (
+        "Service Broker received an error message on this conversation.",
+        9784,
+        "END CONVERSATION",
+        "-- USE [Orders];\n-- SELECT conversation_handle",
+    ),
+    ("Etwas ganz anderes.", None, "is in another language than English, or unknown here", None),
+    ("Etwas ganz anderes.", 4711, "look it up in sys.messages", None),
+]
+
+
+@pytest.mark.parametrize(("status", "number", "words", "statement"), OF_ORDERS)
+def test_what_holds_a_message_back_that_is_delivered_here(
+    status: str, number: int | None, words: str, statement: str | None, tmp_path: Path
+) -> None:
+    found, text = told(tmp_path, "//orders", status, number)
+    assert words in found
+    assert (text or "").startswith(statement or "")
+    assert (text is None) == (statement is None)
+
+
+def test_a_text_that_is_not_read_is_shown_whole_and_never_taken_for_no_trouble(tmp_path: Path) -> None:
+    status = "Etwas, das " + "sehr " * 200 + "lang ist: tun Sie dies."
+    whole_shop(tmp_path, [waiting(1, "//orders", transmission_status=status)])
+    shown = as_text(check([str(tmp_path)]))
+    assert status in shown
+    assert "about which SQL Server reports no trouble" not in shown
+
+
+def test_the_target_queue_of_another_instance(tmp_path: Path) -> None:
+    stock(tmp_path)
+    words, statement = told(tmp_path, "//stock", 'The service queue "S" is currently disabled.', **to_stock())
+    assert statement == "USE [Stock];\nALTER QUEUE [S] WITH STATUS = ON;"
+    assert "On 'STOCK'" in words
+
+
+CONNECTIONS = [
+    ("10061(No connection could be made because the target machine actively refused it.)", "Nothing listens at"),
+    ("10061(failed to retrieve text for this error. Reason: 15100)", "Nothing listens at"),
+    ("10054(An existing connection was forcibly closed by the remote host.)", "28047"),
+    ("64(The specified network name is no longer available.)", "network between the two servers fails"),
+    ("121(The semaphore timeout period has expired.)", "network between the two servers fails"),
+    ("10060(A connection attempt failed.)", "network between the two servers fails"),
+    ("11001(No such host is known.)", "is not resolved"),
+]
+
+
+@pytest.mark.parametrize("text", ["An error occurred while receiving data: '{}'.", "Échec: '{}'."])
+@pytest.mark.parametrize(("error", "words"), CONNECTIONS)
+def test_connections_are_told_apart(error: str, words: str, text: str, tmp_path: Path) -> None:
+    number = None if text.startswith("An") else 9759
+    assert words in told(tmp_path, "//stock", text.format(error), number)[0]
+
+
+@pytest.mark.parametrize("error", ["10061(No)", "10054(No)", "64(No)"])
+@pytest.mark.parametrize(
+    ("address", "is_known", "statement"),
+    [
+        ("TCP://stock:1433", True, "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';"),
+        (
+            "TCP://stock:1433",
+            False,
+            "-- USE [Orders];\n-- ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://stock:<port>';",
+        ),
+        ("TCP://stock:4025", True, "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';"),
+        ("TCP://stock", True, "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';"),
+    ],
+)
+def test_a_wrong_port_is_corrected(
+    error: str, address: str, is_known: bool, statement: str, tmp_path: Path
+) -> None:
+    if is_known:
+        stock(tmp_path)
+    found = told(tmp_path, "//stock", RECEIVING.format(error), **to_stock(address))
+    assert found[1] == statement
+
+
+def test_nothing_listens_where_there_is_no_endpoint(tmp_path: Path) -> None:
+    nothing = dict.fromkeys(("endpoint_id", "is_message_forwarding_enabled", "machine_name", "port"))
+    stock(tmp_path, service_broker_endpoints=[nothing])
+    words, statement = told(tmp_path, "//stock", RECEIVING.format("10061(No)"), **to_stock())
+    assert "On 'STOCK': At 'TCP://stock:4022': 'STOCK' has no Service Broker endpoint" in words
+    assert (statement or "").startswith(
+        "-- USE [master];\n-- CREATE ENDPOINT [ServiceBrokerEndpoint] STATE = STARTED"
+    )
+
+
+@pytest.mark.parametrize("status", ["The Service Broker protocol transport is disabled or not configured."])
+def test_the_sender_has_no_endpoint(status: str, tmp_path: Path) -> None:
+    words, statement = told(tmp_path, "//stock", status, service_broker_endpoints=None)
+    assert "has no Service Broker endpoint" in words
+    assert (statement or "").startswith("-- USE [master];\n-- CREATE ENDPOINT [ServiceBrokerEndpoint]")
+    words, statement = told(tmp_path / "with", "//stock", status)
+    assert "see that it is STARTED" in words
+    assert "-- ALTER ENDPOINT [<endpoint>] STATE = STARTED;" in (statement or "")
+
+
+# What STOCK has otherwise, what the words hold, the statement.
+LACKS: list[tuple[dict[str, Any], str, str | None]] = [
+    ({"services": {"msdb": [], "Stock": [{"name": "//Stock"}]}}, "Its 'Stock' holds service '//Stock'", None),
+    ({"services": {"msdb": [], "Stock": []}}, "holds service '//stock': correct the address", None),
+    (
+        {"databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c", 5, 0)]},
+        "The broker of its 'Stock', which holds the service, is off",
+        "USE [master];\nALTER DATABASE [Stock] SET ENABLE_BROKER WITH NO_WAIT;",
+    ),
+    (
+        {"databases": [database("msdb", "d5d5d5d5", 4, 0), database("Stock", "5c5c5c5c")]},
+        "The broker of its msdb is off",
+        "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;",
+    ),
+    (
+        {"routes": {"msdb": [], "Stock": [route("AutoCreatedLocal")]}},
+        "No route of its msdb leads to a service of its own",
+        "USE [msdb];\nCREATE ROUTE [AutoCreatedLocal] WITH ADDRESS = N'LOCAL';",
+    ),
+    (
+        {
+            "services": {"msdb": [], "Stock": []},
+            "routes": {"msdb": [route("On", "//stock", "TCP://depot:4022")], "Stock": []},
+        },
+        "route 'On' of its msdb leads to 'TCP://depot:4022'",
+        None,
+    ),
+    ({}, "By these exports it has all that they need", None),
+]
+
+
+@pytest.mark.parametrize(("views", "words", "statement"), LACKS)
+def test_what_a_destination_lacks_is_looked_up_there(
+    views: dict[str, Any], words: str, statement: str | None, tmp_path: Path
+) -> None:
+    stock(tmp_path, **views)
+    found, text = told(tmp_path, "//stock", "The target service broker is unreachable.", **to_stock())
+    assert words in found
+    assert statement is None or text == statement
+
+
+def test_a_destination_has_another_broker_id(tmp_path: Path) -> None:
+    stock(tmp_path)
+    dialogs = [endpoint(1, far_broker_instance=GUID.format("aaaaaaaa"))]
+    views = {**to_stock(), "dialogs": dialogs}
+    found, _ = told(tmp_path, "//stock", "The target service broker is unreachable.", **views)
+    assert f"has the broker id '{GUID.format('5c5c5c5c')}'" in found
+
+
+def test_a_destination_that_is_not_known(tmp_path: Path) -> None:
+    found, statement = told(tmp_path, "//stock", "The target service broker is unreachable.")
+    assert "compare exactly the names of the service and the broker id" in found
+    assert statement is None
+
+
+@pytest.mark.parametrize(
+    ("status", "number"),
+    [
+        ("The target service name could not be found.", None),
+        ("Der Name des Zieldiensts wurde nicht gefunden.", 9793),
+        ("The target service name matched a LOCAL route, but there is no service by that name here.", None),
+        ("Locating routes and security information via the Broker Configuration Service.", None),
+        ("The broker is disabled in the sender's database.", None),
+    ],
+)
+@pytest.mark.parametrize("service", ["//stock", "//orders"])
+def test_a_status_is_of_the_last_attempt(status: str, number: int | None, service: str, tmp_path: Path) -> None:
+    words, statement = told(tmp_path, service, status, number)
+    assert words.startswith("A status is of the last attempt")
+    assert "after 4, 8, 16, 32 and then every 64 seconds. Export the queue once more." in words
+    assert words.index("Export the queue once more") < words.index("compare")
+    assert statement is None
+
+
+@pytest.mark.parametrize("number", [None, 8490])
+@pytest.mark.parametrize("broker", [None, "0d0d0d0d", "99999999"])
+def test_a_client_of_query_notifications_is_gone(number: int | None, broker: str | None, tmp_path: Path) -> None:
+    service = "SqlQueryNotificationService-6ed7b9a7-1111-4b4b-8f2c-1a2b3c4d5e6f"
+    dialogs = [endpoint(1, far_broker_instance=None if broker is None else GUID.format(broker))]
+    status = "" if number is None else f"Cannot find the remote service '{service}' because it does not exist."
+    words, statement = told(tmp_path, service, status, number, dialogs=dialogs)
+    assert "nobody waits for these messages" in words
+    assert f"WHERE far_service = N'{service}';" in (statement or "")
+    assert "    END CONVERSATION @handle WITH CLEANUP;" in (statement or "")
+    assert "CREATE SERVICE" not in (statement or "")
+
+
+def test_two_statuses_of_one_group_are_both_answered(tmp_path: Path) -> None:
+    queue = [
+        waiting(1, "//stock", transmission_status=RECEIVING.format("10061(No)")),
+        waiting(2, "//stock", transmission_status="", error_number=None),
+        waiting(3, "//stock", transmission_status="x", error_number=28050),
+    ]
+    whole_shop(tmp_path, queue)
+    [group] = check([str(tmp_path)]).groups
+    assert group.remedy is not None
+    assert "Nothing listens" in group.remedy.words
+    assert "needs a master key" in group.remedy.words
+
+
+@pytest.mark.parametrize(
+    ("status", "adds"),
+    [
+        (ENQUEUING.format(15517, DBO), True),
+        ("Etwas ganz anderes.", True),
+        ("The target service name could not be found.", False),
+        ("", False),
+    ],
+)
+def test_a_verdict_that_delays_is_told_first_and_what_the_status_adds_after_it(
+    status: str, adds: bool, tmp_path: Path
+) -> None:
+    words, statement = told(tmp_path, "//nobody", status)
+    assert words.startswith("No known database holds service '//nobody'")
+    assert ("owner of the database" in words or "another language" in words) == adds
+    assert "CREATE ROUTE" in (statement or "")

@@ -1,0 +1,146 @@
+"""What a transmission_status means, in English and beside numbers in other languages."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing.analysis.statuses import CAUSES, WORDS, Trouble, find_trouble
+from routing.importing.catalog.transmission_status import error_number
+from routing.rules.observed import NUMBERS
+
+ENQUEUING = "An exception occurred while enqueueing a message in the target queue. Error: {}, State: 1. {}"
+DBO = (
+    'Cannot execute as the database principal because the principal "dbo" does not exist, this type of principal'
+    " cannot be impersonated, or you do not have permission."
+)
+OWNER_SID = (
+    "The database owner SID recorded in the master database differs from the database owner SID recorded in"
+    " database 'Stock'. You should correct this situation by resetting the owner of database 'Stock' using the"
+    " ALTER AUTHORIZATION statement."
+)
+HANDSHAKE = "Connection handshake failed. "
+RECEIVING = "An error occurred while receiving data: '{}({})'."
+SENDING = "An error occurred while sending data: '{}({})'."
+CONNECTING = "Connection attempt failed with error: '{}({})'."
+
+# Texts in English, of which the number is read as well.
+IN_ENGLISH = [
+    ("The target service name could not be found. Ensure that the service name is right.", "NO_ROUTE"),
+    ("No route matches the destination service name for this conversation. Create a route to it.", "NO_ROUTE"),
+    ("Locating routes and security information via the Broker Configuration Service.", "ROUTE_REQUESTED"),
+    ("The target service broker is unreachable.", "NOT_TAKEN_THERE"),
+    (CONNECTING.format(10061, "No connection could be made because the target refused it."), "NOTHING_LISTENS"),
+    (RECEIVING.format(10061, "failed to retrieve text for this error. Reason: 15105"), "NOTHING_LISTENS"),
+    (SENDING.format(10061, "No connection could be made"), "NOTHING_LISTENS"),
+    (RECEIVING.format(10054, "An existing connection was forcibly closed"), "CLOSED_BY_OTHER_SIDE"),
+    (SENDING.format(10053, "An established connection was aborted"), "CLOSED_BY_OTHER_SIDE"),
+    (RECEIVING.format(64, "The specified network name is no longer available."), "NETWORK_FAILS"),
+    (CONNECTING.format(121, "The semaphore timeout period has expired."), "NETWORK_FAILS"),
+    (CONNECTING.format(10060, "A connection attempt failed because"), "NETWORK_FAILS"),
+    (CONNECTING.format(11001, "No such host is known."), "NAME_NOT_RESOLVED"),
+    ("DNS lookup failed with error: '11001(No such host is known.)'.", "NAME_NOT_RESOLVED"),
+    ("The Service Broker protocol transport is disabled or not configured.", "NO_ENDPOINT"),
+    (ENQUEUING.format(15517, DBO), "OWNER_NOT_VALID"),
+    (ENQUEUING.format(33009, OWNER_SID), "OWNER_NOT_VALID"),
+    (ENQUEUING.format(33019, "Cannot create implicit user for the special login 'sa'."), "OWNER_NOT_VALID"),
+    (ENQUEUING.format(15404, "Could not obtain information about Windows NT user 'C\\D'."), "OWNER_NOT_VALID"),
+    (ENQUEUING.format(916, 'The server principal "x" is not able to access "Stock".'), "OWNER_NOT_VALID"),
+    (ENQUEUING.format(15581, "Please create a master key in the database or open it."), "MASTER_KEY_CLOSED"),
+    (ENQUEUING.format(9617, 'The service queue "Q" is currently disabled.'), "QUEUE_OFF"),
+    (ENQUEUING.format(8152, "String or binary data would be truncated."), "TARGET_EXCEPTION"),
+    ("The session keys for this conversation could not be created or accessed.", "NO_SESSION_KEY"),
+    ("Service Broker needs to access the master key in the database 'S'. Error code:32.", "NO_SESSION_KEY"),
+    (
+        "The security certificate bound to database principal (Id: 5) is not yet valid.",
+        "CERTIFICATE_NOT_YET_VALID",
+    ),
+    ("The security certificate bound to database principal (Id: 5) has expired.", "CERTIFICATE_EXPIRED"),
+    (
+        (
+            "Dialog security is unavailable for this conversation because there is no security certificate bound"
+            " to the database principal (Id: 1)."
+        ),
+        "NO_DIALOG_CERTIFICATE",
+    ),
+    (
+        (
+            "Dialog security is not available for this conversation because there is no remote service binding"
+            " for the target service."
+        ),
+        "NO_BINDING",
+    ),
+    (
+        f"{HANDSHAKE}The certificate used by this endpoint was not found: Certificate expired. State 85.",
+        "CERTIFICATE_EXPIRED",
+    ),
+    (
+        f"{HANDSHAKE}The certificate used by this endpoint was not found: Certificate not found. State 85.",
+        "NO_ENDPOINT_CERTIFICATE",
+    ),
+    (
+        (
+            f"{HANDSHAKE}The certificate used by the peer is invalid due to the following reason: Certificate"
+            " not yet valid. State 89."
+        ),
+        "CERTIFICATE_NOT_YET_VALID",
+    ),
+    (f"{HANDSHAKE}The login 'C\\S$' does not have CONNECT permission on the endpoint. State 84.", "NO_CONNECT"),
+    (f"{HANDSHAKE}There is no compatible encryption algorithm. State 22.", "HANDSHAKE_FAILED"),
+    (f"{HANDSHAKE}Error 15581 occurred while initializing the private key.", "NO_ENDPOINT_CERTIFICATE"),
+    ('The service queue "StockQueue" is currently disabled.', "QUEUE_OFF"),
+    ("You do not have permission to access the service '//stock'.", "NO_PERMISSION"),
+    ("Cannot find the remote service '//s' because it does not exist.", "SERVICE_GONE"),
+    (
+        (
+            'The Service Broker in database "S" cannot be enabled because there is already an enabled'
+            " Service Broker with the same ID."
+        ),
+        "DOUBLED_ID",
+    ),
+    ("The broker is disabled in the sender's database.", "SENDER_BROKER_OFF"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), IN_ENGLISH)
+def test_an_english_text_tells_its_trouble(text: str, expected: str) -> None:
+    assert find_trouble(error_number(text), text) == expected
+
+
+# The server's number, and its text in another language.
+IN_OTHERS = [
+    (28005, "Ausnahme beim Einreihen in die Zielwarteschlange. Fehler: 15517, Status: 1. …", "OWNER_NOT_VALID"),
+    (28005, "Exception lors de la mise en file d'attente. Erreur : 15581, État : 3.", "MASTER_KEY_CLOSED"),
+    (28005, "对目标队列中的消息进行排队时出现异常。错误: 33009; 状态: 1", "OWNER_NOT_VALID"),
+    (28005, "エラー:916、状態:4。", "OWNER_NOT_VALID"),
+    (28005, "Error: 1551, estado: 15517.5", "TARGET_EXCEPTION"),
+    (
+        9755,
+        "Fehler beim Empfangen von Daten: '10054(Eine vorhandene Verbindung wurde geschlossen.)'.",
+        "CLOSED_BY_OTHER_SIDE",
+    ),
+    (9754, "Échec de connexion : '10061(Aucune connexion a pas abouti)'.", "NOTHING_LISTENS"),
+    (9754, "Fallo: '0x80090308(algo)'.", "NETWORK_FAILS"),
+    (9617, 'Die Dienstwarteschlange "Q" ist derzeit deaktiviert.', "QUEUE_OFF"),
+    (9793, "Der Name des Zieldiensts wurde nicht gefunden.", "NO_ROUTE"),
+    (15517, "Als Datenbankprinzipal kann nicht ausgeführt werden", "OWNER_NOT_VALID"),
+    (4711, "Something of another kind", "OTHER_NUMBER"),
+    (None, "Der Name des Zieldiensts wurde nicht gefunden.", "UNREAD"),
+    (None, "", None),
+    (9793, None, None),
+]
+
+
+@pytest.mark.parametrize(("number", "text", "expected"), IN_OTHERS)
+def test_the_number_tells_what_the_text_does_not(
+    number: int | None, text: str | None, expected: str | None
+) -> None:
+    assert find_trouble(number, text) == expected
+
+
+def test_every_known_number_has_a_trouble_whatever_its_text_says() -> None:
+    assert [number for number in sorted(NUMBERS) if find_trouble(number, "?") is Trouble.OTHER_NUMBER] == []
+
+
+def test_every_trouble_has_words_and_numbers() -> None:
+    assert set(WORDS) == set(Trouble)
+    assert set(Trouble) - {row.trouble for row in CAUSES} == {Trouble.OTHER_NUMBER, Trouble.UNREAD}
