@@ -513,7 +513,7 @@ CASES: dict[str, Case] = {
         },
         "DELAYED",
         [("STOCK", "msdb", "ROUTE_REQUESTED")],
-        [("STOCK", "The BrokerConfiguration service has been asked")],
+        [("STOCK", "A route is being asked for")],
         mended=None,
     ),
     "the acknowledgement reaches a copy of the database": Case(

@@ -30,13 +30,15 @@ LIST_ENDPOINTS = "-- SELECT e.name, e.state_desc"
 def told(
     folder: Path, service: str, status: str, number: int | None = None, **views: Any
 ) -> tuple[str, str | None]:
-    """The words and the statement for one message of SHOP with a status."""
+    """The words and the statements for one message of SHOP with a status."""
     row = waiting(1, service, transmission_status=status, error_number=number)
     whole_shop(folder, [row], **views)
     [group] = check([str(folder)]).groups
     assert group.needs_somebody
-    assert group.remedy is not None
-    return group.remedy.words, group.remedy.statement
+    assert group.advice
+    words = " ".join(f"On {each.instance}: {each.remedy.words}" for each in group.advice)
+    statements = [each.remedy.statement for each in group.advice if each.remedy.statement is not None]
+    return words, "\n".join(statements) or None
 
 
 def stock(folder: Path, at: str = AT, **views: Any) -> Path:
@@ -222,8 +224,8 @@ def test_a_text_that_is_not_read_is_shown_whole_and_never_taken_for_no_trouble(t
 def test_the_target_queue_of_another_instance(tmp_path: Path) -> None:
     stock(tmp_path)
     words, statement = told(tmp_path, "//stock", 'The service queue "S" is currently disabled.', **to_stock())
-    assert statement == "USE [Stock];\nALTER QUEUE [S] WITH STATUS = ON;"
-    assert "On 'STOCK'" in words
+    assert (statement or "").startswith("USE [Stock];\nALTER QUEUE [S] WITH STATUS = ON;")
+    assert words.startswith("On STOCK: The target queue is off")
 
 
 CONNECTIONS = [
@@ -271,7 +273,7 @@ def test_nothing_listens_where_there_is_no_endpoint(tmp_path: Path) -> None:
     nothing = dict.fromkeys(("endpoint_id", "is_message_forwarding_enabled", "machine_name", "port"))
     stock(tmp_path, service_broker_endpoints=[nothing])
     words, statement = told(tmp_path, "//stock", RECEIVING.format("10061(No)"), **to_stock())
-    assert "On 'STOCK': At 'TCP://stock:4022': 'STOCK' has no Service Broker endpoint" in words
+    assert "On STOCK: At 'TCP://stock:4022': 'STOCK' has no Service Broker endpoint" in words
     assert (statement or "").startswith(
         "-- USE [master];\n-- CREATE ENDPOINT [ServiceBrokerEndpoint] STATE = STARTED"
     )
@@ -288,33 +290,38 @@ def test_the_sender_has_no_endpoint(status: str, tmp_path: Path) -> None:
 
 
 # What STOCK has otherwise, what the words hold, the statement.
+BACK = route("Back", "//from", "TCP://shop:4022")
 LACKS: list[tuple[dict[str, Any], str, str | None]] = [
-    ({"services": {"msdb": [], "Stock": [{"name": "//Stock"}]}}, "Its 'Stock' holds service '//Stock'", None),
-    ({"services": {"msdb": [], "Stock": []}}, "holds service '//stock': correct the address", None),
+    ({"services": {"msdb": [], "Stock": [{"name": "//Stock"}]}}, "of instance 'STOCK' is called '//Stock'", None),
+    ({"services": {"msdb": [], "Stock": []}}, "On STOCK: No known database holds service '//stock'", None),
     (
         {"databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c", 5, 0)]},
-        "The broker of its 'Stock', which holds the service, is off",
+        "The service is in 'Stock', whose broker is off",
         "USE [master];\nALTER DATABASE [Stock] SET ENABLE_BROKER WITH NO_WAIT;",
     ),
     (
         {"databases": [database("msdb", "d5d5d5d5", 4, 0), database("Stock", "5c5c5c5c")]},
-        "The broker of its msdb is off",
+        "The broker of 'msdb' is off",
         "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;",
     ),
     (
         {"routes": {"msdb": [], "Stock": [route("AutoCreatedLocal")]}},
-        "No route of its msdb leads to a service of its own",
+        "a route of 'msdb' must say LOCAL",
         "USE [msdb];\nCREATE ROUTE [AutoCreatedLocal] WITH ADDRESS = N'LOCAL';",
     ),
     (
-        {
-            "services": {"msdb": [], "Stock": []},
-            "routes": {"msdb": [route("On", "//stock", "TCP://depot:4022")], "Stock": []},
-        },
-        "route 'On' of its msdb leads to 'TCP://depot:4022'",
+        {"routes": {"msdb": [route("AutoCreatedLocal")], "Stock": [BACK]}},
+        (
+            "On STOCK: At 'TCP://stock:4022': The instance at the route's address does not take the message. There,"
+            " compare exactly the names"
+        ),
         None,
     ),
-    ({}, "By these exports it has all that they need", None),
+    (
+        {"routes": {"msdb": [route("AutoCreatedLocal")], "Stock": [BACK]}},
+        "By these exports 'STOCK' has all that they need, in 'Stock'",
+        None,
+    ),
 ]
 
 
@@ -323,17 +330,10 @@ def test_what_a_destination_lacks_is_looked_up_there(
     views: dict[str, Any], words: str, statement: str | None, tmp_path: Path
 ) -> None:
     stock(tmp_path, **views)
-    found, text = told(tmp_path, "//stock", "The target service broker is unreachable.", **to_stock())
+    shop: dict[str, Any] = {**to_stock(), "services": {"msdb": [], "Orders": [{"name": "//from"}]}}
+    found, text = told(tmp_path, "//stock", "The target service broker is unreachable.", **shop)
     assert words in found
     assert statement is None or text == statement
-
-
-def test_a_destination_has_another_broker_id(tmp_path: Path) -> None:
-    stock(tmp_path)
-    dialogs = [endpoint(1, far_broker_instance=GUID.format("aaaaaaaa"))]
-    views = {**to_stock(), "dialogs": dialogs}
-    found, _ = told(tmp_path, "//stock", "The target service broker is unreachable.", **views)
-    assert f"has the broker id '{GUID.format('5c5c5c5c')}'" in found
 
 
 def test_a_destination_that_is_not_known(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_a_destination_that_is_not_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize("service", ["//stock", "//orders"])
 def test_a_status_is_of_the_last_attempt(status: str, number: int | None, service: str, tmp_path: Path) -> None:
     words, statement = told(tmp_path, service, status, number)
-    assert words.startswith("A status is of the last attempt")
+    assert words.startswith("On SHOP: A status is of the last attempt")
     assert "after 4, 8, 16, 32 and then every 64 seconds. Export the queue once more." in words
     assert words.index("Export the queue once more") < words.index("compare")
     assert statement is None
@@ -382,9 +382,10 @@ def test_two_statuses_of_one_group_are_both_answered(tmp_path: Path) -> None:
     ]
     whole_shop(tmp_path, queue)
     [group] = check([str(tmp_path)]).groups
-    assert group.remedy is not None
-    assert "Nothing listens" in group.remedy.words
-    assert "needs a master key" in group.remedy.words
+    refused, no_key = group.advice
+    assert "Nothing listens" in refused.remedy.words
+    assert "needs a master key" in no_key.remedy.words
+    assert (refused.count, no_key.count) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -400,6 +401,6 @@ def test_a_verdict_that_delays_is_told_first_and_what_the_status_adds_after_it(
     status: str, adds: bool, tmp_path: Path
 ) -> None:
     words, statement = told(tmp_path, "//nobody", status)
-    assert words.startswith("No known database holds service '//nobody'")
+    assert words.startswith("On SHOP: No known database holds service '//nobody'")
     assert ("owner of the database" in words or "another language" in words) == adds
     assert "CREATE ROUTE" in (statement or "")

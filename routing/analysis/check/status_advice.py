@@ -84,7 +84,7 @@ def _end_dialogs(status: ReportedStatus) -> PlacedRemedy:
 ANSWERS: Mapping[Trouble, Callable[[ReportedStatus], PlacedRemedy]] = {
     Trouble.SENDER_BROKER_OFF: target_advice.enable_own_broker,
     Trouble.MSDB_BROKER_OFF: target_advice.enable_msdb_broker,
-    Trouble.NOT_TAKEN_THERE: target_advice.find_lack,
+    Trouble.NOT_TAKEN_THERE: target_advice.look_at_target,
     Trouble.NO_ENDPOINT: connection_advice.create_endpoint,
     Trouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
     Trouble.NOTHING_LISTENS: connection_advice.start_listening,

@@ -7,10 +7,7 @@ from routing.analysis.check.pasting import named
 from routing.analysis.check.serving import MASTER, list_queues
 from routing.analysis.check.status_facts import KnownPlace, ReportedStatus
 from routing.analysis.check.stuck import PlacedRemedy, Remedy, ready, to_fill_in
-from routing.analysis.differing import likeness
 from routing.analysis.statuses import WORDS
-from routing.rules.estate import Database, Instance, Kind
-from routing.rules.locating import has_id
 from routing.terms import MSDB
 
 _UNKNOWN = "<database>"
@@ -128,85 +125,16 @@ def enable_msdb_broker(status: ReportedStatus) -> PlacedRemedy:
     return PlacedRemedy(status.instance, ready(words, MASTER, pasting.enable_broker(MSDB)))
 
 
-def find_lack(status: ReportedStatus) -> PlacedRemedy:
-    """Return what the destination lacks, looked up in its exports; what to look for where these are not known."""
-    target = status.find_target_instance()
-    if target is None or target.is_only_addressed:
-        words = f"{_to(status)}{WORDS[status.trouble]} Its exports beside these would tell which."
+def look_at_target(status: ReportedStatus) -> PlacedRemedy:
+    """Return what to look at where the destination does not take messages, and no hop is known to fail."""
+    target, place = status.find_target_instance(), status.find_target()
+    words = "" if status.address is None else f"At {named(status.address)}: "
+    words += WORDS[status.trouble]
+    if target is None or place is None or place.database is None:
+        words += " Its exports beside these would tell which."
         return PlacedRemedy(status.instance if target is None else target.name, Remedy(words))
-    return PlacedRemedy(target.name, _find_lack(status, target))
-
-
-def _to(status: ReportedStatus) -> str:
-    return "" if status.address is None else f"At {named(status.address)}: "
-
-
-def _find_lack(status: ReportedStatus, target: Instance) -> Remedy:
-    head = f"{named(target.name)} does not take the messages."
-    msdb = target.databases.get(MSDB)
-    if msdb is not None and not msdb.is_enabled:
-        words = f"{head} The broker of its msdb is off, so nothing that arrives is routed. Stop SQL Server Agent"
-        return ready(f"{words} for the while.", MASTER, pasting.enable_broker(MSDB))
-    holders = target.holders_of(status.service)
-    if not holders:
-        return _lacks_service(status, target, head)
-    broker = _bound_to(status)
-    fitting = [holder for holder in holders if has_id(holder, broker)]
-    if not fitting:
-        return Remedy(
-            f"{head} Its {named(holders[0].name)} holds service {named(status.service)} and has the broker id"
-            f" {named(holders[0].broker)}; the messages are bound to {named(broker)}. Correct the route's broker"
-            " instance, END CONVERSATION, and begin the dialogs anew."
-        )
-    enabled = [holder for holder in fitting if holder.is_enabled]
-    if not enabled:
-        words = f"{head} The broker of its {named(fitting[0].name)}, which holds the service, is off."
-        return ready(words, MASTER, pasting.enable_broker(fitting[0].name))
-    if broker is None and _has_no_way_in(status, target):
-        words = f"{head} No route of its msdb leads to a service of its own, as AutoCreatedLocal does."
-        return ready(words, MSDB, "CREATE ROUTE [AutoCreatedLocal] WITH ADDRESS = N'LOCAL';")
-    return _look_further(status, enabled[0], head)
-
-
-def _lacks_service(status: ReportedStatus, target: Instance, head: str) -> Remedy:
-    near = [held for held in target.holders if likeness(held) == likeness(status.service)]
-    if near:
-        place = target.holders_of(near[0])[0].name
-        return Remedy(
-            f"{head} Its {named(place)} holds service {named(near[0])}; the messages are for"
-            f" {named(status.service)}. Names are compared exactly, and a service cannot be renamed: BEGIN DIALOG"
-            " and the route must use its name, or a service of that spelling be created there."
-        )
-    led_on = target.routes.get(MSDB, {}).get(status.service, ())
-    if led_on:
-        return Remedy(
-            f"{head} No database of it holds service {named(status.service)}, and route {named(led_on[0].name)} of"
-            f" its msdb leads to {named(led_on[0].address)}: see that this is right, and that forwarding is on."
-        )
-    return Remedy(
-        f"{head} No database of it that is in these exports holds service {named(status.service)}: correct the"
-        " address of the route, or create the service there; names are compared exactly."
+    words += (
+        f" By these exports {named(target.name)} has all that they need, in {named(place.database)}: see that the"
+        " database is online, that the queue is on, and what the error log there says."
     )
-
-
-def _bound_to(status: ReportedStatus) -> str | None:
-    return status.broker if status.verdict is None else status.verdict.broker_instance
-
-
-def _has_no_way_in(status: ReportedStatus, target: Instance) -> bool:
-    """Return True if the routes of msdb are known and none of them leads to services of the instance."""
-    if not status.evidence.was_exported("routes", target.name, MSDB):
-        return False
-    routes = target.routes.get(MSDB, {})
-    return not any(
-        route.kind is Kind.LOCAL for service in (None, status.service) for route in routes.get(service, ())
-    )
-
-
-def _look_further(status: ReportedStatus, holder: Database, head: str) -> Remedy:
-    return to_fill_in(
-        f"{head} By these exports it has all that they need: {named(holder.name)} holds the service and its broker"
-        " is on. There, see that the database is online, that the queue is on, and what the error log says.",
-        holder.name,
-        list_queues(status.service),
-    )
+    return PlacedRemedy(target.name, to_fill_in(words, place.database, list_queues(status.service)))
