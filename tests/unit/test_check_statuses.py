@@ -312,8 +312,8 @@ LACKS: list[tuple[dict[str, Any], str, str | None]] = [
     (
         {"routes": {"msdb": [route("AutoCreatedLocal")], "Stock": [BACK]}},
         (
-            "On STOCK: At 'TCP://stock:4022': The instance at the route's address does not take the message. There,"
-            " compare exactly the names"
+            "On STOCK: At 'TCP://stock:4022': The instance at the route's address does not take the message."
+            " There, compare exactly the names"
         ),
         None,
     ),
