@@ -166,3 +166,36 @@ def test_what_helps_some_of_a_group_is_not_said_of_all(tmp_path: Path) -> None:
     assert not other.remedy.is_complete
     assert done.tried is not None
     assert [fate.outcome for fate in done.tried.fates] == ["DELIVERED", "DELAYED", "DELIVERED"]
+
+
+def test_messages_that_two_routes_led_back_are_two_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One route of msdb decides both; which route of the sender led there is printed of each."""
+    homes = {name: GUID.format(digits) for name, digits in (("HomeA", "aaaaaaaa"), ("HomeB", "bbbbbbbb"))}
+    led = [route(name, "//x", "TCP://SHOP:4022", broker_instance=each) for name, each in homes.items()]
+    bound = [endpoint(number, far_broker_instance=each) for number, each in enumerate(homes.values())]
+    routes = {"Orders": led, "msdb": [route("AutoCreatedLocal")]}
+    whole_shop(tmp_path, [waiting(0, "//x"), waiting(1, "//x")], dialogs=bound, routes=routes)
+    groups = of_json(capsys, tmp_path)["groups"]
+    assert sorted((one["route_name"], one["rerouted_from"], one["count"]) for one in groups) == [
+        ("AutoCreatedLocal", "HomeA", 1),
+        ("AutoCreatedLocal", "HomeB", 1),
+    ]
+
+
+def test_one_remedy_for_open_and_bound_dialogs_is_one_group(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What differs in it is listed with counts, in JSON and in text."""
+    ends = [endpoint(1), endpoint(2, far_broker_instance=ORDERS), endpoint(3, far_broker_instance=ORDERS)]
+    routes = {"Orders": [route("T", None, "TRANSPORT")], "msdb": []}
+    queue = [waiting(number, "//orders") for number in (1, 2, 3)]
+    whole_shop(tmp_path, queue, dialogs=ends, routes=routes)
+    [group] = of_json(capsys, tmp_path)["groups"]
+    assert group["brokers"] == [{"broker_instance": None, "count": 1}, {"broker_instance": ORDERS, "count": 2}]
+    assert group["steps"] == [{"matching_step": 5, "count": 3}]
+    assert [each["count"] for each in group["remedies"]] == [3]
+    assert f"   step 5, route 'T'; bound to broker instance '{ORDERS}' (2); 1 to none\n" in printed(
+        capsys, tmp_path
+    )

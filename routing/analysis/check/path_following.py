@@ -56,9 +56,13 @@ class MessageFollower:
         if message is None or verdict is None or verdict.outcome not in LEAVES:
             return None
         from_service = fate.row.get("from_service_name") or None
-        hashed = dialog_id_hash(message.conversation_id or "")
         names = _names_of(message, verdict, from_service)
-        for picks, rest, path in self._found[names]:
+        known = self._found[names]
+        # Most messages meet no choice that their dialog makes.
+        if known and known[0][0] == 1:
+            return known[0][2]
+        hashed = dialog_id_hash(message.conversation_id or "")
+        for picks, rest, path in known:
             if hashed % picks == rest:
                 return path
         group = names[:4]
@@ -67,7 +71,7 @@ class MessageFollower:
         picks, path = self._follow(message, verdict, from_service, hashed)
         self._ways_left[group] -= len(path.there)
         path = self._distinct.setdefault(path, path)
-        self._found[names].append((picks, hashed % picks, path))
+        known.append((picks, hashed % picks, path))
         return path
 
     def _follow(

@@ -1,0 +1,189 @@
+"""What check prints of a group holds for each of its messages, as the tests' own resolver and walk have it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from routing.analysis.check.checking import check
+from routing.analysis.check.json_form import as_object
+from tests.exported_networks import exported_network, write_network
+from tests.reference.networks import Row, Tables
+from tests.reference.resolver import resolve
+from tests.reference.ways import Path, Way
+from tests.unit.rules.followed import own_paths
+
+NETWORKS, MESSAGES, SEED = 60, 40, 20261125
+ON_ITS_WAY = ("SENT", "FORWARDED")
+FACTS = ("outcome", "reason", "route_name", "rerouted_from", "address", "destination_database")
+Key = tuple[str, str]
+
+
+class Told(NamedTuple):
+    """A group as JSON has it, and its messages with what the tests' own resolver and walk say of each."""
+
+    group: Row
+    rows: list[Row]
+    paths: list[Path]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[Told]:
+    rng = random.Random(SEED)
+    found: list[Told] = []
+    for number in range(NETWORKS):
+        tables = exported_network(rng, MESSAGES)
+        folder = tmp_path_factory.mktemp("network")
+        write_network(folder, tables, f"n{number}")
+        if tables["messages"]:
+            found += _compared(as_object(check([str(folder)])), tables)
+    return found
+
+
+def _compared(done: Row, tables: Tables) -> Iterator[Told]:
+    resolved = {_key(row): row for row in resolve(tables).resolved_routes}
+    paths = {_key(row): path for row, path in zip(tables["messages"], own_paths(tables), strict=True)}
+    counted = 0
+    for group in done["groups"]:
+        keys = [(group["instance_name"], message["message_id"]) for message in group["messages"]]
+        counted += len(keys)
+        yield Told(group, [resolved[key] for key in keys], [paths[key] for key in keys])
+    assert counted == len(tables["messages"]) == done["messages"]
+
+
+def _key(row: Row) -> Key:
+    return row["instance_name"], row["message_id"]
+
+
+def test_what_is_said_once_holds_for_each(told: list[Told]) -> None:
+    wrong = [
+        ({name: group[name] for name in FACTS}, {name: row[name] for name in FACTS})
+        for group, rows, _ in told
+        for row in rows
+        if any(group[name] != row[name] for name in FACTS)
+    ]
+    assert wrong == []
+    assert sum(len(rows) for _, rows, _ in told) > NETWORKS * MESSAGES / 2
+
+
+def test_what_differs_is_listed_with_counts(told: list[Told]) -> None:
+    several: Counter[str] = Counter()
+    for group, rows, _ in told:
+        brokers = {each["broker_instance"]: each["count"] for each in group["brokers"]}
+        steps = {each["matching_step"]: each["count"] for each in group["steps"]}
+        assert brokers == Counter(row["broker_instance"] for row in rows)
+        assert steps == Counter(row["matching_step"] for row in rows if row["matching_step"] is not None)
+        assert (list(brokers), list(steps)) == (group["broker_instances"], group["matching_steps"])
+        assert group["count"] == len(rows)
+        several.update({"brokers": len(brokers) > 1, "steps": len(steps) > 1})
+    # It is no test where every group is alike.
+    assert min(several.values()) > 5, several
+
+
+def test_every_message_of_a_group_goes_the_same_way(told: list[Told]) -> None:
+    ends: Counter[str] = Counter()
+    for group, rows, paths in told:
+        for row, path in zip(rows, paths, strict=True):
+            if row["outcome"] not in ON_ITS_WAY:
+                assert group["path"] is None
+                assert group["end"] == group["outcome"]
+                continue
+            ways = group["path"]["ways"]
+            there = [way for way in ways if way["direction"] == "THERE"]
+            back = [way for way in ways if way["direction"] == "BACK"]
+            own = dict.fromkeys(_own(way, is_return=False) for way in path.there.ways)
+            assert group["path"]["is_cut"] or list(map(_shown, there)) == list(own)
+            assert group["path"]["multiple_targets"] == path.there.multiple_targets
+            # The tests' own walk answers from the first database alone that a way is delivered to.
+            ways_back = () if path.back is None else path.back.ways
+            expected = list(dict.fromkeys(_own(way, is_return=True) for way in ways_back))
+            assert list(map(_shown, back))[: len(expected)] == expected
+            ends[group["end"]] += 1
+    assert set(ends) == {"DELIVERED", "DELAYED", "DROPPED", "LOOP", "NO_RETURN_PATH", "NOT_KNOWN"}
+
+
+def _shown(way: Row) -> tuple[Any, ...]:
+    names = (
+        "instance_name",
+        "scope",
+        "matching_step",
+        "route_name",
+        "address",
+        "outcome",
+        "reason",
+        "rerouted_from",
+    )
+    hops = tuple(tuple(hop[name] for name in names) for hop in way["hops"])
+    return hops, way["outcome"], way["reason"], way["instance_name"], way["database_name"], way["address"]
+
+
+def _own(way: Way, *, is_return: bool) -> tuple[Any, ...]:
+    hops = []
+    for number, hop in enumerate(way.hops):
+        step = hop.step if number or is_return else None
+        hops.append(
+            (hop.instance, hop.scope, step, hop.route, hop.address, hop.outcome, hop.reason, hop.rerouted_from)
+        )
+    return tuple(hops), way.end, way.reason, way.instance, way.database, way.address
+
+
+def test_the_end_is_that_of_the_worst_routes_and_the_best_partners(told: list[Told]) -> None:
+    """Several routes have to arrive each; of an address, its mirror, and those that share it, one is enough."""
+    checked = several = 0
+    for group, _, paths in told:
+        for path in paths:
+            places = {(way.instance, way.database) for way in path.there.ways if way.end == "DELIVERED"}
+            if group["path"] is None or group["path"]["is_cut"] or len(places) > 1:
+                continue
+            checked += 1
+            several += len(path.there.ways) > 1
+            home = (group["instance_name"], group["database_name"])
+            assert _end(path, home) == group["end"], (path, group["end"])
+    assert min(checked - 500, several - 100) > 0, (checked, several)
+
+
+def _end(path: Path, home: tuple[str, str]) -> str:
+    """Return the end of a message whose ways are delivered to one database at most."""
+    back = "NOT_KNOWN"
+    if path.back is not None:
+        ends = [way.end if (way.instance, way.database) == home else "ELSEWHERE" for way in path.back.ways]
+        ends = [
+            "NOT_KNOWN" if way.end in ("LEFT_ESTATE", "NOT_KNOWN") else end
+            for way, end in zip(path.back.ways, ends, strict=True)
+        ]
+        back = _together(list(path.back.ways), ends)
+        back = back if back in ("DELIVERED", "NOT_KNOWN") else "NO_RETURN_PATH"
+    own = {"DELIVERED": back, "LEFT_ESTATE": "NOT_KNOWN"}
+    return _together(list(path.there.ways), [own.get(way.end, way.end) for way in path.there.ways])
+
+
+def _together(ways: list[Way], ends: list[str]) -> str:
+    """Return what ways come to: by each route that may be taken first, the rest in the same manner."""
+    if len({way.hops for way in ways}) == 1:
+        # An address that is its own mirror makes two ways of one.
+        return ends[0]
+    hop = 0
+    while len({(way.hops[hop].route, way.hops[hop].address, _met(way, hop)) for way in ways}) == 1:
+        hop += 1
+    by_route: dict[str | None, list[str]] = {}
+    for route in dict.fromkeys(way.hops[hop].route for way in ways):
+        partners: dict[tuple[str | None, str | None], tuple[list[Way], list[str]]] = {}
+        for way, end in zip(ways, ends, strict=True):
+            if way.hops[hop].route == route:
+                found = partners.setdefault((way.hops[hop].address, _met(way, hop)), ([], []))
+                found[0].append(way)
+                found[1].append(end)
+        by_route[route] = [_together(*found) for found in partners.values()]
+    best = [
+        next((end for end in ("DELIVERED", "NOT_KNOWN") if end in all_), all_[0]) for all_ in by_route.values()
+    ]
+    failing = [end for end in best if end not in ("DELIVERED", "NOT_KNOWN")]
+    return failing[0] if failing else "NOT_KNOWN" if "NOT_KNOWN" in best else "DELIVERED"
+
+
+def _met(way: Way, number: int) -> str | None:
+    return way.hops[number + 1].instance if number + 1 < len(way.hops) else way.instance

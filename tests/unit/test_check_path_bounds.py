@@ -1,0 +1,222 @@
+"""Following costs by what differs, not by how many messages wait: decisions, ways, and what is printed of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.analysis.check.checking import Check, check
+from routing.analysis.check.deciding import decide_all
+from routing.analysis.check.path_following import follow_fates
+from routing.cli import main
+from routing.rules.deciding import ConcerningRoutes
+from tests.exported import GUID, endpoint, waiting
+from tests.unit.test_check_paths import BACK, HOME, OLD, STOCK, Server, hub, shop, stock, to
+
+SERVICES = 30
+
+
+def write(folder: Path, messages: int, hubs: int = 1, **ends: Any) -> Path:
+    """Messages of as many dialogs to 30 services of STOCK, by a forwarder or by several at each of two hops."""
+    names = [f"//s{number}" for number in range(SERVICES)]
+    queue = [waiting(number, names[number % SERVICES], from_service_name="//orders") for number in range(messages)]
+    dialogs = [endpoint(number, **ends) for number in range(messages)]
+    leading = [to(f"R{number}", name, "hub0") for number, name in enumerate(names)]
+    more = {"transmission_queue": {"Orders": queue}, "conversation_endpoints": {"Orders": dialogs}}
+    shop(*leading).write(folder, "SHOP", **more)
+    gates = [to(f"G{number}", None, f"gate{number}") for number in range(hubs)]
+    for number in range(hubs):
+        hub(*gates, HOME).write(folder, f"HUB{number}")
+        hub(*(to(f"S{each}", None, f"last{each}") for each in range(hubs)), HOME).write(folder, f"GATE{number}")
+        hub(to("S", None, "stock"), HOME).write(folder, f"LAST{number}")
+    stock(BACK, services=names).write(folder, "STOCK")
+    return folder
+
+
+def counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Check, int]:
+    """A check, and how many decisions were made for it."""
+    made = []
+    decide = ConcerningRoutes.decide
+
+    def count(self: ConcerningRoutes, t: int) -> Any:
+        made.append(self.key)
+        return decide(self, t)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ConcerningRoutes, "decide", count)
+        done = check([str(folder)])
+        assert done.groups
+    return done, len(made)
+
+
+def test_decisions_do_not_grow_with_the_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few, of_few = counted(write(tmp_path / "few", 60), monkeypatch)
+    many, of_many = counted(write(tmp_path / "many", 900), monkeypatch)
+    assert (len(few.fates), len(many.fates)) == (60, 900)
+    assert {fate.end for fate in (*few.fates, *many.fates)} == {"DELIVERED"}
+    # The sender and four hops for each service, and what leads the acknowledgement of all back.
+    assert of_few == of_many
+    assert of_few < 6 * SERVICES
+
+
+def test_ids_that_nothing_has_are_followed_as_far_as_the_ways_of_a_group_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each dialog is bound to an id of its own, as a queue may hold: 100 ways of the group are followed."""
+    folder = write(tmp_path, 10)
+    queue = [waiting(number, "//s0") for number in range(600)]
+    ends = [endpoint(number, far_broker_instance=GUID.format(f"{number + 1:08x}")) for number in range(600)]
+    more = {"transmission_queue": {"Orders": queue}, "conversation_endpoints": {"Orders": ends}}
+    shop(to("R", "//s0", "hub0")).write(folder, "SHOP", **more)
+    done, _ = counted(folder, monkeypatch)
+    followed = [fate for fate in done.fates if fate.path is not None and fate.path.there]
+    cut = [fate for fate in done.fates if fate.path is not None and not fate.path.there]
+    assert (len(followed), len(cut)) == (100, 500)
+    assert {fate.end for fate in cut} == {"NOT_KNOWN"}
+    assert all(fate.path is not None and fate.path.is_cut for fate in cut)
+
+
+def test_a_hundred_ways_of_one_message_are_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Forwarders in three rows of twelve: 144 ways to the target."""
+    done = check([str(write(tmp_path, 1, hubs=12))])
+    [fate] = done.fates
+    assert fate.path is not None
+    assert (len(fate.path.there), fate.path.is_cut, fate.end) == (100, True, "NOT_KNOWN")
+    assert main(["check", str(tmp_path), "--all"]) == 0
+    told = capsys.readouterr().out
+    assert "there, by 100 or more ways that the transport may take, of which 0 fail:" in told
+    assert "  and 97 more ways (--format json has all)" in told
+
+
+def test_a_test_may_follow_fewer(tmp_path: Path) -> None:
+    done = check([str(write(tmp_path, 1, hubs=3))])
+    [fate] = follow_fates(done.estate, decide_all(done.estate), most_ways=4)
+    assert fate.path is not None
+    assert (len(fate.path.there), fate.path.is_cut) == (4, True)
+
+
+# What is followed, options, and the exit code.
+LACKING = {"SHOP": shop(), "STOCK": stock(services=["//other"])}
+NO_RETURN = {"SHOP": shop(), "STOCK": stock(to("Other", "//other", "shop"))}
+ROUND = {
+    "SHOP": shop(to("S", "//stock", "hub")),
+    "HUB": hub(to("S", "//stock", "hub2")),
+    "HUB2": hub(to("S", "//stock", "hub")),
+}
+NO_MATCH = {"SHOP": shop(), "STOCK": stock(msdb=[to("Other", "//other", "depot")])}
+ARRIVING = {"SHOP": shop(), "STOCK": stock()}
+LEAVING = {"SHOP": shop()}
+EITHER = {
+    "SHOP": shop(to("A", "//stock", "stock"), to("B", "//stock", "depot")),
+    "STOCK": stock(msdb=[to("Other", "//other", "depot")]),
+    "DEPOT": stock(services=["//other"]),
+}
+FAILING: list[tuple[str, dict[str, Server], dict[str, int]]] = [
+    ("dropped at the target", LACKING, {"dropped": 1, "delayed": 0, "not-known": 0}),
+    ("a loop counts as dropped", ROUND, {"dropped": 1, "delayed": 0, "not-known": 0}),
+    ("no return path counts as delayed", NO_RETURN, {"dropped": 0, "delayed": 1, "not-known": 0}),
+    ("delayed at the target", NO_MATCH, {"dropped": 0, "delayed": 1, "not-known": 0}),
+    ("delayed by one route, dropped by the other", EITHER, {"dropped": 1, "delayed": 1, "not-known": 0}),
+    ("arrives", ARRIVING, {"dropped": 0, "delayed": 0, "not-known": 0}),
+    ("leaves what was exported", LEAVING, {"dropped": 0, "delayed": 0, "not-known": 0}),
+]
+
+
+def queued(folder: Path, servers: dict[str, Server], *messages: Any, ends: list[Any] | None = None) -> str:
+    """The exports of servers, of which the first has the messages."""
+    queue = list(messages) or [waiting(1, "//stock", from_service_name="//orders")]
+    numbers = {int(row["conversation_handle"][1:8]) for row in queue}
+    of_first = {
+        "transmission_queue": {"Orders": queue},
+        "conversation_endpoints": {"Orders": ends or [endpoint(number) for number in sorted(numbers)]},
+    }
+    for number, (name, server) in enumerate(servers.items()):
+        server.write(folder, name, **({} if number else of_first))
+    return str(folder)
+
+
+@pytest.mark.parametrize(("servers", "codes"), [case[1:] for case in FAILING], ids=[case[0] for case in FAILING])
+def test_exit_codes_are_of_where_messages_end(
+    servers: dict[str, Server], codes: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = queued(tmp_path, servers)
+    assert {what: main(["check", folder, "--fail-on", what]) for what in codes} == codes
+    capsys.readouterr()
+
+
+# When the message was enqueued (its export is of 18:00), the next instance, and what is said of it.
+TEN = "enqueued more than ten minutes before the export: sent and not acknowledged"
+YOUNG = "not tried yet, or sent and not acknowledged"
+BLANK = [
+    ("eleven minutes, and it leaves what was exported", "17:49:00", LEAVING, f"1 message, {TEN}", True),
+    ("eleven minutes, and every hop is right", "17:49:00", ARRIVING, f"1 message, {TEN}", True),
+    ("eleven minutes, and it is dropped", "17:49:00", LACKING, f"1 message, {TEN}", True),
+    ("ten minutes", "17:50:00", ARRIVING, f"1 message: {YOUNG}", False),
+    ("a minute", "17:59:00", LEAVING, f"1 message: {YOUNG}", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("at", "servers", "words", "is_listed"), [case[1:] for case in BLANK], ids=[case[0] for case in BLANK]
+)
+def test_a_blank_status_says_that_it_was_sent_once_it_is_old(
+    at: str,
+    servers: dict[str, Server],
+    words: str,
+    is_listed: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    message = waiting(1, "//stock", from_service_name="//orders", enqueue_time=f"2026-01-05T{at}")
+    folder = queued(tmp_path, servers, message)
+    assert main(["check", folder]) == 0
+    assert (f"SQL Server says nothing of {words}" in capsys.readouterr().out) is is_listed
+    assert main(["check", folder, "--all"]) == 0
+    assert f"   SQL Server says nothing of {words}\n" in capsys.readouterr().out
+
+
+def test_where_every_hop_is_right_the_target_queue_is_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = queued(tmp_path, ARRIVING)
+    assert main(["check", folder, "--format", "json"]) == 0
+    [group] = json.loads(capsys.readouterr().out)["groups"]
+    [remedy] = group["remedies"]
+    assert (remedy["instance_name"], remedy["count"], group["unacknowledged"]) == ("STOCK", 1, 1)
+    assert remedy["statement"].startswith("-- USE [Stock];\n-- SELECT SCHEMA_NAME(q.schema_id), q.name")
+    assert "every hop is right, there and back" in remedy["advice"]
+
+
+def test_messages_of_one_group_that_are_bound_otherwise_end_otherwise(tmp_path: Path) -> None:
+    """A balanced service of which one id is from before a restore; and dialogs that were bound to either."""
+    pinned = [to("A", "//stock", "stock", broker_instance=STOCK), to("B", "//stock", "stock", broker_instance=OLD)]
+    ends = [endpoint(1, far_broker_instance=STOCK), endpoint(2, far_broker_instance=OLD)]
+    queue = [waiting(number, "//stock", from_service_name="//orders") for number in (1, 2)]
+    folder = queued(tmp_path, {"SHOP": shop(*pinned), "STOCK": stock()}, *queue, ends=ends)
+    ended = [
+        (one.first.row["conversation_id"][:8], one.first.end, len(one.fates)) for one in check([folder]).groups
+    ]
+    assert sorted(ended) == [("c0000001", "DELIVERED", 1), ("c0000002", "DROPPED", 1)]
+
+
+def test_one_route_for_open_and_bound_dialogs_splits_where_they_end(tmp_path: Path) -> None:
+    ends = [endpoint(1), endpoint(2, far_broker_instance=OLD), endpoint(3, far_broker_instance=STOCK)]
+    queue = [waiting(number, "//stock", from_service_name="//orders") for number in (1, 2, 3)]
+    groups = check([queued(tmp_path, ARRIVING, *queue, ends=ends)]).groups
+    assert [(one.first.end, dict(one.brokers)) for one in groups] == [
+        ("DROPPED", {OLD: 1}),
+        ("DELIVERED", {None: 1, STOCK: 1}),
+    ]
+
+
+def test_a_route_for_any_service_of_the_machine_is_not_read_as_one_of_the_sender(tmp_path: Path) -> None:
+    """Two instances with one machine name are told apart by their ports."""
+    servers = {
+        "BOX": shop(to("ToStock", "//stock", "box:5022")),
+        "BOX\\TWO": stock(to("Back", "//orders", "box:4022"), port=5022, machine="BOX"),
+    }
+    [fate] = check([queued(tmp_path, servers)]).fates
+    assert (fate.outcome, fate.end) == ("SENT", "DELIVERED")
