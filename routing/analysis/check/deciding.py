@@ -11,6 +11,7 @@ from routing.analysis.check.evidence import CONFIGURATION, Evidence
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.missing import Gap, What
 from routing.analysis.check.path_ends import MessagePath
+from routing.analysis.check.supposing import PossibleVerdicts
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.known import message_of
 from routing.importing.catalog.conversations import status_of
@@ -49,6 +50,7 @@ class Fate:
     gaps: tuple[Gap, ...] = ()
     message: Message | None = None
     path: MessagePath | None = None
+    possible: tuple[Verdict, ...] = ()
 
     @property
     def outcome(self) -> str:
@@ -120,12 +122,13 @@ def decide_all(estate: Estate) -> list[Fate]:
     for plain, row in zip(evidence.rows["messages"], rows, strict=True):
         by_instance[row["instance_name"]].append((plain, row))
     fates = []
+    possible = PossibleVerdicts(estate.instances, estate.times)
     for name, theirs in by_instance.items():
-        messages = _InstanceMessages(estate, name, dialogs)
+        messages = _InstanceMessages(estate, name, dialogs, possible)
         messages.find_openers(row for _, row in theirs)
         ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
         fates += [messages.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
-    fates += [_without_endpoint(row, knowledge) for row in evidence.without_endpoint]
+    fates += [_without_endpoint(row, knowledge, possible) for row in evidence.without_endpoint]
     return _hold_back(fates)
 
 
@@ -174,7 +177,8 @@ def _asks_msdb(fate: Fate) -> bool:
 class _InstanceMessages:
     """The messages of one instance, all judged at one time."""
 
-    def __init__(self, estate: Estate, name: str, dialogs: KnownDialogs) -> None:
+    def __init__(self, estate: Estate, name: str, dialogs: KnownDialogs, possible: PossibleVerdicts) -> None:
+        self._possible = possible
         self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
         self._instance, self._dialogs = estate.instances[name], dialogs
         self._judge = MessageJudge(Network({name: self._instance}), is_exact=True)
@@ -187,13 +191,16 @@ class _InstanceMessages:
         """Return the fate of one message."""
         handle = observed["conversation_handle"]
         said = Status(micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"])
+        message, dialog = self._read(row)
         if rejections(row, self._instance):
             # All else that a row can lack has been rejected as it was read.
-            return Fate(plain, handle, said, None, (self._unlisted(plain["database_name"]),))
-        message, dialog = self._read(row)
+            possible = tuple(self._possible.of_message(message, dialog))
+            return Fate(plain, handle, said, None, (self._unlisted(plain["database_name"]),), possible=possible)
         verdict = self._judge.verdict(message, dialog)
         gaps = self.knowledge.of_verdict(self.name, verdict)
-        return Fate(plain, handle, said, None if gaps else verdict, tuple(gaps), message)
+        if gaps:
+            return Fate(plain, handle, said, None, tuple(gaps), message, possible=(verdict,))
+        return Fate(plain, handle, said, verdict, message=message)
 
     def _read(self, row: Row) -> tuple[Message, Dialog]:
         message = message_of(row, self.t)
@@ -204,11 +211,12 @@ class _InstanceMessages:
         return Gap(self.name, database, What.NOT_LISTED) if was_read else Gap(self.name, None, What.DATABASES)
 
 
-def _without_endpoint(row: Row, knowledge: Knowledge) -> Fate:
-    """The fate of a message of which no dialog is known, and so neither its id nor what it is bound to."""
+def _without_endpoint(row: Row, knowledge: Knowledge, possible: PossibleVerdicts) -> Fate:
+    """Return the fate of a message of which no dialog is known, and so neither its id nor what it is bound to."""
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)
     what = What.ENDPOINT_OF_DIALOG if was_read else What.ENDPOINTS_OF_DIALOGS
     status, number = status_of(row)
     said = Status(micros_of(row["exported_at"]), number, status or None)
-    return Fate(row, row["conversation_handle"], said, None, (Gap(*place, what),))
+    gaps = (Gap(*place, what),)
+    return Fate(row, row["conversation_handle"], said, None, gaps, possible=possible.of_row(row))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
 from routing.analysis.check.deciding import Estate, Fate
-from routing.analysis.check.missing import Gap
-from routing.analysis.check.near import NearMiss, NearMisses
+from routing.analysis.check.missing import OF_ROUTES, Gap
+from routing.analysis.check.near import NearMiss, NearMisses, near_in_common
 from routing.analysis.check.path_ends import IS_DROPPED, MessagePath
 from routing.analysis.check.path_remedies import (
     AskStuck,
@@ -47,7 +47,8 @@ class Group:
     """Messages of one fate, oldest first.
 
     ``near`` are routes and services that they just missed, ``advice`` what to do and where; there is none where
-    nothing is wrong with the routing and SQL Server tells of no trouble, nor where there is no verdict.
+    nothing is wrong with the routing and SQL Server tells of no trouble. Where there is no verdict, both hold for
+    each that is possible.
     """
 
     fates: Sequence[Fate]
@@ -243,7 +244,9 @@ class _Adviser:
     def help_for(self, fate: Fate, facts: _Facts) -> _Help:
         """Return what a message just misses, here or on its path, and what helps."""
         verdict = fate.verdict
-        if verdict is None or (fate.is_on_its_way and (fate.path is None or not fate.path.failing)):
+        if verdict is None:
+            return self._help_in_common(fate, facts)
+        if fate.is_on_its_way and (fate.path is None or not fate.path.failing):
             return _Help()
         alike = (facts, verdict.broker_instance, verdict.matching_step)
         if alike not in self._known:
@@ -256,6 +259,33 @@ class _Adviser:
             return _Help(tuple(near), tuple(remedies))
         stuck = self._stuck(fate, verdict)
         return _Help(tuple(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
+
+    def _help_in_common(self, fate: Fate, facts: _Facts) -> _Help:
+        """Return what a message without a verdict just misses, and what helps, by any verdict that it may have.
+
+        Nothing helps where SQL Server says otherwise than all of them: then more is unknown than the dialog.
+        """
+        supposed = [(replace(fate, verdict=verdict), verdict) for verdict in fate.possible]
+        alike = (facts, tuple(map(id, fate.possible)))
+        if alike not in self._known:
+            helps = [_Help() if one.is_on_its_way else self._help(one, verdict) for one, verdict in supposed]
+            remedies = {helped.remedies for helped in helps} if self._knows_routes(supposed) else set()
+            common = remedies.pop() if len(remedies) == 1 else ()
+            self._known[alike] = _Help(near_in_common([helped.near for helped in helps]), common)
+        helped = self._known[alike]
+        is_contradicted = all(
+            one.compared is not None and one.compared.agreement is Agreement.CONTRADICTS for one, _ in supposed
+        )
+        return helped._replace(remedies=()) if is_contradicted else helped
+
+    def _knows_routes(self, supposed: Iterable[tuple[Fate, Verdict]]) -> bool:
+        """Return True if all routes are known that decide, whatever else is not."""
+        knowledge = self._estate.knowledge
+        return not any(
+            gap.what in OF_ROUTES
+            for fate, verdict in supposed
+            for gap in knowledge.of_verdict(fate.row["instance_name"], verdict)
+        )
 
     def make(self, fates: Iterable[Fate], helped: _Help) -> Group:
         """Return the group of messages with one fate."""

@@ -46,6 +46,10 @@ class What(Enum):
         return self.value[1]
 
 
+OF_ROUTES = frozenset([What.ROUTES, What.ALL_ROUTES, What.SOME_ROUTES, What.UNREADABLE_ROUTE])
+"""What is not known of routes."""
+
+
 @dataclass(frozen=True)
 class Gap:
     """One thing that is not known; ``database`` None for what belongs to the instance."""

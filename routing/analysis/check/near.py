@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from routing.analysis.differing import BROKER_OFF, EXPIRED, NOT_YET, OTHER_BROKER, differences, likeness
@@ -100,6 +100,20 @@ class NearMisses:
             known = self._instances.get(instance)
             self._routes[place] = _Table({} if known is None else known.routes.get(scope, {}))
         return self._routes[place]
+
+
+def near_in_common(found: Sequence[Sequence[NearMiss]]) -> tuple[NearMiss, ...]:
+    """Return what is near in every list, in the order of the first, with the differences that all of them have."""
+    if not found:
+        return ()
+    others = [{replace(near, differences=()): near.differences for near in one} for one in found[1:]]
+    common = []
+    for near in found[0]:
+        its = [other.get(replace(near, differences=()), ()) for other in others]
+        shared = tuple(word for word in near.differences if all(word in words for words in its))
+        if shared:
+            common.append(replace(near, differences=shared))
+    return tuple(common)
 
 
 class _Table:

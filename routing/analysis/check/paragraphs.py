@@ -42,7 +42,8 @@ def paragraph(number: int, group: Group, knowledge: Knowledge, findings: Sequenc
     text = "\n".join([f"{number}. {_head(group)}", *(f"   {line}" for line in lines)])
     several = len({advice.count for advice in group.advice}) > 1
     for advice in group.advice[:_FEW]:
-        text += f"\n   {_what_to_do(advice, of=len(group.fates) if several else None)}"
+        whose = len(group.fates) if several else None
+        text += f"\n   {_what_to_do(advice, of=whose, is_certain=group.verdict is not None)}"
         if advice.remedy.statement is not None:
             statement = "\n".join(f"      {line}" for line in advice.remedy.statement.splitlines())
             text += f"\n\n{statement}{_BETWEEN if advice is not group.advice[:_FEW][-1] else ''}"
@@ -51,9 +52,10 @@ def paragraph(number: int, group: Group, knowledge: Knowledge, findings: Sequenc
     return text
 
 
-def _what_to_do(advice: GroupAdvice, of: int | None) -> str:
-    """A remedy with its instance; ``of`` how many messages it is, where remedies differ in that."""
+def _what_to_do(advice: GroupAdvice, *, of: int | None, is_certain: bool) -> str:
+    """Return a remedy with its instance; ``of`` how many messages it is, where remedies differ in that."""
     whose = "" if of is None else f" about {advice.count:,} of these {of:,} messages"
+    whose += "" if is_certain else ", as far as is known"
     return f"what to do on {named(advice.instance)}{whose}: {advice.remedy.words}"
 
 
