@@ -230,3 +230,83 @@ def gateways() -> Draft:
     draft = both_hold(TO_STOCK, ("one", "Sales", "R2", "tcp://gate:4022", "Stock"))
     draft.instance("gate", "tcp://gate:4022", forwarding=True)
     return draft
+
+
+def asking(
+    *addresses: str,
+    scope: str = "Sales",
+    answered_by: str | None = None,
+    local: bool = True,
+    enabled: bool = True,
+    service: str = BROKER_CONFIGURATION_SERVICE,
+) -> Callable[[], Draft]:
+    """A database of `one` with a route to each address for a service, by which requests are made if none is given.
+
+    ``answered_by``: the instance whose database Directory holds it; `three` besides `one` and `two`.
+    """
+
+    def build() -> Draft:
+        draft = pair(local=local)
+        draft.instance("three", "tcp://three:4022")
+        draft.database("three", "msdb", "id-msdb-three")
+        draft.local("three", "msdb")
+        for number, address in enumerate(addresses):
+            draft.route("one", scope, "Ask" if not number else f"Ask-{number}", address, service)
+        if answered_by is not None:
+            draft.database(answered_by, "Directory", "id-directory", service)
+        for row in draft.tables["databases"]:
+            if (row["instance_name"], row["name"]) == ("one", scope):
+                row["is_broker_enabled"] = enabled
+        return draft
+
+    return build
+
+
+def asked_by_a_gate(*, forwarding: bool | None, asks: bool = True) -> Callable[[], Draft]:
+    """Requests of Sales go by a gate to `two`, which lacks the service; so do the gate's own, if it asks."""
+
+    def build() -> Draft:
+        draft = asking("tcp://gate:4022")()
+        draft.instance("gate", "tcp://gate:4022", forwarding=forwarding)
+        draft.database("gate", "msdb", "id-msdb-gate")
+        name, service = ("Ask", BROKER_CONFIGURATION_SERVICE) if asks else ("On", None)
+        draft.route("gate", "msdb", name, "tcp://two:4022", service)
+        return draft
+
+    return build
+
+
+def with_depot(*routes: tuple[Any, ...]) -> Callable[[], Draft]:
+    """The pair, and Depot beside Sales, each with AutoCreatedLocal."""
+
+    def build() -> Draft:
+        draft = pair()
+        draft.database("one", "Depot", "id-depot", "Depot")
+        for database in ("Depot", "Sales"):
+            draft.local("one", database)
+        for route in routes:
+            draft.route(*route)
+        return draft
+
+    return build
+
+
+def sole_stock_behind_a_gate(*, forwarding: bool | None) -> Callable[[], Draft]:
+    """Two open routes to Stock: one leads to it, the other to a gate that sends it on."""
+
+    def build() -> Draft:
+        draft = routes(TO_STOCK, ("one", "Sales", "S", "tcp://gate:4022", "Stock"))()
+        draft.instance("gate", "tcp://gate:4022", forwarding=forwarding)
+        draft.route("gate", "msdb", "On", "tcp://two:4022", "Stock")
+        return draft
+
+    return build
+
+
+def without_broker_id() -> Draft:
+    """Stock's database has no broker id."""
+    draft = routes(TO_STOCK)()
+    for row in draft.tables["databases"]:
+        if row["name"] == "Stock":
+            row["service_broker_guid"] = ZERO_GUID
+    return draft

@@ -14,6 +14,8 @@ from tests.lint_drafts import (
     FAR,
     NOW,
     TO_STOCK,
+    asked_by_a_gate,
+    asking,
     beside,
     both_hold,
     configuration,
@@ -26,9 +28,12 @@ from tests.lint_drafts import (
     pair,
     routes,
     sales,
+    sole_stock_behind_a_gate,
     two_senders,
     versions,
+    with_depot,
     with_disabled,
+    without_broker_id,
 )
 from tests.lint_targets import (
     TO_THREE,
@@ -55,6 +60,7 @@ class Estate(NamedTuple):
 
 
 _R = [("one", "Sales", "R")]
+_SPREAD = (("one", "Sales", "B1", FAR, "Spread", "id-1"), ("one", "Sales", "B2", FAR, "Spread", "id-2"))
 
 HAS: tuple[Estate, ...] = (
     Estate("SBR001", sales(FAR, ""), _R),
@@ -153,6 +159,45 @@ HAS: tuple[Estate, ...] = (
     Estate("SBR041", held_here, [("another", "Sales", "A")]),
     Estate("SBR041", by_loopback, [("another", "Sales", "A")]),
     Estate("SBR041", any_service_twice, [("one", "App", "A"), ("one", "Sales", "A")]),
+    Estate("SBR043", asking("LOCAL"), [("one", "Sales", "Ask")]),
+    Estate("SBR043", asking("tcp://two:4022"), [("one", "Sales", "Ask")]),
+    # A request that msdb makes is sent from msdb.
+    Estate("SBR043", asking("LOCAL", scope="msdb"), [("one", "msdb", "Ask")]),
+    # The service is there, and nothing leads to it: what arrives for it matches no route of msdb.
+    Estate("SBR043", asking("tcp://two:4022", answered_by="two", local=False), [("one", "Sales", "Ask")]),
+    Estate("SBR043", asked_by_a_gate(forwarding=True), [("gate", "msdb", "Ask"), ("one", "Sales", "Ask")]),
+    Estate("SBR043", asked_by_a_gate(forwarding=False), [("gate", "msdb", "Ask"), ("one", "Sales", "Ask")]),
+    Estate("SBR044", sales("LOCAL", "Elsewhere"), _R),
+    Estate("SBR044", sales("local", "Elsewhere", "ID-Sales"), _R),
+    Estate("SBR044", routes(("one", "msdb", "R", "LOCAL", "Elsewhere")), [("one", "msdb", "R")]),
+    # The route that leads elsewhere is for messages of another broker id.
+    Estate(
+        "SBR044",
+        routes(("one", "Sales", "R", "LOCAL", "Stock"), ("one", "Sales", "S", FAR, "Stock", "id-far")),
+        _R,
+    ),
+    Estate("SBR045", with_depot(), [("one", "Depot", "Depot"), ("one", "Sales", "Sales")]),
+    # A route of the instance that names the service is enough, whichever database it stands in.
+    Estate("SBR045", with_depot(("one", "Sales", "R", "LOCAL", "Depot")), [("one", "Sales", "Sales")]),
+    # One that leads elsewhere, or is for arrivals, does not lead to it.
+    Estate(
+        "SBR045",
+        with_depot(("one", "msdb", "R", "LOCAL", "Depot"), ("one", "Depot", "S", FAR, "Depot")),
+        [("one", "Depot", "Depot"), ("one", "Sales", "Sales")],
+    ),
+    Estate("SBR046", sales("tcp://two:4022", "Stock"), _R),
+    Estate("SBR046", sales("LOCAL", "Sales"), _R),
+    Estate("SBR046", routes(("one", "msdb", "R", "LOCAL", "Sales")), [("one", "msdb", "R")]),
+    Estate(
+        "SBR046",
+        sole_stock_behind_a_gate(forwarding=True),
+        [("gate", "msdb", "On"), ("one", "Sales", "R"), ("one", "Sales", "S")],
+    ),
+    Estate(
+        "SBR047",
+        routes(*_SPREAD, ("one", "Sales", "B3", "TCP://FAR:4022/", "Spread", "{ID-2}")),
+        [("one", "Sales", "B3")],
+    ),
 )
 
 HAS_NOT: tuple[Estate, ...] = tuple(
@@ -249,5 +294,51 @@ HAS_NOT: tuple[Estate, ...] = tuple(
         ("SBR041", both_targets((*TO_THREE[:3], "LOCAL", "Stock"))),
         # A request comes first, and whether one is pending is not in the tables that lint reads.
         ("SBR041", any_service_that_is_asked_for),
+        ("SBR043", asking("LOCAL", answered_by="one")),
+        ("SBR043", asking("tcp://two:4022", answered_by="two")),
+        # A place outside the tables may hold the service.
+        ("SBR043", asking(FAR)),
+        # One that the transport may take is enough.
+        ("SBR043", asking("tcp://two:4022", "tcp://three:4022", answered_by="three")),
+        # A forwarder may know the way, and this one is only taken not to forward.
+        ("SBR043", asked_by_a_gate(forwarding=None, asks=False)),
+        # Nothing asks where nothing is searched.
+        ("SBR043", asking("LOCAL", enabled=False)),
+        ("SBR044", sales("LOCAL", "Sales")),
+        # What LOCAL cannot take goes on to the network address.
+        (
+            "SBR044",
+            routes(("one", "Sales", "R", "LOCAL", "Stock"), ("one", "Sales", "S", "tcp://two:4022", "Stock")),
+        ),
+        # An id that is not here is SBR015 alone, requests are SBR043 alone.
+        ("SBR044", sales("LOCAL", "Elsewhere", "id-stock")),
+        ("SBR044", asking("LOCAL")),
+        # Every database holds it.
+        ("SBR044", sales("LOCAL", "http://schemas.microsoft.com/SQL/Notifications/EventNotificationService")),
+        ("SBR044", asking("LOCAL", enabled=False, service="Elsewhere")),
+        ("SBR045", pair),
+        (
+            "SBR045",
+            with_depot(
+                ("one", "Sales", "R", "LOCAL", "Depot"), ("one", "Depot", "S", "LOCAL", "Sales", "id-sales")
+            ),
+        ),
+        # A request for a route comes before AutoCreatedLocal: that is SBR033.
+        ("SBR045", configuration(named=True)),
+        ("SBR046", sales("tcp://two:4022", "Stock", "id-stock")),
+        ("SBR046", sales(FAR, "Stock")),
+        # A second instance of the service is known: which one is meant, or whether both, nothing tells.
+        ("SBR046", lambda: both_hold(TO_STOCK)),
+        ("SBR046", sole_stock_behind_a_gate(forwarding=None)),
+        # There is none to give.
+        ("SBR046", without_broker_id),
+        # Requests are sent without one.
+        ("SBR046", asking("tcp://two:4022", answered_by="two")),
+        # One id by two ways: it is reached where one of them is down.
+        ("SBR047", routes(*_SPREAD, ("one", "Sales", "B3", "tcp://two:4022", "Spread", "id-2"))),
+        # There is nothing to share out; that it is doubled is SBR027.
+        ("SBR047", routes(_SPREAD[0], ("one", "Sales", "B3", FAR, "Spread", "id-1"))),
+        # What is said of a share is not said again.
+        ("SBR027", routes(*_SPREAD, ("one", "Sales", "B3", FAR, "Spread", "id-2"))),
     )
 )

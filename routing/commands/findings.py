@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routing.commands.common import Console, moment
 from routing.errors import EXIT_DONE, EXIT_FOUND
+from routing.show import count, printable
 
 if TYPE_CHECKING:
     from routing.analysis.lint.own import Rule
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 SEVERITIES = ("error", "warning", "info")
 """The worst first."""
 _SHOWN = 500
+_INSTANCES_SHOWN = 10
 _COLUMNS = ("code", "severity", "instance_name", "database_name", "object", "message", "error_number")
 Found = Sequence[Mapping[str, Any]]
 
@@ -64,11 +66,25 @@ def print_findings(
     if defaults:
         kinds_left = count_codes(defaults)
         console.result(f"not listed, since every instance has it by default: {kinds_left}; --all lists them")
+        for line in _count_by_instance([row for row in found if not is_listed(row["code"])]):
+            console.result(f"  {line}")
         console.result("")
     counts = Counter(row["severity"] for row in found)
     error, warning = (f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in SEVERITIES[:2])
     more = "; sbroute lint --explain CODE tells more" if found else ""
     console.result(f"{error}, {warning}, {counts['info']:,} info, {suppressed:,} suppressed{more}")
+
+
+def _count_by_instance(found: Found) -> Iterator[str]:
+    """Yield how many findings of each code an instance has, the instances with most of them first."""
+    counts: dict[str, Counter[str]] = {}
+    for row in found:
+        counts.setdefault(row["instance_name"] or "", Counter())[row["code"]] += 1
+    by_size = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
+    for instance, of_instance in by_size[:_INSTANCES_SHOWN]:
+        yield printable(f"{instance}: {count_codes(of_instance)}")
+    if len(by_size) > _INSTANCES_SHOWN:
+        yield f"and {count(len(by_size) - _INSTANCES_SHOWN, 'more instance')}"
 
 
 def count_codes(counts: Mapping[str, int]) -> str:

@@ -14,14 +14,15 @@ from routing.plan.estate import NamedThings
 from routing.plan.planner import plan_decisions, remember
 from routing.rules import hashing, text
 from routing.rules.deciding import UNNAMED, Decision, scope_of
-from routing.rules.following import MOST_PICKS, MOST_WAYS, Deciding, Errand, Followed, follow
+from routing.rules.estate import Instance
+from routing.rules.following import MOST_PICKS, MOST_WAYS, Deciding, Errand, Followed, follow, follow_dialogs
 from routing.rules.network import Addressee, Network
 from routing.rules.path_rows import PathRow, path_row, reads_address
 from routing.rules.pathing import Path, Sender, earliest, trace_back, trace_reply
 from routing.rules.resolving import Message, Verdict, settled
 from routing.rules.timeline import TimeInterval
 from routing.rules.ways import Trace, Way
-from routing.terms import Ending
+from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending
 
 _EVER = -(2**63)
 """Before every time (microseconds since 1970)."""
@@ -219,6 +220,33 @@ class PathPlanner:
         """Return the trace of the reply from where a way was delivered; None where the sender is not known."""
         back = trace_reply(self.network, self._deciding, sender, delivered, t, self._most_ways)
         return None if back is None else back.trace
+
+
+def trace_open_messages(
+    network: Network, deciding: Deciding, here: Instance, database: str | None, service: str, t: int
+) -> Iterator[Trace]:
+    """Yield what open messages to a service come to at a time, one trace for each hash that makes a difference.
+
+    ``database`` begins their dialogs, None for those that arrive over the network. Messages that ask for a route
+    first are left out: a trace knows no pending request of its first instance.
+    """
+    to = Addressee.of_name(service)
+    key = to.key(here, database, None, is_initiator=True)
+    decided = deciding(key, here, t)
+
+    def follow_one(hashed: int) -> Followed | None:
+        decision = decided.pick(hashed)
+        if decision.asks or decision.asks_again:
+            return None
+        verdict = settled(decision, None, None, to.address)
+        return follow(network, deciding, Errand(to, True, t, hashed), here, verdict, key.scope, None)
+
+    return (one.trace for one in follow_dialogs(len(decided.choices), follow_one))
+
+
+def trace_request(network: Network, deciding: Deciding, here: Instance, database: str, t: int) -> Iterator[Trace]:
+    """Yield what the message that asks for a route comes to (section 5): its database begins an open dialog."""
+    return trace_open_messages(network, deciding, here, database, BROKER_CONFIGURATION_SERVICE, t)
 
 
 class MessagePaths:

@@ -68,7 +68,7 @@ class Network:
 
     def trace(self, message: Message, requests: Book, answer_to: str | None) -> Path:
         """Follow a message, which may open a request in the book, and the reply to the service that sent it."""
-        there = self._follow(message, requests)
+        there = self.follow(message, requests)
         delivered = [way for way in there.ways if way.end == "DELIVERED"]
         if not delivered:
             return Path(there, None, None)
@@ -88,10 +88,11 @@ class Network:
             hops=None,
             dialog_expired=False,
         )
-        back = self._follow(reply, self.on_record)
+        back = self.follow(reply, self.on_record)
         return Path(there, back, back.end)
 
-    def _follow(self, message: Message, requests: Book) -> Trace:
+    def follow(self, message: Message, requests: Book) -> Trace:
+        """Follow a message, which may open a request in the book, to all its ends."""
         picks = _Picks()
         made = searches(message, requests)
         brought = [(message.broker, message.database or MSDB), (made[0].broker, MSDB)][: len(made)]

@@ -63,7 +63,7 @@ def test_the_list_of_codes_is_documented() -> None:
 
 def test_an_unknown_code() -> None:
     assert check_code("SBR001") is None
-    assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR042"
+    assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR047"
     with pytest.raises(ContractError, match=r"unknown finding '\.\./SBR001', codes are"):
         page("../SBR001")
 
@@ -237,7 +237,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["lint", "--explain", "SBR999"]) == 2
     assert capsys.readouterr().err == (
-        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR042 (sbroute lint --explain CODE)\n"
+        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR047 (sbroute lint --explain CODE)\n"
     )
 
 
@@ -291,6 +291,20 @@ def test_what_every_instance_has_is_one_line(
     told = "not listed, since every instance has it by default: SBR023 (2), SBR036 (1); --all lists them\n"
     assert (told in out) == counted
     assert "0 errors, 1 warning, 3 info, 0 suppressed; sbroute lint --explain CODE tells more\n" in out
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_what_every_instance_has_is_counted_by_instance(capsys: pytest.CaptureFixture[str]) -> None:
+    """The instances with most of it first, and of many the first ten."""
+    asked = options("--config", "x")
+    asked.quiet, asked.log_format = True, "text"
+    many = [{**_row(45, "info"), "instance_name": f"i{number:02d}"} for number in range(12)]
+    command.tell_tables(
+        done(*_AS_INSTALLED, *many, {**_row(45, "info"), "object": "C"}), asked, cli.Console(asked)
+    )
+    counted = capsys.readouterr().out.partition("--all lists them\n")[2].splitlines()
+    assert counted[0] == "  hub: SBR023 (2), SBR036 (1), SBR045 (1)"
+    assert counted[1:11] == [*(f"  i{number:02d}: SBR045 (1)" for number in range(9)), "  and 3 more instances"]
 
 
 def test_json_has_what_every_instance_has(console: Console) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from routing import cli
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.exported import database, export, route, whole_shop
 from tests.exported_estates import FULL, SCRIPT, write_estates
 from tests.without import SPARK, without
@@ -97,6 +98,34 @@ def test_a_script_stands_for_itself_unless_something_tells_its_instance(
     assert (twice["code"], twice["instance_name"], twice["file"], twice["line"], twice["error_number"]) == (
         *("SBR042", "SHOP", files[1], 2, 15530),
     )
+
+
+# The routes of the post on multiple routes, with slips in how the same is spelled.
+BALANCED = """USE DatabaseA;
+GO
+CREATE ROUTE First WITH SERVICE_NAME = 'Target', BROKER_INSTANCE = 'B', ADDRESS = 'tcp://ServerB:4022';
+CREATE ROUTE Second WITH SERVICE_NAME = 'Target', BROKER_INSTANCE = 'C', ADDRESS = 'tcp://ServerC:4022';
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("'Target', BROKER_INSTANCE = 'c', ADDRESS = 'TCP://serverc:4022/'", [("SBR047", 5, "Third")]),
+        ("'Target', BROKER_INSTANCE = 'C', ADDRESS = 'tcp://Gateway:4022'", []),
+        ("'Target', ADDRESS = 'tcp://ServerC:4022'", [("SBR017", 5, "Third")]),
+        ("'Other', ADDRESS = 'tcp://ServerC:4022'", []),
+    ],
+    ids=["the same route", "another way to an id", "an open route", "another service"],
+)
+def test_balancing_is_judged_from_a_script_alone(
+    statement: str, found: list[tuple[str, int, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = script(tmp_path, f"{BALANCED}CREATE ROUTE Third WITH SERVICE_NAME = {statement};\n")
+    for more in ([], ["--instance", "ServerA"]):
+        done = told(capsys, str(file), *more)
+        assert [(one["code"], one["line"], one["object"]) for one in done["findings"]] == found
+        assert done["not_judged"] == {}
 
 
 def test_variables_of_sqlcmd_and_the_database_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,8 +268,50 @@ def test_where_dialogs_end_is_judged_only_where_all_is_known(
     assert ("SBR041", "A") in codes(told(capsys, str(written(tmp_path / "away", estate))))
 
 
+def requests_of_a(folder: Path, address: str, **of_a: Any) -> str:
+    """A asks for routes, and nobody holds the service that is to answer."""
+    asks = {"Orders": [route("Ask", BROKER_CONFIGURATION_SERVICE, address)], "msdb": [route("AutoCreatedLocal")]}
+    for name in ("A", "B"):
+        views: dict[str, Any] = {
+            "databases": [database("msdb", f"{name.lower() * 8}", 4), database("Orders", f"{name.lower() * 7}1")],
+            "service_broker_endpoints": [
+                {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": name, "port": 4022}
+            ],
+            "routes": asks if name == "A" else {"Orders": [], "msdb": [route("AutoCreatedLocal")]},
+            "services": {"Orders": [], "msdb": []},
+            **(of_a if name == "A" else {}),
+        }
+        export(folder, name, **{view: rows for view, rows in views.items() if rows is not None})
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("address", "missing", "is_judged"),
+    [
+        ("LOCAL", None, True),
+        # What stays in the instance does not ask for its endpoint.
+        ("LOCAL", "service_broker_endpoints", True),
+        ("LOCAL", "services", False),
+        # That the instance has such a database, its list alone tells.
+        ("LOCAL", "databases", None),
+        ("TCP://B:4022", None, True),
+        # An instance without known addresses may be the one that is sent to.
+        ("TCP://B:4022", "service_broker_endpoints", False),
+        ("TCP://C:4022", None, None),
+    ],
+)
+def test_requests_are_followed_as_far_as_exports_tell(
+    address: str, missing: str | None, is_judged: bool | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = told(capsys, requests_of_a(tmp_path, address, **({} if missing is None else {missing: None})))
+    assert (("SBR043", "A") in codes(done)) == (is_judged is True)
+    assert ("SBR043" in done["not_judged"]) == (is_judged is False)
+
+
 _SHARED = ("severity", "severity", "object")
 _PLACE = ("instance_name", "database_name", "object")
+# Of no weight, but claims about all that the instances hold.
+_WHOLE = ("SBR045", "SBR046")
 
 
 def found_in(folder: Path, seen: Counter[str]) -> set[tuple[Any, ...]]:
@@ -254,7 +325,7 @@ def found_in(folder: Path, seen: Counter[str]) -> set[tuple[Any, ...]]:
         # What several instances share stands under the first of them, which may be left out.
         tuple(one[key] for key in ("code", *(_SHARED if one["code"] in ("SBR013", "SBR026") else _PLACE)))
         for one in done.findings
-        if one["severity"] in ("error", "warning")
+        if one["severity"] in ("error", "warning") or one["code"] in _WHOLE
     }
 
 
@@ -302,6 +373,10 @@ def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
 
     def views(name: str) -> dict[str, Any]:
         held = {db: [{"name": s} for s in services if rng.random() < 0.5] for db in ("X", "Y")}
+        if rng.random() < 0.3:
+            held["X"].append({"name": BROKER_CONFIGURATION_SERVICE})
+        asking = [route("Ask", BROKER_CONFIGURATION_SERVICE, rng.choice(["LOCAL", *addresses]))]
+        caught = [route("AutoCreatedLocal")]
         return {
             "databases": [
                 database("msdb", f"{name.lower() * 8}", 4),
@@ -316,7 +391,11 @@ def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
                     "is_message_forwarding_enabled": int(rng.random() < 0.6),
                 }
             ],
-            "routes": {"msdb": routes(rng.randint(0, 5), 0.55), "X": routes(4, 0.15), "Y": routes(2, 0.15)},
+            "routes": {
+                "msdb": routes(rng.randint(0, 5), 0.55),
+                "X": [*routes(4, 0.15), *(asking if rng.random() < 0.4 else [])],
+                "Y": [*routes(2, 0.15), *(caught if rng.random() < 0.6 else [])],
+            },
             "services": held,
         }
 
@@ -357,8 +436,9 @@ def test_leaving_out_a_view_of_an_estate_adds_no_error(tmp_path: Path) -> None:
             in_part.update(one[0] for one in found)
     # It is no test where nothing is found, or nothing is left unjudged.
     assert {"SBR015", "SBR018", "SBR020", "SBR021", "SBR022", "SBR025"} <= set(every)
-    assert {"SBR021", "SBR022", "SBR025"} <= set(in_part)
-    assert {"SBR015", "SBR020", "SBR021", "SBR022"} <= set(seen)
+    assert {"SBR043", "SBR044", "SBR045", "SBR046"} <= set(every)
+    assert {"SBR021", "SBR022", "SBR025", "SBR043", "SBR044", "SBR045"} <= set(in_part)
+    assert {"SBR015", "SBR020", "SBR021", "SBR022", "SBR043", "SBR044", "SBR045", "SBR046"} <= set(seen)
 
 
 def written(folder: Path, estate: dict[str, dict[str, Any]]) -> Path:

@@ -13,15 +13,14 @@ from routing.analysis.lint.walks import Choice, Walks
 from routing.schemas import TABLES
 from routing.storage.columns import Columns
 from routing.storage.times import micros_of
+from tests.open_messages import CONVERSATIONS, message_to
 from tests.reference import estate_words as words
 from tests.reference.following import Network
-from tests.reference.messages import Message
 from tests.reference.networks import SENDERS, SERVICES, random_network
 from tests.reference.requests import RequestBook
 from tests.reference.ways import Trace
 
 NETWORKS, SEED = 150, 20260107
-CONVERSATIONS = [f"d0000000-0000-4000-8000-{number:012d}" for number in range(24)]
 Tables = dict[str, list[dict[str, Any]]]
 Ends = dict[str, str]
 
@@ -43,22 +42,8 @@ def _by_own_walk(tables: Tables, now: datetime) -> dict[Choice, list[Ends]]:
                 choice = Choice(instance.name, scope, service)
                 sender = None if scope == "msdb" else scope
                 for conversation in CONVERSATIONS:
-                    message = Message(
-                        message_id="m",
-                        conversation_id=conversation,
-                        is_initiator=True,
-                        sequence_number=None,
-                        enqueue_time=now,
-                        at=now,
-                        instance=instance,
-                        database=sender,
-                        service=service,
-                        own_broker=None,
-                        hops=None,
-                        broker=None,
-                        dialog_expired=False,
-                    )
-                    trace = network.trace(message, RequestBook([]), None).there
+                    message = message_to(instance, sender, service, now, conversation=conversation)
+                    trace = network.follow(message, RequestBook([]))
                     found.setdefault(choice, []).extend(_several(trace, choice))
                     if len(trace.ways) == 1 and not any(hop.step == 3 for hop in trace.ways[0].hops):
                         break

@@ -6,33 +6,28 @@ from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding, list_names
-from routing.analysis.lint.probing import Answers, By, Verdict
+from routing.analysis.lint.probing import Answers, Asked, By, Verdict, is_caught, legs_of
 from routing.rules.deciding import Leg
-from routing.terms import ERROR_NUMBERS, MatchingStep, Outcome, Reason
+from routing.terms import BROKER_CONFIGURATION_SERVICE, ERROR_NUMBERS, MatchingStep, Outcome, Reason
 
 _NOT_HERE = (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
 _NO_WAY = (Reason.NO_ROUTE, *_NOT_HERE, Reason.TRANSPORT_ADDRESS_INVALID)
 
 
 def answers(estate: Estate, given: Answers) -> Iterator[Found]:
-    """SBR021 to SBR025, SBR033, SBR040."""
+    """SBR021 to SBR025, SBR040."""
     for verdict in given.arrivals:
         for leg in verdict.legs:
             if verdict.by is not None:
                 yield from routed_here(verdict, leg, verdict.by)
             if verdict.asked.broker is None:
-                yield from arrives_open(verdict, leg)
+                yield from arrives_open(estate, verdict, leg)
     for verdict in given.arriving:
         for leg in verdict.legs:
             if leg.end.reason is Reason.FORWARDING_DISABLED:
                 yield not_forwarded(
                     verdict, leg, is_known=estate.instances[verdict.asked.instance].is_forwarding_known
                 )
-    for verdict in given.asking:
-        # Step 4 comes before a LOCAL route for any service.
-        if any(leg.asks for leg in verdict.legs):
-            said = "an open message for it opens a route request, though the service is in this instance"
-            yield finding("SBR033", verdict.place, verdict.asked.service, said)
 
 
 def routed_here(verdict: Verdict, leg: Leg, by: By) -> Iterator[Found]:
@@ -60,13 +55,28 @@ def not_forwarded(verdict: Verdict, leg: Leg, *, is_known: bool) -> Found:
     return finding("SBR040", verdict.place, leg.route_name, said)
 
 
-def arrives_open(verdict: Verdict, leg: Leg) -> Iterator[Found]:
-    """SBR023, SBR024: only a LOCAL route for any service delivers it; nothing matches, and nobody leads here."""
+def arrives_open(estate: Estate, verdict: Verdict, leg: Leg) -> Iterator[Found]:
+    """SBR023, SBR024: only a LOCAL route for any service delivers it; nothing matches, and nobody leads here.
+
+    The service that is asked for routes is left alone: a route of msdb for it makes msdb ask.
+    """
     place, service = verdict.place, verdict.asked.service
-    if leg.step is MatchingStep.ANY_SERVICE and leg.end.outcome is Outcome.DELIVERED:
+    if service == BROKER_CONFIGURATION_SERVICE:
+        return
+    if is_caught(leg):
         yield finding("SBR023", place, service, "what arrives for it matches only route %s", leg.route_name)
-    if leg.step is MatchingStep.NO_MATCH and verdict.by is None:
-        yield finding("SBR024", place, service, "what arrives for it matches no route of msdb")
+    if leg.step is MatchingStep.NO_MATCH and verdict.by is None and not leg.asks:
+        said = "an open message that arrives for it is %s (%s)"
+        if _takes_bound(estate, verdict.asked):
+            said += "; bound to the broker id of a database that holds it, it is delivered"
+        yield finding("SBR024", place, service, said, str(leg.end.outcome), str(leg.end.reason))
+
+
+def _takes_bound(estate: Estate, asked: Asked) -> bool:
+    """Return True if a message that is bound to the id of a holder of its service is delivered."""
+    brokers = {holder.broker for holder in estate.instances[asked.instance].holders_of(asked.service)} - {None}
+    legs = (leg for broker in brokers for leg in legs_of(estate, asked._replace(broker=broker)))
+    return any(leg.end.outcome is Outcome.DELIVERED and not leg.asks for leg in legs)
 
 
 def no_return(given: Answers) -> Iterator[Found]:

@@ -35,6 +35,10 @@ class Finding:
 
 
 _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
+_HANDSHAKE = (
+    "where that cannot be, let the target do what must happen once only after the initiator's second message,"
+    " which carries the broker id that the dialog is bound to"
+)
 
 FINDINGS: tuple[Finding, ...] = (
     Finding("SBR001", _W, "An option of a route is empty text", "leave the option out", 9659),
@@ -121,7 +125,7 @@ FINDINGS: tuple[Finding, ...] = (
         "SBR018",
         _W,
         "Open routes to several instances of a service",
-        "give each route its broker id: one dialog may get two target endpoints",
+        f"give each route its broker id: one dialog may get two target endpoints; {_HANDSHAKE}",
     ),
     Finding(
         "SBR019",
@@ -159,7 +163,7 @@ FINDINGS: tuple[Finding, ...] = (
         "SBR024",
         _I,
         "A service that AutoCreatedLocal would serve were it not missing",
-        "create a route for the service in msdb if dialogs from outside are to reach it",
+        "create a route for the service in msdb if dialogs from outside are to reach it without its broker id",
         9793,
     ),
     Finding(
@@ -195,7 +199,7 @@ FINDINGS: tuple[Finding, ...] = (
         "SBR033",
         _W,
         "Dynamic routing takes messages for a service of this instance",
-        "create a LOCAL route for the service: step 4 comes before step 5",
+        "create a LOCAL route for each service of the instance: step 4 comes before AutoCreatedLocal (step 5)",
         9770,
     ),
     Finding(
@@ -235,7 +239,8 @@ FINDINGS: tuple[Finding, ...] = (
         "SBR039",
         _W,
         "Dialogs whose pick changed",
-        "change the routes of a balanced service only while none of its dialogs waits for its acknowledgement",
+        "change the routes of a balanced service only while none of its dialogs waits for its acknowledgement;"
+        f" {_HANDSHAKE}",
     ),
     Finding(
         "SBR040",
@@ -247,13 +252,49 @@ FINDINGS: tuple[Finding, ...] = (
         "SBR041",
         _E,
         "Open dialogs that get several target endpoints",
-        "give each route the broker id of its target, so that each dialog is balanced to one of them",
+        "give each route the broker id of its target, so that each dialog is balanced to one of them;"
+        f" {_HANDSHAKE}",
     ),
     Finding(
         "SBR042",
         _E,
         "A statement that SQL Server refuses",
         "correct the statement: it changes nothing, and of a batch that cannot be parsed nothing runs",
+    ),
+    Finding(
+        "SBR043",
+        _E,
+        "Requests for routes that reach no BrokerConfiguration service",
+        "create the service where the route leads, correct the route, or drop it: without an answer every dialog"
+        " to a service without a route of its own waits for ever",
+        9770,
+    ),
+    Finding(
+        "SBR044",
+        _W,
+        "A LOCAL route for a service that is not in the instance",
+        "create the service, give the route the address of the instance that holds it, or drop it",
+        9796,
+    ),
+    Finding(
+        "SBR045",
+        _I,
+        "A service that its instance reaches by AutoCreatedLocal alone",
+        "create a LOCAL route for the service in each database that sends to it, so that they do not depend on"
+        " AutoCreatedLocal",
+        is_default=True,
+    ),
+    Finding(
+        "SBR046",
+        _I,
+        "An open route to the only broker instance of a service",
+        "give the route the broker id: it is known, and stays right where the service is deployed once more",
+    ),
+    Finding(
+        "SBR047",
+        _W,
+        "A load-balancing route that stands twice",
+        "drop it: open dialogs are shared out by broker ids, and the number of an id's routes does not count",
     ),
 )
 BY_CODE: dict[str, Finding] = {finding.code: finding for finding in FINDINGS}

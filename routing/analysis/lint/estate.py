@@ -10,7 +10,7 @@ from typing import NamedTuple
 from routing.plan.estate import instances_of
 from routing.plan.planner import Planner, plan_decisions
 from routing.rules.deciding import Decision
-from routing.rules.estate import Database, Instance, Route
+from routing.rules.estate import ARRIVALS, Database, Instance, Route
 from routing.rules.network import Network
 from routing.storage.columns import Columns
 
@@ -122,6 +122,11 @@ def _named(columns: Columns, names: tuple[str, ...]) -> Columns:
     if not any(None in columns.values[name] for name in names):
         return columns
     return columns.take([place for place, key in enumerate(columns.rows(*names)) if None not in key])
+
+
+def sender_of(scope: str) -> str | None:
+    """Return the origin whose messages search a database's routes: those of msdb are for arrivals."""
+    return None if scope == ARRIVALS else scope
 
 
 def is_users(service: str) -> bool:

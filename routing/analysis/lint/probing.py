@@ -5,15 +5,16 @@ What they come to is what `routing.rules` decides: a finding on what becomes of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
-from routing.analysis.lint.estate import Estate, Holder, LiveRoute, is_users
+from routing.analysis.lint.estate import Estate, Holder, LiveRoute, is_users, sender_of
 from routing.rules import matching, text
-from routing.rules.choosing import is_network
+from routing.rules.choosing import is_local, is_network
 from routing.rules.deciding import UNNAMED, Key, Leg, scope_of
-from routing.rules.estate import ARRIVALS, NameAddress, Route
-from routing.terms import BROKER_CONFIGURATION_SERVICE
+from routing.rules.estate import ARRIVALS, Instance, NameAddress, Route
+from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep, Outcome
 
 
 class Asked(NamedTuple):
@@ -68,7 +69,9 @@ class Said(NamedTuple):
 class Answers(NamedTuple):
     """The verdicts by the reason for asking.
 
-    routes: for routes; arrivals: for what arrives; asking: where a route can be asked for; returns: for replies.
+    routes: for routes; arrivals: for what arrives; asking: where a route can be asked for; returns: for replies;
+    local: for the services that LOCAL routes name, at their own databases; catching: for the services of each
+    instance, at a database whose routes for any service deliver it.
     contested: routes that say the same as another one of their scope, by what they say. One that is alone answers
     every message that is bound to its id (or, without one, to an id that nothing names), so that only these can
     stand in another's shade.
@@ -79,6 +82,8 @@ class Answers(NamedTuple):
     arrivals: Sequence[Verdict]
     asking: Sequence[Verdict]
     returns: Sequence[Verdict]
+    local: Sequence[Verdict]
+    catching: Sequence[Verdict]
 
     @property
     def arriving(self) -> Iterator[Verdict]:
@@ -96,10 +101,12 @@ def answers_of(estate: Estate) -> Answers:
         tuple(_for_arrivals(estate)),
         tuple(_for_asking(estate)),
         tuple(_for_returns(estate)),
+        tuple(_for_local_routes(estate)),
+        tuple(_for_catching_routes(estate)),
     )
 
 
-def _legs(
+def legs_of(
     estate: Estate, asked: Asked, *, is_initiator: bool = True, unnamed: NameAddress = NameAddress.NONE
 ) -> tuple[Leg, ...]:
     """The first search of each decision: an own address that leads to a second one is a finding of its route."""
@@ -137,16 +144,11 @@ def _for_routes(estate: Estate, said: Mapping[Said, Sequence[Route]]) -> Iterato
     for (instance, database, service, broker), routes in said.items():
         if len(routes) > 1 or database == ARRIVALS:
             for bound in (None, UNNAMED, broker):
-                questions[Asked(instance, _sender(database), service, bound)] = None
+                questions[Asked(instance, sender_of(database), service, bound)] = None
     for asked in questions:
-        yield Verdict(asked, _legs(estate, asked))
+        yield Verdict(asked, legs_of(estate, asked))
         if asked.service is None:
-            yield Verdict(asked, _legs(estate, asked, unnamed=NameAddress.ELSEWHERE))
-
-
-def _sender(database: str) -> str | None:
-    """The origin whose messages search a database's routes: those of msdb are for arrivals."""
-    return None if database == ARRIVALS else database
+            yield Verdict(asked, legs_of(estate, asked, unnamed=NameAddress.ELSEWHERE))
 
 
 def _named_routes(estate: Estate) -> Iterator[LiveRoute]:
@@ -174,20 +176,75 @@ def _for_arrivals(estate: Estate) -> Iterator[Verdict]:
         for service in estate.services_of_users(estate.instances[name]):
             first.setdefault(Asked(name, None, service, None), None)
     for asked, leading in first.items():
-        yield Verdict(asked, _legs(estate, asked), leading)
+        yield Verdict(asked, legs_of(estate, asked), leading)
 
 
-def _for_asking(estate: Estate) -> Iterator[Verdict]:
-    """The services of an instance, asked in each scope that has a BrokerConfiguration route."""
-    scopes = {
+def scopes_that_ask(estate: Estate) -> Iterable[tuple[str, str]]:
+    """Return the scopes that have a BrokerConfiguration route, of instances that the tables list."""
+    return {
         (live.instance, live.database): None
         for live in estate.live_routes
         if live.route.service == BROKER_CONFIGURATION_SERVICE and live.instance in estate.listed
     }
-    for name, database in scopes:
+
+
+def _for_asking(estate: Estate) -> Iterator[Verdict]:
+    """The services of an instance, asked in each scope that has a BrokerConfiguration route."""
+    for name, database in scopes_that_ask(estate):
         for service in estate.services_of_users(estate.instances[name]):
-            asked = Asked(name, _sender(database), service, None)
-            yield Verdict(asked, _legs(estate, asked))
+            asked = Asked(name, sender_of(database), service, None)
+            yield Verdict(asked, legs_of(estate, asked))
+
+
+def _for_local_routes(estate: Estate) -> Iterator[Verdict]:
+    """The services that LOCAL routes name: open messages, and those that are bound to the route's id."""
+    questions = {
+        Asked(live.instance, sender_of(live.database), live.route.service, broker): None
+        for live in estate.live_routes
+        if live.instance in estate.listed and live.route.service is not None and is_local(live.route)
+        for broker in (None, live.route.broker)
+    }
+    for asked in questions:
+        yield Verdict(asked, legs_of(estate, asked))
+
+
+def _for_catching_routes(estate: Estate) -> Iterator[Verdict]:
+    """Open messages for each service of an instance, from a database whose routes for any service deliver it.
+
+    Its own database comes first, then the others by name. What a database does with one service that it does not
+    name, it does with all of them, so that few questions are asked.
+    """
+    for name in estate.listed:
+        instance = estate.instances[name]
+        services = [
+            service
+            for service in estate.services_of_users(instance)
+            # A route for this one makes its database ask for routes.
+            if service != BROKER_CONFIGURATION_SERVICE
+            and any(holder.is_enabled for holder in instance.holders_of(service))
+        ]
+        scopes = [database for database in sorted(instance.databases) if database != ARRIVALS]
+        catching = dict.fromkeys(scope for scope in scopes if _catches(estate, instance, scope, services))
+        for service in services:
+            own = (holder.name for holder in instance.holders_of(service) if holder.name in catching)
+            scope = next((one for one in chain(own, catching) if not instance.naming(one, service)), None)
+            if scope is not None:
+                asked = Asked(name, scope, service, None)
+                yield Verdict(asked, legs_of(estate, asked))
+
+
+def _catches(estate: Estate, instance: Instance, scope: str, services: Sequence[str]) -> bool:
+    """Return True if a database's routes for any service deliver the first service here that it does not name."""
+    for service in services:
+        if not instance.naming(scope, service):
+            legs = legs_of(estate, Asked(instance.name, scope, service, None))
+            return any(is_caught(leg) for leg in legs)
+    return False
+
+
+def is_caught(leg: Leg) -> bool:
+    """Return True if a message matches routes for any service alone, and a LOCAL one of them delivers it."""
+    return leg.step is MatchingStep.ANY_SERVICE and leg.end.outcome is Outcome.DELIVERED and not leg.asks
 
 
 def _for_returns(estate: Estate) -> Iterator[Verdict]:
@@ -201,7 +258,7 @@ def _for_returns(estate: Estate) -> Iterator[Verdict]:
             # Sent from the database, msdb too: what a target answers does not arrive there.
             asked = Asked(instance, database, initiator.service, initiator.database.broker)
             by = By(by_instance, by_database, initiator.service)
-            yield Verdict(asked, _legs(estate, asked, is_initiator=False), by)
+            yield Verdict(asked, legs_of(estate, asked, is_initiator=False), by)
 
 
 def _ends(estate: Estate) -> dict[tuple[tuple[str, str], str, str], None]:

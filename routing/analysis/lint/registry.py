@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from routing.analysis.lint import (
     addresses,
@@ -11,11 +12,15 @@ from routing.analysis.lint import (
     balancing,
     contract,
     identities,
+    local_routes,
     loops,
+    open_routes,
+    route_requests,
     shadows,
     targets,
     traffic,
 )
+from routing.analysis.lint.balancing import BalancedService
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found
 from routing.analysis.lint.hazards import Hazards
@@ -44,6 +49,11 @@ class Evidence:
     dialogs_of: OpenDialogsOf | None
     rows: Columns
 
+    @cached_property
+    def balanced(self) -> list[BalancedService]:
+        """The services that several broker ids share."""
+        return balancing.balanced_services(self.estate)
+
 
 FAMILIES: dict[str, Callable[[Evidence], Iterable[Found]]] = {
     "route rows": lambda given: addresses.route_rows(given.estate, given.rows),
@@ -51,12 +61,18 @@ FAMILIES: dict[str, Callable[[Evidence], Iterable[Found]]] = {
     "broker ids": lambda given: identities.broker_ids(given.estate),
     "disabled brokers": lambda given: identities.disabled_brokers(given.estate),
     "doubled services": lambda given: identities.doubled_services(given.estate),
-    "balancing": lambda given: balancing.unbalanced_routes(given.estate),
+    "unbalanced routes": lambda given: balancing.unbalanced_routes(given.balanced),
+    "doubled routes": lambda given: balancing.doubled_routes(given.balanced),
     "answers": lambda given: answers.answers(given.estate, given.answers),
     "returns": lambda given: answers.no_return(given.answers),
-    "open routes": lambda given: shadows.open_to_several(given.estate, given.answers, given.hazards),
+    "needless requests": lambda given: route_requests.needless_requests(given.answers),
+    "lost requests": lambda given: route_requests.lost_requests(given.estate, given.walks),
+    "local routes": lambda given: local_routes.lacking_services(given.answers),
+    "services without a route": lambda given: local_routes.caught_services(given.estate, given.answers),
+    "open routes": lambda given: open_routes.open_to_several(given.estate, given.answers, given.hazards),
+    "open routes to one": lambda given: open_routes.open_to_one(given.estate, given.walks),
     "several targets": lambda given: targets.several_targets(given.walks, given.hazards, given.dialogs_of),
-    "shadowed routes": lambda given: shadows.shadowed_routes(given.estate, given.answers),
+    "shadowed routes": lambda given: shadows.shadowed_routes(given.estate, given.answers, given.balanced),
     "loops": lambda given: loops.loops(given.estate, given.answers),
     "conversation groups": lambda given: (
         traffic.torn_groups(given.estate) if "dialogs" in given.estate.tables else ()

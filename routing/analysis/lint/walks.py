@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from routing.analysis.lint.estate import Estate
+from routing.analysis.lint.estate import Estate, sender_of
+from routing.plan.paths import trace_open_messages, trace_request
 from routing.rules.deciding import Decision, Key
-from routing.rules.estate import ARRIVALS, Instance, NameAddress
-from routing.rules.following import Errand, Followed, follow, follow_dialogs
-from routing.rules.network import Addressee
-from routing.rules.resolving import settled
+from routing.rules.estate import Instance, NameAddress
 from routing.rules.ways import Trace, Way
 
 
@@ -35,23 +33,18 @@ class Walks:
 
         None for what asks for a route first: which requests are pending the tables of lint do not tell.
         """
-        instance, to = self.network.instances[choice.instance], Addressee.of_name(choice.service)
-        key = to.key(instance, _sender(choice.scope), None, is_initiator=True)
-        decided = self._decide(key, instance, self._now)
+        here = self.network.instances[choice.instance]
+        return trace_open_messages(
+            self.network, self._decide, here, sender_of(choice.scope), choice.service, self._now
+        )
 
-        def follow_one(hashed: int) -> Followed | None:
-            decision = decided.pick(hashed)
-            if decision.asks or decision.asks_again:
-                return None
-            verdict = settled(decision, None, None, to.address)
-            errand = Errand(to, True, self._now, hashed)
-            return follow(self.network, self._decide, errand, instance, verdict, choice.scope, None)
-
-        return (found.trace for found in follow_dialogs(len(decided.choices), follow_one))
+    def traces_of_requests(self, instance: str, scope: str) -> Iterator[Trace]:
+        """All that requests for routes of a database come to, likewise."""
+        return trace_request(self.network, self._decide, self.network.instances[instance], scope, self._now)
 
     def of_any_service(self, instance: Instance, scope: str) -> Decision:
         """What is decided in a scope for a service that no route of it names, and that is not held here."""
-        key = Key(_sender(scope), None, None, True, NameAddress.NONE)
+        key = Key(sender_of(scope), None, None, True, NameAddress.NONE)
         # What is bound to no id is balanced by the routes for its service alone, and here are none.
         return self._decide(key, instance, self._now).choices[0]
 
@@ -61,8 +54,3 @@ class Walks:
             return None
         broker = self.network.instances[way.instance].databases[way.database].broker
         return None if broker is None else (f"{way.instance}.{way.database}", broker)
-
-
-def _sender(scope: str) -> str | None:
-    """The origin whose messages search a database's routes: those of msdb are for arrivals."""
-    return None if scope == ARRIVALS else scope

@@ -8,18 +8,25 @@ from typing import NamedTuple
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.missing import Gap, What
 from routing.analysis.lint.finding import Found
+from routing.rules.choosing import is_local
 
 
 class Rests(NamedTuple):
-    """What a kind of finding takes to be known: its own place, something of everybody, whomever messages meet."""
+    """What a kind of finding takes to be known: its own place, something of everybody, whomever messages meet.
+
+    ``in_scope`` is ``here`` without the endpoint, ``in_instance`` the same for all databases of the instance.
+    """
 
     here: bool = False
+    in_scope: bool = False
+    in_instance: bool = False
     services_of_all: bool = False
     endpoints_of_all: bool = False
     of_ways: bool = False
 
 
 _HERE = Rests(here=True)
+_IN_SCOPE = Rests(in_scope=True)
 # All others look at rows that are there, whatever else there is.
 _RESTS: Mapping[str, Rests] = {
     "SBR015": Rests(of_ways=True),
@@ -30,9 +37,15 @@ _RESTS: Mapping[str, Rests] = {
     "SBR026": Rests(of_ways=True),
     "SBR032": Rests(endpoints_of_all=True),
     "SBR041": Rests(of_ways=True),
+    "SBR043": Rests(of_ways=True),
+    "SBR044": _IN_SCOPE,
+    "SBR045": Rests(in_instance=True),
+    "SBR046": Rests(of_ways=True, services_of_all=True),
 }
+_LOST_REQUESTS = "SBR043"
 
 
+_OF_ENDPOINT = (What.ENDPOINT, What.FORWARDING, What.ADDRESSES)
 _OF_SERVICES = (What.NAME_ONLY, What.SERVICES, What.ALL_SERVICES, What.UNREADABLE_SERVICE)
 
 
@@ -48,12 +61,16 @@ class Known:
 
     def gaps_behind(self, found: Found) -> list[Gap]:
         """What would have to be known for a finding to stand; nothing where it does."""
-        rests, instance = _RESTS.get(found.code), found.instance_name
+        rests, instance = self._rests_of(found), found.instance_name
         if rests is None or instance is None or instance not in self._gaps:
             return []
         gaps: set[Gap | None] = set()
         if rests.here:
-            gaps.update(self._of_place(instance, found.database_name))
+            gaps.add(self._knowledge.endpoint(instance))
+        if rests.here or rests.in_scope:
+            gaps.update(self._of_scope(instance, found.database_name))
+        if rests.in_instance:
+            gaps.update(gap for gap in self._gaps[instance] if gap.what not in _OF_ENDPOINT)
         if rests.services_of_all:
             gaps.update(gap for name in self._gaps for gap in self._services(name))
         if rests.endpoints_of_all:
@@ -62,10 +79,20 @@ class Known:
             gaps.update(self._of_ways(instance))
         return sorted((gap for gap in gaps if gap is not None), key=lambda gap: gap.place)
 
-    def _of_place(self, instance: str, database: str | None) -> Iterator[Gap | None]:
-        """An instance without the routes of its other databases."""
+    def _rests_of(self, found: Found) -> Rests | None:
+        """Return what a finding rests on; requests that a LOCAL route keeps here meet nobody else."""
+        if found.code == _LOST_REQUESTS and self._is_local(found):
+            return _IN_SCOPE
+        return _RESTS.get(found.code)
+
+    def _is_local(self, found: Found) -> bool:
+        instance = self._knowledge.instances.get(found.instance_name or "")
+        scope = {} if instance is None else instance.routes.get(found.database_name or "", {})
+        return any(is_local(route) for routes in scope.values() for route in routes if route.name == found.object)
+
+    def _of_scope(self, instance: str, database: str | None) -> Iterator[Gap | None]:
+        """An instance without its endpoint and the routes of its other databases."""
         yield from self._services(instance)
-        yield self._knowledge.endpoint(instance)
         if database is not None:
             yield self._knowledge.routes(instance, database)
 

@@ -1,0 +1,48 @@
+"""Findings on requests for routes: where a database asks although it need not, and where nobody is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from routing.analysis.lint.estate import Estate
+from routing.analysis.lint.finding import Found, finding, list_names
+from routing.analysis.lint.probing import Answers, scopes_that_ask
+from routing.analysis.lint.walks import Walks
+from routing.rules.estate import ARRIVALS
+from routing.rules.ways import Way
+from routing.terms import Ending, Reason
+
+_STOPPED = (Ending.DELAYED, Ending.DROPPED, Ending.LOOP)
+
+
+def needless_requests(given: Answers) -> Iterator[Found]:
+    """SBR033: step 4 comes before a LOCAL route for any service (D15)."""
+    for verdict in given.asking:
+        if any(leg.asks for leg in verdict.legs):
+            said = "an open message for it opens a route request, though the service is in this instance"
+            yield finding("SBR033", verdict.place, verdict.asked.service, said)
+
+
+def lost_requests(estate: Estate, walks: Walks) -> Iterator[Found]:
+    """SBR043: every way of a request is known to its end, and none ends at a BrokerConfiguration service.
+
+    A database whose broker is off asks for no route. Forwarding that is not known is no end.
+    """
+    for instance, database in scopes_that_ask(estate):
+        here = estate.instances[instance]
+        if not here.is_enabled(database) or (database != ARRIVALS and database not in here.databases):
+            continue
+        traces = list(walks.traces_of_requests(instance, database))
+        ways = [way for trace in traces for way in trace.ways]
+        if all(_is_lost(way, estate) for way in ways) and not any(trace.is_cut for trace in traces):
+            ends = list_names(f"{way.instance} ({way.reason or way.ending})" for way in ways)
+            said = "requests for routes end at %s: what asks for a route waits for ever"
+            yield finding("SBR043", (instance, database), ways[0].hops[0].route_name, said, ends)
+
+
+def _is_lost(way: Way, estate: Estate) -> bool:
+    """Return True if a way is known to its end, and nothing is delivered there."""
+    if way.ending not in _STOPPED or way.instance is None:
+        return False
+    is_known = estate.instances[way.instance].is_forwarding_known
+    return is_known or way.reason is not Reason.FORWARDING_DISABLED
