@@ -176,6 +176,47 @@ def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
     assert {row["name"] for row in done.tried.evidence.rows["routes"]} == {"r", "s"}
 
 
+def test_a_script_without_use_is_for_the_database_of_the_exports(tmp_path: Path) -> None:
+    script = "CREATE ROUTE r WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://far:4022'\n"
+    write(tmp_path / "case", {"queue.txt": QUEUE, "r.sql": script})
+    rows = check([str(tmp_path / "case")]).evidence.rows["routes"]
+    assert [(row["instance_name"], row["database_name"], row["name"]) for row in rows] == [("case", UNNAMED, "r")]
+
+
+def test_a_header_without_rows_is_a_queue_in_which_nothing_waits(tmp_path: Path) -> None:
+    write(tmp_path / "case", {"transmission queue.txt": QUEUE.splitlines()[0] + "\n\n(0 rows affected)\n"})
+    done = check([str(tmp_path / "case")])
+    assert (done.evidence.instances, len(done.fates)) == (["case"], 0)
+
+
+def test_a_grid_without_headers_says_what_to_do(tmp_path: Path) -> None:
+    write(tmp_path, {"grid.txt": "\t".join(["1", "2", "3"]) + "\n"})
+    with pytest.raises(ContractError) as caught:
+        check([str(tmp_path / "grid.txt")])
+    assert "copy a grid with its headers, or call the file like its view" in str(caught.value)
+
+
+def test_all_views_by_select_all_give_a_verdict(tmp_path: Path) -> None:
+    """Nothing is open where every view is there, be it as grids without a word on whose they are."""
+    endpoints = grid(
+        "conversation_handle conversation_id is_initiator service_contract_id conversation_group_id lifetime state"
+        " far_service far_broker_instance",
+        f"{HANDLE} {HANDLE} 1 65536 {HANDLE} 2094-01-01T00:00:00 CO //billing NULL",
+    )
+    files = {
+        "transmission queue.txt": QUEUE,
+        "conversation endpoints.txt": endpoints,
+        "routes.txt": ROUTES,
+        "routes msdb.txt": ROUTES,
+        "Results.txt": DATABASES,
+        "Results 2.txt": grid("name service_id principal_id service_queue_id", "//orders 65536 1 99"),
+        "Results 3.txt": grid("name endpoint_id is_message_forwarding_enabled", "Broker 65536 0"),
+    }
+    [fate] = check([str(write(tmp_path / "case", files))]).fates
+    assert fate.verdict is not None
+    assert (fate.outcome, str(fate.verdict.reason)) == ("DELAYED", "SERVICE_NOT_FOUND")
+
+
 def test_import_goes_on_asking(tmp_path: Path) -> None:
     folder = write(tmp_path, {"queue.txt": QUEUE})
     for stand_ins, option in (

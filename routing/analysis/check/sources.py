@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from routing.analysis.check.faults import NoScriptError, no_instance, unreadable_script
-from routing.analysis.check.unnamed_exports import find_in_folders, stand_in_for
+from routing.analysis.check.unnamed_exports import find_in_folders, stand_in_for, stand_in_for_scripts
 from routing.importing.catalog import StandIns, Times
 from routing.importing.catalog.files import find_result_sets
 from routing.importing.catalog.reading import Export, export_of
@@ -71,17 +71,14 @@ def find_files(paths: Sequence[str]) -> tuple[list[str], Scripts]:
 def read_exports(paths: Sequence[str], given: Given) -> tuple[Export, Given]:
     """Read what the files and folders hold of exports, which may be nothing, and whose scripts beside them are.
 
-    Where neither a column nor an option says whose exports are, and of what time, their place and file do. If all
-    are of one instance that is called like its folder, scripts of which nothing tells the instance are for that
+    Where neither a column nor an option says whose exports are, and of what time, their place and file do. Scripts
+    of which nothing tells the instance or the database are for the one that stands in for all exports, if there is
     one. Raises InputError, EnvironmentFault.
     """
     found, notes = find_result_sets(paths, others=(_SCRIPT,))
     own = stand_in_for(found, given.stand_ins, notes)
     export = export_of(found, notes, lambda part: own[part.file], given.times)
-    instances = {stand_ins.instance_name for stand_ins in own.values()}
-    if given.instance is None and len(instances) == 1:
-        given = replace(given, stand_ins=replace(given.stand_ins, instance_name=instances.pop()))
-    return export, given
+    return export, replace(given, stand_ins=stand_in_for_scripts(own.values(), given.stand_ins))
 
 
 def read_scripts(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -64,6 +64,18 @@ def stand_in_for(found: Sequence[Found], given: StandIns, notes: list[str]) -> d
         )
         for file in parts
     }
+
+
+def stand_in_for_scripts(of_exports: Iterable[StandIns], given: StandIns) -> StandIns:
+    """Return the options for scripts, with the one instance and database beside msdb that exports were given."""
+    every = list(of_exports)
+    instances = {one.instance_name for one in every}
+    databases = {one.database_name for one in every if one.database_name != MSDB}
+    return StandIns(
+        given.instance_name or (instances.pop() if len(instances) == 1 else None),
+        given.database_name or (databases.pop() if len(databases) == 1 else None),
+        given.exported_at,
+    )
 
 
 def find_in_folders(file: Path, known: Sequence[str]) -> str | None:

@@ -84,7 +84,7 @@ def _read_all(
         return
     named = _read(path, forced, notes)
     if not named:
-        hint = "say which with --view"
+        hint = "copy a grid with its headers, or call the file like its view (import: --view)"
         raise unreadable_file(str(path), "neither its name nor its columns tell its view", hint)
     yield from named
 
