@@ -6,4 +6,4 @@ from routing.cli import main
 
 if __name__ == "__main__":
     # spark-submit in client mode ends with the status that this process ends with.
-    sys.exit(main(["resolve", *sys.argv[1:]]))
+    sys.exit(main(["resolve", "--as-job", *sys.argv[1:]]))

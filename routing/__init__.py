@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from routing.errors import ContractError, RoutingError, StorageError
     from routing.messages.dialog_hash import register as register_dialog_hash
     from routing.runs.done import Run
+    from routing.runs.local import resolve_local
     from routing.runs.pipeline import Resolution, current_routes, read_run, resolve, run
     from routing.runs.ranking import RankedCandidates, candidates
     from routing.runs.tracing import trace_all
@@ -69,6 +70,7 @@ __all__ = [
     "register_dialog_hash",
     "report",
     "resolve",
+    "resolve_local",
     "run",
     "text_of",
     "trace",
@@ -96,6 +98,7 @@ _ROOMS = {
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),
     "routing.messages.dialog_hash": ("register_dialog_hash",),
     "routing.runs.done": ("Run",),
+    "routing.runs.local": ("resolve_local",),
     "routing.runs.pipeline": ("Resolution", "current_routes", "read_run", "resolve", "run"),
     "routing.runs.ranking": ("RankedCandidates", "candidates"),
     "routing.runs.tracing": ("trace_all",),

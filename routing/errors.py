@@ -127,6 +127,27 @@ class ConfigError(ContractError):
             f"set {setting} to false for the session, or use dialog_hash: builtin",
         )
 
+    @classmethod
+    def only_with_spark(cls, setting: str, other: str) -> ConfigError:
+        """The local engine does not do what a setting asks for."""
+        return cls(f"the local engine does not do {setting}", f"resolve with --engine spark, {other}")
+
+    @classmethod
+    def local_in_session(cls) -> ConfigError:
+        """The local engine was asked for where a Spark session is at hand."""
+        return cls(
+            "resolve.engine: local needs no Spark session, and this run has one",
+            "use sbroute resolve --engine local or routing.resolve_local, or leave resolve.engine out",
+        )
+
+    @classmethod
+    def only_by_spark(cls, key: str, done: str, why: str) -> ConfigError:
+        """The local engine does not read or write a table."""
+        return cls(
+            f"{key} cannot be {done} by the local engine: {why}",
+            "resolve with --engine spark, or name a table that has none of this",
+        )
+
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """The fault text of an unknown configuration key, with the nearest known one."""
@@ -452,14 +473,6 @@ class EnvironmentFault(ContractError):
     """Java or a Python package that the command needs is missing, or a name that it needs is taken."""
 
     @classmethod
-    def no_java(cls, why: str) -> EnvironmentFault:
-        """Spark found no Java 17 or 21."""
-        return cls(
-            f"Spark could not start: {why}",
-            "install Java 17 or 21, on Debian: apt-get install openjdk-17-jre-headless",
-        )
-
-    @classmethod
     def no_package(cls, package: str, extra: str) -> EnvironmentFault:
         """A package is not installed that ``extra`` of this one brings."""
         return cls(
@@ -485,7 +498,19 @@ class EnvironmentFault(ContractError):
 
     def because(self, what: str, why: str, done: str = "read") -> EnvironmentFault:
         """The same, with what Spark is needed for."""
-        return EnvironmentFault(f"{what} is {done} by Spark ({why}), and {self.message}", self.hint)
+        return type(self)(f"{what} is {done} by Spark ({why}), and {self.message}", self.hint)
+
+
+class NoJavaFault(EnvironmentFault):
+    """Spark is installed and finds no Java that it can start."""
+
+    @classmethod
+    def no_java(cls, why: str) -> NoJavaFault:
+        """Spark found no Java 17 or 21."""
+        return cls(
+            f"Spark could not start: {why}",
+            "install Java 17 or 21, on Debian: apt-get install openjdk-17-jre-headless",
+        )
 
 
 class StorageError(RoutingError):

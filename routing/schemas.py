@@ -408,6 +408,8 @@ RUNS = _table(
     # Null in rows of release 0.1.0.
     ("table_ids", MapOf(_STRING, _STRING)),
     ("commit_identities", MapOf(_STRING, _STRING)),
+    # Null in rows of release 0.2.0 and older.
+    ("engine", _STRING),
 )
 # A line of an explanation. search: 1 the message's own scope, 2 msdb once the message has come back, null for the
 # message as a whole. step: the matching step that the line belongs to. name: of a route, database or tier.

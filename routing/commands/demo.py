@@ -5,9 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from routing.commands.common import Console, Subparsers, opener, plain
+from routing.commands.engines import (
+    add_engine,
+    choose_engine,
+    engine_override,
+    naming_local_engine,
+    refuse_session,
+)
 from routing.errors import EXIT_DONE
+from routing.terms import LOCAL_ENGINE
+
+if TYPE_CHECKING:
+    from routing.config import Config
+    from routing.runs.done import Run
+    from routing.storage.opening import Opener
 
 _FOLDER = "sbroute-demo"
 
@@ -21,6 +35,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         description="Build example estates as Delta tables in DIR, resolve them, show the result and say what"
         " to try next.",
     )
+    add_engine(command)
     command.add_argument("--out", metavar="DIR", default=_FOLDER, help=f"where to build (./{_FOLDER})")
 
 
@@ -30,11 +45,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     folder = Path(options.out)
     build.check(folder)
-    settings = build.settings(folder, options.overrides)
-    tables = opener(settings, options, console, little_data=True)
-    without_spark = build.by_deltalake(tables, settings)
-    spark = tables.spark
-    from routing.runs import pipeline
+    settings = build.settings(folder, [*options.overrides, *engine_override(options)])
+    is_local = choose_engine(settings, console) == LOCAL_ENGINE
+    tables = _open_locally(settings) if is_local else opener(settings, options, console, little_data=True)
+    without_spark = is_local or build.by_deltalake(tables, settings)
+    with naming_local_engine(settings):
+        spark = None if is_local else tables.spark
     from routing.storage.recorded import new_run_id
 
     # Not before everything that can be refused has been looked at.
@@ -43,13 +59,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with console.during(f"writing the input tables to {folder / 'data'}"):
         build.write_tables(settings, None if without_spark else spark)
     console.standing.run_id = new_run_id()
-    done = pipeline.run_with(
-        tables,
-        settings,
-        run_id=console.standing.run_id,
-        progress=console.progress,
-        recording=console.standing.recording,
-    )
+    done = _resolve(settings, None if is_local else tables, console)
     if options.format == "json":
         console.result(json.dumps(plain(done.row)))
         return EXIT_DONE
@@ -66,3 +76,25 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.result("")
     console.result(build.what_next(settings, done.row))
     return EXIT_DONE
+
+
+def _open_locally(settings: Config) -> Opener:
+    """What opens the tables of the local engine, which is to have no session. Raises ConfigError."""
+    from routing.runs.local import check_local
+    from routing.storage.local_opening import LocalOpener
+
+    refuse_session(is_job=False)
+    check_local(settings)
+    return LocalOpener()
+
+
+def _resolve(settings: Config, tables: Opener | None, console: Console) -> Run:
+    """The run; without a session where there are no tables of one."""
+    run_id, progress, recording = console.standing.run_id, console.progress, console.standing.recording
+    if tables is None:
+        from routing.runs.local import resolve_local
+
+        return resolve_local(settings, run_id=run_id, progress=progress, recording=recording)
+    from routing.runs import pipeline
+
+    return pipeline.run_with(tables, settings, run_id=run_id, progress=progress, recording=recording)

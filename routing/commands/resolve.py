@@ -19,7 +19,15 @@ from routing.commands.common import (
     plain,
     with_notes,
 )
+from routing.commands.engines import (
+    add_engine,
+    choose_engine,
+    engine_override,
+    naming_local_engine,
+    refuse_session,
+)
 from routing.errors import EXIT_DONE, ConfigError, quote
+from routing.terms import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
@@ -27,6 +35,9 @@ if TYPE_CHECKING:
     from routing.config import Config
     from routing.runs.done import Run
     from routing.storage.opening import Opener
+
+
+_DOES_NOT_COUNT = "the run does not count (start it again)"
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -38,6 +49,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         description="Resolve messages against route tables: for every message where it goes, and why.",
     )
     add_config(command)
+    add_engine(command)
+    command.add_argument("--as-job", action="store_true", help=argparse.SUPPRESS)
     command.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
     command.add_argument(
         "--now", metavar="TIME", help="incremental mode: when delayed messages are tried again (the clock)"
@@ -56,19 +69,30 @@ def run(options: argparse.Namespace, console: Console) -> int:
     run_id = console.standing.run_id = check_run_id(options.run_id) if is_given else new_run_id()
     as_of = [] if options.as_of is None else [f"resolve.as_of={json.dumps(options.as_of)}"]
     now = moment_or_none(options.now, "--now")
-    settings = load(options, *as_of)
+    settings = load(options, *as_of, *engine_override(options))
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
     from routing.runs.lineage import check_client
     from routing.storage.sizes import are_small
 
     check_client(settings)
+    if choose_engine(settings, console) == LOCAL_ENGINE:
+        refuse_session(is_job=options.as_job)
+        from routing.storage.local_opening import LocalOpener
+
+        done = find_done(LocalOpener(), settings, run_id, now) if is_given else None
+        return _show(done or _run_locally(settings, options, console, run_id), options, console)
     little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
     opening = opener(settings, options, console, little_data=little_data)
     # Before Spark is started, where `runs` is read without it.
     done = find_done(opening, settings, run_id, now) if is_given else None
     if done is None:
         done = _run(settings, opening, console, run_id, now)
+    return _show(done, options, console)
+
+
+def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
+    """Print the row of a run, and its notes."""
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     if options.format == "json":
@@ -86,14 +110,33 @@ def _run(settings: Config, opening: Opener, console: Console, run_id: str, now: 
     opening.start_meanwhile()
     from routing.runs import lineage, pipeline
 
-    console.standing.text = "the run does not count (start it again)"
-    with _telling_failures(settings, run_id, started, console):
+    console.standing.text = _DOES_NOT_COUNT
+    with _telling_failures(settings, run_id, started, console), naming_local_engine(settings):
         done = pipeline.run_with(
             opening,
             settings,
             run_id=run_id,
             now=now,
             progress=console.progress,
+            recording=console.standing.recording,
+        )
+    if not done.was_recorded:
+        _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
+    return done
+
+
+def _run_locally(settings: Config, options: argparse.Namespace, console: Console, run_id: str) -> Run:
+    """The run, without a session."""
+    started = datetime.now(timezone.utc)
+    from routing.runs import lineage, local
+
+    console.standing.text = _DOES_NOT_COUNT
+    with _telling_failures(settings, run_id, started, console):
+        done = local.resolve_local(
+            settings,
+            run_id=run_id,
+            progress=console.progress,
+            tell=console.note if options.verbose else lambda text: None,
             recording=console.standing.recording,
         )
     if not done.was_recorded:

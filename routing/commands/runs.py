@@ -13,7 +13,7 @@ from routing.errors import EXIT_DONE, OutputError
 
 _SHOWN = 20
 _PLAIN = ("run_id", "mode", "started_at", "finished_at", "seconds", "as_of", "now", "rows_read", "rows_resolved")
-_HEAD = (*_PLAIN, "rows_rejected", "dialog_hash", "release")
+_HEAD = (*_PLAIN, "rows_rejected", "dialog_hash", "engine", "release")
 _LIST = ("run_id", "mode", "started_at", "seconds", "read", "resolved", "rejected", "outcomes")
 Row = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from routing.config.keys import BESIDE, INPUTS, JOURNAL, KEPT, OUTPUTS, SECTIONS
 from routing.config.model import MODES, Config, LineageSettings, ResolveSettings, journal_beside
 from routing.config.values import Location, is_server, parse_time, path_in, size_in_bytes
 from routing.errors import quote, unknown_key
-from routing.terms import MISSING_ROUTE_NAMESPACE
+from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE
 
 
 class Checker:
@@ -122,7 +122,11 @@ class Checker:
             as_of=as_of,
             dialog_hash=self._choice(section, "resolve.dialog_hash", ("builtin", "udf")),
             broadcast_limit=limit,
+            engine=self._engine(section),
         )
+
+    def _engine(self, section: Mapping[str, Any]) -> str | None:
+        return None if section.get("engine") is None else self._choice(section, "resolve.engine", ENGINES)
 
     def _fits_mode(self, resolve: ResolveSettings, outputs: Mapping[str, Location]) -> None:
         """What incremental mode needs, and what it has no use for."""

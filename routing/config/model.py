@@ -24,12 +24,16 @@ def journal_beside(imports: Location | None) -> Location | None:
 
 @dataclass(frozen=True)
 class ResolveSettings:
-    """Section ``resolve``: how messages are resolved."""
+    """Section ``resolve``: how messages are resolved.
+
+    ``engine`` is None where none is named: then it is Spark, or local where no Spark is installed.
+    """
 
     mode: str = "full"
     as_of: datetime | None = None
     dialog_hash: str = "builtin"
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
+    engine: str | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
 from routing.storage.arrow import table_of
 from routing.storage.local import write_new
 from routing.storage.stored import read_rows
+from routing.terms import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,12 +161,13 @@ def _instances(many: Iterable[Mapping[str, Iterable[Row]]]) -> set[str]:
 
 def what_next(config: Config, run: Mapping[str, Any]) -> str:
     """What to try once the demo is on the screen."""
+    engine = " --engine local" if run["engine"] == LOCAL_ENGINE else ""
     return (
         f"{run['rows_read']:,} messages read = {run['rows_resolved']:,} resolved + {run['rows_rejected']:,}"
         f" rejected; the tables are Delta, described in {config.file}.\n"
         "Next:\n"
-        f"  sbroute resolve --config {config.file}\n"
-        f"  sbroute resolve --config {config.file} --as-of 2026-01-05T18:00:00Z\n"
+        f"  sbroute resolve --config {config.file}{engine}\n"
+        f"  sbroute resolve --config {config.file}{engine} --as-of 2026-01-05T18:00:00Z\n"
         f"  sbroute trace --config {config.file} --message-id d00263-i0 --instance depot-east\n"
         f"  sbroute trace --config {config.file} --all\n"
         "then write a configuration for your own tables (see conf/README.md)."

@@ -15,14 +15,15 @@ from pyspark.sql import DataFrame
 from routing.config import size_in_bytes
 from routing.messages import results
 from routing.messages.dialog_hash import choose_implementation
-from routing.messages.job import Dialogs, Job, KeyPass, Options, Source
-from routing.messages.keying import OF_INSTANCE, OF_TEXTS, KeyCounts, Keying
+from routing.messages.job import Dialogs, Job, KeyPass, Source
+from routing.messages.keying import OF_INSTANCE, OF_TEXTS, Keying
 from routing.messages.lookups import Lookups, look_into
 from routing.messages.openers import find_openers
 from routing.messages.plan_frames import PreparedPlan, RoutingPlan, as_plan
-from routing.messages.validate import Checked
+from routing.plan.checked import Checked
 from routing.plan.estate import network_of
-from routing.plan.keys import TEXTS
+from routing.plan.keys import TEXTS, KeyCounts
+from routing.plan.options import Options
 from routing.plan.rows import DecidedKeys, decide_keys, follow_keys
 from routing.rules.estate import Instance
 from routing.storage import keeping

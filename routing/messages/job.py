@@ -10,27 +10,13 @@ from pyspark.sql import functions as F
 
 from routing.messages import keying
 from routing.messages.dialog_hash import DialogHash
-from routing.messages.keying import KeyCounts, Keying
+from routing.messages.keying import Keying
 from routing.messages.lookups import Lookups
 from routing.messages.plan_frames import RoutingPlan
+from routing.plan.keys import KeyCounts
+from routing.plan.options import Options
 from routing.storage.joining import Broadcasts, Side
 from routing.storage.keeping import Keeper
-from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
-
-
-@dataclass(frozen=True)
-class Options:
-    """How messages are resolved; the same words as section ``resolve`` of the configuration.
-
-    ``may_change``: the messages have no versions, so that each pass checks them anew.
-    """
-
-    run_id: str
-    as_of: datetime | None = None
-    dialog_hash: str = "builtin"
-    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
-    missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
-    may_change: bool = False
 
 
 @dataclass(frozen=True)

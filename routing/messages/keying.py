@@ -17,18 +17,20 @@ from pyspark.sql import functions as F
 from routing.messages import ids
 from routing.messages.ids import read_brokers
 from routing.messages.lookups import Lookups
-from routing.messages.rejecting import FROM_NETWORK, INT_RANGE
 from routing.plan.keys import (
     ADDRESS_ELSEWHERE,
+    CHECKED,
+    FROM_NETWORK,
     KEY,
     NO_ADDRESS,
     OTHER_BROKER,
     OWN_ADDRESS,
+    READ,
     SERVICE_FACTOR,
     TEXTS,
 )
+from routing.rules.rejecting import INT_RANGE
 from routing.schemas import KEYS
-from routing.storage.columns import Columns
 from routing.storage.joining import Side, small_side
 from routing.storage.utf8 import is_utf8
 
@@ -39,41 +41,6 @@ DIALOG = {
     "acknowledged_at": "timestamp",
     "far_broker": "string",
 }
-# What of a message its key is made of, but for its dialog.
-READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
-# The texts that are looked at for what is no UTF-8: a GUID, and an instance or database that is known, is ASCII or
-# equal to a text of the configuration, which has been looked at.
-CHECKED = ("message_id", "to_service_name", "to_broker_instance", "from_service_name")
-
-
-@dataclass(frozen=True)
-class Texts:
-    """All that messages hold in place of keys: the columns `TEXTS`, distinct, and the places of their keys."""
-
-    rows: Columns
-    keys: Sequence[int]
-
-
-@dataclass(frozen=True)
-class KeyCounts:
-    """The distinct keys of all messages that can be resolved, how many messages there are, and how many are valid.
-
-    Unless it ``is_exact`` only what makes a key was looked at: then some of the valid ones may be rejected yet.
-    ``texts`` are given where they are known and hardly more than the keys. ``is_folded``: every conversation id
-    is written as it is compared.
-    """
-
-    keys: Columns
-    rows_read: int
-    rows_valid: int
-    is_exact: bool
-    texts: Texts | None = None
-    is_folded: bool = False
-
-    @property
-    def rows_rejected(self) -> int | None:
-        """How many messages are to be set aside; None where that is not known."""
-        return self.rows_read - self.rows_valid if self.is_exact else None
 
 
 @dataclass(frozen=True)

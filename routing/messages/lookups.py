@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 
 from routing.messages import ids
 from routing.messages.ids import read_brokers
-from routing.messages.rejecting import FROM_NETWORK
-from routing.messages.validate import Checked, matters
+from routing.messages.validate import matters
+from routing.plan.checked import Checked
+from routing.plan.keys import FROM_NETWORK
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
 from routing.storage import frames
 from routing.storage.keeping import HELD_ROWS, Keeper

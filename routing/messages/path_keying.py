@@ -11,16 +11,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
-from routing.messages.keying import READ, Keying, add_broker, look_up
+from routing.messages.keying import Keying, add_broker, look_up
 from routing.messages.lookups import Lookups
-from routing.messages.rejecting import FROM_NETWORK
 from routing.plan.keys import (
     ADDRESS_ELSEWHERE,
     FROM_FACTOR,
+    FROM_NETWORK,
     KNOWN,
     NO_ADDRESS,
     OWN_ADDRESS,
     PATH_KEY,
+    READ,
     SERVICE_FACTOR,
 )
 from routing.storage.joining import small_side

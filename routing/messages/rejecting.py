@@ -6,15 +6,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
-from routing.rules.rejecting import TEXTS
+from routing.plan.keys import FROM_NETWORK
+from routing.rules.rejecting import INT_RANGE, TEXTS
 from routing.schemas import MESSAGES, Kind
 from routing.storage.joining import small_side
 from routing.storage.utf8 import is_utf8, readable
 from routing.terms import Rejection
-
-INT_RANGE = (-(2**31), 2**31 - 1)
-# The database_name of the scope for what arrives over the network; no database has an empty name.
-FROM_NETWORK = ""
 
 
 def add_reasons(messages: DataFrame, scopes: DataFrame) -> DataFrame:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import ids
 from routing.messages.rejecting import is_missing
-from routing.plan.estate import NamedThings, furnish_for, list_bare
-from routing.rules import text
-from routing.rules.estate import Instance
+from routing.plan.checked import Checked, check_without_spark
+from routing.plan.estate import list_bare
 from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS, Kind
-from routing.storage.columns import Columns, Table, as_dataset, is_frame, shape_of
+from routing.storage.columns import Columns, Table, is_frame
 from routing.storage.conform import conform
 from routing.storage.faults import SHOWN, Fault, refuse_faults
 from routing.storage.inputs import read_settings
-from routing.storage.suspects import read_suspects
 from routing.storage.utf8 import is_utf8, readable
 
 _KEY = KEYS["dialogs"]
@@ -39,42 +36,6 @@ class Inputs:
     dialogs: Table | None
 
 
-@dataclass(frozen=True)
-class Checked:
-    """Inputs without a fault, and what was found out meanwhile.
-
-    instances: of each instance what its own rows say; no services, no routes. dialogs: None where there are none
-    that matter; dialog_rows: how many do, ending: how many of them have a lifetime.
-    """
-
-    settings: Mapping[str, Columns]
-    instances: Mapping[str, Instance]
-    dialogs: Table | None
-    dialog_rows: int = 0
-    ending: int = 0
-
-    @property
-    def has_transport(self) -> bool:
-        """Whether a route may read its address from the service name."""
-        return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
-
-    @cached_property
-    def named(self) -> NamedThings:
-        """What the configuration names."""
-        return NamedThings.of(self.settings, self.instances.values())
-
-    def instances_for(self, services: Iterable[str]) -> dict[str, Instance]:
-        """What the rules need to know of every instance for messages to these services.
-
-        Only rows that name one of them, any, or the service that is asked for routes become objects.
-        """
-        return furnish_for(self.instances, self.settings, set(services))
-
-    def with_settings(self, settings: Mapping[str, Columns]) -> Checked:
-        """Another configuration, without a fault, and the same dialogs."""
-        return replace(self, settings=settings, instances=list_bare(settings))
-
-
 def read(tables: Mapping[str, Table]) -> Inputs:
     """Read the configuration, and bring dialogs to their columns. Raises InputError."""
     settings = read_settings(tables)
@@ -85,14 +46,13 @@ def read(tables: Mapping[str, Table]) -> Inputs:
 def check(inputs: Inputs) -> Checked:
     """Stop where a row of the configuration or of dialogs is at fault. Raises InputError."""
     settings, dialogs = inputs.settings, inputs.dialogs
-    found, others, suspects = Survey(), list[Fault](), dict[str, Columns]()
+    found, others = Survey(), list[Fault]()
     if dialogs is not None and is_frame(dialogs):
         found = _survey(dialogs)
         others = _first_faults(dialogs) if found.faults else []
     elif dialogs is not None:
-        suspects["dialogs"] = read_suspects(dialogs, "dialogs")
-        found = _count_mattering(dialogs)
-    refuse_faults({**settings, **suspects}, others, found.faults)
+        return check_without_spark(settings, dialogs)
+    refuse_faults(settings, others, found.faults)
     return Checked(settings, list_bare(settings), dialogs if found.rows else None, found.rows, found.ending)
 
 
@@ -111,16 +71,6 @@ def matters() -> Column:
     Of plain columns only: a text that turns out to be no broker id does no harm later on, and is rare.
     """
     return reduce(Column.__or__, (F.col(name).isNotNull() for name in MATTERS))
-
-
-def _count_mattering(dialogs: Table) -> Survey:
-    """What is counted of dialogs of Arrow's; an id that is none counts as one."""
-    import pyarrow.compute as pc
-
-    shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)
-    given = {name: pc.field(shape[name]).is_valid() for name in MATTERS if name in shape}
-    mattering = rows.count_rows(filter=reduce(operator.or_, given.values())) if given else 0
-    return Survey(mattering, rows.count_rows(filter=given["lifetime"]) if "lifetime" in given else 0)
 
 
 def _survey(dialogs: DataFrame) -> Survey:

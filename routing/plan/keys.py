@@ -7,12 +7,17 @@ and back, where a name that begins with an address of a known instance counts by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from routing.rules.deciding import UNNAMED, Key
 from routing.rules.estate import Instance, NameAddress, address_of_name
 from routing.rules.network import Addressee
+from routing.storage.columns import Columns
 
+FROM_NETWORK = ""
+"""The key_database of what arrives over the network; no database has an empty name."""
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 KeyRow = tuple[str, str, str, str, int]
 # The same with the service of a message as it is written, whether or not anything names it; key_role is key_kind
@@ -34,6 +39,43 @@ CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
 # + 16 * class of the sender's service, in a `PATH_KEY`.
 SERVICE_FACTOR, OTHER_BROKER = 2, 8
 FROM_FACTOR = 2 * OTHER_BROKER
+
+
+# What of a message its key is made of, but for its dialog.
+READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
+# The texts that are looked at for what is no UTF-8: a GUID, and an instance or database that is known, is ASCII or
+# equal to a text of the configuration, which has been looked at.
+CHECKED = ("message_id", "to_service_name", "to_broker_instance", "from_service_name")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """All that messages hold in place of keys: the columns `TEXTS`, distinct, and the places of their keys."""
+
+    rows: Columns
+    keys: Sequence[int]
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """The distinct keys of all messages that can be resolved, how many messages there are, and how many are valid.
+
+    Unless it ``is_exact`` only what makes a key was looked at: then some of the valid ones may be rejected yet.
+    ``texts`` are given where they are known and hardly more than the keys. ``is_folded``: every conversation id
+    is written as it is compared.
+    """
+
+    keys: Columns
+    rows_read: int
+    rows_valid: int
+    is_exact: bool
+    texts: Texts | None = None
+    is_folded: bool = False
+
+    @property
+    def rows_rejected(self) -> int | None:
+        """How many messages are to be set aside; None where that is not known."""
+        return self.rows_read - self.rows_valid if self.is_exact else None
 
 
 def key_of(row: KeyRow, instance: Instance) -> Key:

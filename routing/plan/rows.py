@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from routing.plan.keys import KEY, PATH_KEY, key_of, path_key_of
+from routing.plan.keys import KEY, PATH_KEY, KeyRow, key_of, path_key_of
 from routing.plan.paths import PathChoice, PathPlanner
 from routing.plan.planner import Planner, Timeline
 from routing.process.garbage import no_search_for_cycles
@@ -109,19 +109,36 @@ def decide_keys(keys: Columns, instances: Mapping[str, Instance]) -> DecidedKeys
 
     ``keys`` have the columns of `keys.KEY`; ``instances`` what is known of each instance that they name.
     """
-    planner, shared = Planner(choice_of, signature), SharedRows.of_choices()
-    made: dict[Timeline[Choice], int] = {}
-    numbers = []
-    with no_search_for_cycles():
-        for row in keys.rows(*KEY):
-            instance = instances[row[0]]
-            key = key_of(row, instance)
-            timeline = planner.timeline(key, instance)
-            number = made.get(timeline)
-            if number is None:
-                number = made[timeline] = shared.add(timeline.intervals(), key.scope)
-            numbers.append(number)
-    return DecidedKeys(KEY, CHOICE, numbers, shared.timelines, shared.uses)
+    decider = KeyDecider()
+    numbers = decider.decide(keys.rows(*KEY), instances)
+    return DecidedKeys(KEY, CHOICE, numbers, decider.timelines, decider.uses)
+
+
+class KeyDecider:
+    """Decides for keys as they come; ``timelines`` are those so far, each once."""
+
+    def __init__(self) -> None:
+        self._shared = SharedRows.of_choices()
+        self.timelines: Sequence[TimelineRows] = self._shared.timelines
+
+    @property
+    def uses(self) -> PlanUses:
+        """What the timelines make use of."""
+        return self._shared.uses
+
+    def decide(self, keys: Iterable[KeyRow], instances: Mapping[str, Instance]) -> list[int]:
+        """Return the places of the timelines of keys; ``instances`` is what is known for all services of these."""
+        planner, made, numbers = Planner(choice_of, signature), dict[Timeline[Choice], int](), list[int]()
+        with no_search_for_cycles():
+            for row in keys:
+                instance = instances[row[0]]
+                key = key_of(row, instance)
+                timeline = planner.timeline(key, instance)
+                number = made.get(timeline)
+                if number is None:
+                    number = made[timeline] = self._shared.add(timeline.intervals(), key.scope)
+                numbers.append(number)
+        return numbers
 
 
 def follow_keys(keys: Columns, network: Network) -> DecidedKeys:

@@ -22,7 +22,9 @@ TEXTS = (
     "from_service_name",
 )
 """The columns of a message that hold text, in the order of the table."""
-_INT = range(-(2**31), 2**31)
+INT_RANGE = (-(2**31), 2**31 - 1)
+"""The least and the greatest value of an integer column."""
+_INT = range(INT_RANGE[0], INT_RANGE[1] + 1)
 
 
 def rejections(row: Mapping[str, Any], instance: Instance | None) -> list[str]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.errors import InternalError
-from routing.messages import pending
-from routing.runs.work import Work
+from routing.runs.run_work import RunWork
 from routing.storage.imported import newest_after, taken_as_now
 from routing.terms import Outcome, Reason, Word
 
@@ -30,7 +29,7 @@ Groups = Counter[tuple[Any, ...]]
 """How many resolved messages have an outcome, a reason and a database."""
 
 
-def count_resolved(work: Work, versions: Mapping[str, int]) -> Groups:
+def count_resolved(work: RunWork, versions: Mapping[str, int]) -> Groups:
     """What is stored of a run's resolved messages.
 
     To read narrow columns takes a fraction of the time that counting the rows on their way takes.
@@ -39,7 +38,7 @@ def count_resolved(work: Work, versions: Mapping[str, int]) -> Groups:
 
 
 def count_rows(
-    work: Work, versions: Mapping[str, int], groups: Groups, written: Iterable[str], read: int
+    work: RunWork, versions: Mapping[str, int], groups: Groups, written: Iterable[str], read: int
 ) -> Written:
     """The counts of a run, which must agree. Raises StorageError, InternalError.
 
@@ -64,12 +63,14 @@ def count_rows(
     return done
 
 
-def check_pending(work: Work, versions: Mapping[str, int], groups: Groups) -> None:
+def check_pending(work: RunWork, versions: Mapping[str, int], groups: Groups) -> None:
     """See that ``pending_messages`` holds every message that this run left delayed.
 
     Both are counted as they are stored, ``groups`` by `count_resolved`: what is missing there is never tried
     again. Raises InternalError.
     """
+    from routing.messages import pending
+
     delayed = sum(
         rows for (outcome, _, database), rows in groups.items() if pending.tries_again(outcome, database)
     )
@@ -78,7 +79,7 @@ def check_pending(work: Work, versions: Mapping[str, int], groups: Groups) -> No
         raise InternalError.pending(delayed, stored)
 
 
-def _taken_as_now(work: Work, version: int) -> Iterator[str]:
+def _taken_as_now(work: RunWork, version: int) -> Iterator[str]:
     """The note on decisions that lie before the newest import of what has no history; none where all is newer."""
     if work.newest:
         decided = work.earliest_decided(version, max(work.newest.values()))

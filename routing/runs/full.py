@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from routing.messages import arrow_keys, openers, results, validate
+from routing.engines.arrow import message_keys
+from routing.messages import openers, results, validate
 from routing.messages.compiling import compile_messages, plan_of, with_keys, with_plan
 from routing.messages.job import Job
 from routing.messages.lookups import look_into
@@ -59,7 +60,7 @@ def _compile_meanwhile(work: Work, traffic: dict[str, Table]) -> Job:
     with clock.stage("validate"):
         checked = validate.check(inputs)
     with clock.stage("keys") as tally:
-        counts = arrow_keys.count_keys(traffic["messages"], checked.dialogs, checked, work.options.as_of)
+        counts = message_keys.count_keys(traffic["messages"], checked.dialogs, checked, work.options.as_of)
         tally.rows = counts.rows_read
     with clock.stage("plan") as tally:
         prepared = plan_of(counts, checked)

@@ -1,39 +1,38 @@
-"""What surrounds a run: its lock, what runs before it left, its row in ``runs``; and reading what runs wrote."""
+"""Runs by Spark, and reading what runs wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, field, fields
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config
-from routing.errors import ConfigError, InputError, RecordedAlready
+from routing.errors import ConfigError, InputError
 from routing.messages import openers, pending, results, validate
 from routing.messages.compiling import compile_messages
-from routing.messages.job import Options
+from routing.plan.options import Options
 from routing.runs.changing import telling_what_may_change
-from routing.runs.done import Run, done_before
+from routing.runs.counting import Written
+from routing.runs.done import Run
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
-from routing.runs.stages import Progress, Stages, Untimed
+from routing.runs.run_work import RunWork
+from routing.runs.running import as_utc, run_by
+from routing.runs.stages import Progress, Untimed
 from routing.runs.work import Work
 from routing.sessions.holding import Held
-from routing.storage import disks, imported, ledger, protocol, tables, view
+from routing.storage import disks, protocol, tables
 from routing.storage.columns import Table, check_given
 from routing.storage.conform import conform
 from routing.storage.keeping import Keeper, released_on_failure
 from routing.storage.ledger import DeltaTables
-from routing.storage.locking import only_run
 from routing.storage.opening import Opener
-from routing.storage.places import check_writable
-from routing.storage.protocol import LastRun, Start
-from routing.storage.recorded import check_run_id, new_run_id
-from routing.storage.releases import release
-from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+from routing.storage.recorded import new_run_id
+from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE, MISSING_ROUTE_NAMESPACE, SPARK
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def resolve(
     messages = conform(tables["messages"], "messages")
     options = Options(
         run_id=run_id or new_run_id(),
-        as_of=None if as_of is None else _utc(as_of),
+        as_of=None if as_of is None else as_utc(as_of),
         dialog_hash=dialog_hash,
         broadcast_limit=broadcast_limit,
         missing_route_namespace=missing_route_namespace,
@@ -126,107 +125,29 @@ def run_with(
 
     To wait for it is a stage of its own. The run comes to count within ``recording``, which is given its id.
     """
-    started = datetime.now(timezone.utc)
-    config = config.placed(opener.placed)
-    is_full = config.resolve.mode == "full"
-    if is_full and now is not None:
-        raise ConfigError.now_without_retries()
-    options = _options(config, new_run_id() if run_id is None else check_run_id(run_id))
-    # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
-    settings = config.as_json()
-    clock = Stages(progress)
-    opener.waiting = lambda: clock.stage("session")
-    for key, location in config.output.items():
-        check_writable(key, location)
-    outputs = DeltaTables(opener, config)
-    with only_run(config.output["runs"], options.run_id), Keeper() as keeper:
-        with clock.stage("read"):
-            start = _start(outputs, options.run_id, is_full=is_full)
-            if start is None:
-                return done_before(opener, config, options.run_id, now and _utc(now))
-            inputs = tables.snapshots(opener, config.tables)
-            options = replace(options, may_change=isinstance(inputs["messages"], tables.AsItIs))
-            newest = imported.read_newest(opener, config.kept.get("imports"))
-            unfinished = imported.note_unfinished(opener, config.journal)
-        notes_so_far = [*start.notes, *unfinished]
-        work = Work(outputs, start, options, inputs, newest, clock, opener, keeper, notes_so_far)
-        moment = None if is_full else _utc(now or started)
-        with telling_what_may_change(inputs):
-            written = run_full(work) if moment is None else run_incremental(work, moment)
-        row = {
-            "run_id": options.run_id,
-            "mode": config.resolve.mode,
-            "started_at": started,
-            "finished_at": _after(start.last),
-            "as_of": options.as_of,
-            "now": moment,
-            "input_versions": {key: snapshot.version for key, snapshot in inputs.items()},
-            "output_versions": dict(written.versions),
-            "rows_read": written.read,
-            "rows_resolved": written.resolved,
-            "rows_rejected": written.rejected,
-            "outcome_counts": dict(written.outcomes),
-            "reason_counts": dict(written.reasons),
-            "dialog_hash": options.dialog_hash,
-            "settings": settings,
-            "stage_seconds": clock.seconds,
-            "release": release(),
-        }
-        row |= ledger.identities_of(opener, {"messages": inputs["messages"]})
-        with recording(options.run_id):
-            row, notes = protocol.finish(outputs, start, written.versions, row)
-        work.notes.extend(notes)
-        shown = _show_view(outputs, start, written.versions["resolved_routes"])
-        work.notes.extend(note for note in shown if note not in work.notes)
-    return Run(row, tuple(work.notes), unfinished=tuple(unfinished))
+    if config.resolve.engine == LOCAL_ENGINE:
+        raise ConfigError.local_in_session()
+    engine = SparkEngine(opener)
+    return run_by(engine, config, run_id=run_id, now=now, progress=progress, recording=recording)
 
 
-def _options(config: Config, run_id: str) -> Options:
-    """How messages are resolved, as a configuration says."""
-    return Options(
-        run_id=run_id,
-        as_of=config.resolve.as_of,
-        dialog_hash=config.resolve.dialog_hash,
-        broadcast_limit=config.resolve.broadcast_limit,
-        missing_route_namespace=config.missing_route_namespace,
-    )
+@dataclass(frozen=True)
+class SparkEngine:
+    """Runs by Spark, full and incremental."""
 
+    opener: Opener
+    name: str = SPARK
 
-def _start(outputs: DeltaTables, run_id: str, *, is_full: bool) -> Start | None:
-    """What the runs so far left, what unfinished ones wrote taken back; None where this run counts already.
+    def open_outputs(self, config: Config) -> DeltaTables:
+        """Return the outputs of a job, as Spark commits to them."""
+        return DeltaTables(self.opener, config)
 
-    Raises OutputError, StorageError.
-    """
-    try:
-        start = protocol.begin(outputs, run_id, is_full=is_full, attempt=new_run_id())
-    except RecordedAlready:
-        return None
-    outputs.check()
-    last = start.last
-    if last is None:
-        return start
-    if not is_full:
-        start = protocol.take_back(outputs, start)
-    # A run that was killed once it counted has not come to this.
-    shown = _show_view(outputs, start, last.output_versions["resolved_routes"])
-    return replace(start, notes=(*start.notes, *shown))
-
-
-def _show_view(outputs: DeltaTables, start: Start, version: int) -> tuple[str, ...]:
-    """Have the view of a catalog show a version; a catalog that takes no such view is told so by the first run."""
-    refused = view.show(outputs, version)
-    is_first = start.last is None or start.last.table_ids is None
-    return (refused.note,) if refused is not None and (refused.is_stale or is_first) else ()
-
-
-def _after(last: LastRun | None) -> datetime:
-    """The clock, but later than the run before: the order of runs must not depend on it."""
-    now = datetime.now(timezone.utc)
-    return now if last is None else max(now, last.finished_at + timedelta(microseconds=1))
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    def run(self, base: RunWork, moment: datetime | None) -> Written:
+        """Resolve everything, or where there is a moment what is new and delayed; returns what was written."""
+        shared = {field.name: getattr(base, field.name) for field in fields(base)}
+        with Keeper() as keeper, telling_what_may_change(base.inputs):
+            work = Work(**shared, keeper=keeper)
+            return run_full(work) if moment is None else run_incremental(work, moment)
 
 
 def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from routing.config import PATHS, Config
 from routing.messages import validate
 from routing.messages.compiling import compile_messages
-from routing.messages.job import Options
 from routing.messages.path_keying import OF_ESTATE
 from routing.messages.paths import message_paths
+from routing.plan.options import Options
 from routing.runs.paths_written import COMMAND, Written, count_paths
 from routing.runs.replacing import OutputTable, replace_output
 from routing.runs.stages import Progress, Stages

@@ -1,26 +1,20 @@
-"""What a run works with: its options, its inputs at one version each, and its outputs."""
+"""What a run by Spark works with: its inputs at one version each, and its outputs."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from routing.config import Config
-from routing.messages.job import Options
-from routing.runs.stages import Stages
+from routing.runs.run_work import RunWork
 from routing.schemas import OUTPUTS, TRAFFIC
 from routing.storage import frames, protocol, tables
-from routing.storage.columns import Table, as_dataset, is_frame
+from routing.storage.columns import Table
 from routing.storage.conform import conform, no_rows
-from routing.storage.inputs import count_by, earliest_by
 from routing.storage.keeping import Keeper
 from routing.storage.ledger import DeltaTables
 from routing.storage.opening import Opener
-from routing.storage.protocol import Start
 
 
 def open_inputs(opener: Opener, inputs: Mapping[str, tables.Input], keeper: Keeper) -> dict[str, Table]:
@@ -63,22 +57,11 @@ def open_traffic(opener: Opener, inputs: Mapping[str, tables.Input]) -> dict[str
 
 
 @dataclass(frozen=True)
-class Work:
-    """A run.
-
-    ``start`` is what the runs before it left, ``newest`` when what has no history was imported (`imported`), by
-    instance; ``notes`` grow until it ends.
-    """
+class Work(RunWork):
+    """A run by Spark."""
 
     outputs: DeltaTables
-    start: Start
-    options: Options
-    inputs: Mapping[str, tables.Input]
-    newest: Mapping[str, int]
-    clock: Stages
-    opener: Opener
     keeper: Keeper
-    notes: list[str]
 
     def open_tables(self) -> dict[str, Table]:
         """The inputs but for the messages (`open_inputs`)."""
@@ -105,11 +88,6 @@ class Work:
         """The session that it runs in."""
         return self.outputs.spark
 
-    @property
-    def config(self) -> Config:
-        """What was asked for."""
-        return self.outputs.config
-
     def commit(self, outputs: Mapping[str, DataFrame | None], *, adds: bool) -> dict[str, int]:
         """Commit rows to tables, to what stands there or in its place; the versions by key.
 
@@ -120,30 +98,9 @@ class Work:
         def commit_one(key: str) -> int:
             rows = outputs[key]
             if rows is None:
-                if self._is_empty(key):
+                if self.is_empty(key):
                     return self.start.versions[key]
                 rows = no_rows(self.spark, OUTPUTS[key])
             return protocol.commit(self.outputs, self.start, key, rows, adds=adds)
 
         return dict(zip(outputs, frames.at_once(self.spark, commit_one, list(outputs)), strict=True))
-
-    def _is_empty(self, key: str) -> bool:
-        """Whether an output stands there and has no rows; of one that Spark reads that is not asked."""
-        version = self.start.versions.get(key)
-        if version is None or key in self.outputs.lacking:
-            return False
-        stored = self._written(key, version)
-        return not is_frame(stored) and as_dataset(stored).count_rows() == 0
-
-    def count_written(self, key: str, version: int, *names: str) -> Counter[tuple[Any, ...]]:
-        """How many rows of this run are stored in an output, by the values of some columns."""
-        return count_by(self._written(key, version), names, {"run_id": [self.options.run_id]})
-
-    def earliest_decided(self, version: int, before: int) -> dict[str, int]:
-        """When this run's first decision lies of each instance that has any before a moment (microseconds)."""
-        stored = self._written("resolved_routes", version)
-        return earliest_by(stored, "instance_name", "decided_at", before, {"run_id": [self.options.run_id]})
-
-    def _written(self, key: str, version: int) -> Table:
-        """An output as it is stored."""
-        return self.opener.open_at(f"output.{key}", self.config.output[key], version)

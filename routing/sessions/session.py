@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.errors import ConfigError, EnvironmentFault, first_sentence
+from routing.errors import ConfigError, EnvironmentFault, NoJavaFault, first_sentence
 from routing.sessions import jars
 from routing.sessions.settings import apply_settings, find_setting
 
@@ -146,7 +146,7 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
         with _java_messages_in(log):
             session = builder.getOrCreate()
     except Exception as error:
-        raise EnvironmentFault.no_java(_why_no_start(error, log)) from error
+        raise NoJavaFault.no_java(_why_no_start(error, log)) from error
     if has_new_jars:
         jars.remember((session.conf.get("spark.jars", "") or "").split(","))
     return session

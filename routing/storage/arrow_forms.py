@@ -5,6 +5,7 @@ Each takes and gives an array, or an expression over a dataset where it says so.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.rules import text
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 _HEX = "[0123456789abcdefABCDEF]"
 _GUID = rf"\A{_HEX * 8}-{_HEX * 4}-{_HEX * 4}-{_HEX * 4}-{_HEX * 12}\z"
 _PLAIN_BROKER = r"\A[0-9a-f-]{36}\z"
+_HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
+_ADDRESS_IN_NAME = rf"\A(?P<address>[tT][cC][pP]://{_HOST}:[0-9]{{1,5}})(?:/|\z)"
+# The dialog-ID hash is XXH64 of the 36 characters of a GUID.
+_GUID_LENGTH, _SEED = 36, 42
+_P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+_P4 = 0x85EBCA77C2B2AE63
 
 
 def fold_texts(words: Any) -> Any:
@@ -48,3 +55,69 @@ def read_brokers(words: pyarrow.Array) -> pyarrow.Array:
     for place in others:
         ids[place] = text.broker_id(written[place])
     return pyarrow.array(ids, pyarrow.string())
+
+
+def leading_addresses(names: pyarrow.Array) -> pyarrow.Array:
+    """Return the address that a TRANSPORT route reads from each service name; null where there is none."""
+    import pyarrow.compute as pc
+
+    return pc.struct_field(pc.extract_regex(names, _ADDRESS_IN_NAME), "address")
+
+
+def hash_dialog_ids(ids: pyarrow.Array) -> pyarrow.Array:
+    """Return the dialog-ID hash of each folded GUID (rule book, section 6); the array has no nulls."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    words, last = _words_of(ids)
+    starts = (_SEED + _P1 + _P2, _SEED + _P2, _SEED, _SEED - _P1)
+    lanes = [
+        _multiply(_rotate(pc.add(_multiply(word, _P2), _unsigned(start)), 31), _P1)
+        for word, start in zip(words, starts, strict=True)
+    ]
+    total = reduce(pc.add, (_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)))
+    for lane in lanes:
+        mixed = pc.bit_wise_xor(total, _multiply(_rotate(_multiply(lane, _P2), 31), _P1))
+        total = pc.add(_multiply(mixed, _P1), _unsigned(_P4))
+    total = pc.bit_wise_xor(pc.add(total, _unsigned(_GUID_LENGTH)), _multiply(last, _P1))
+    total = pc.add(_multiply(_rotate(total, 23), _P2), _unsigned(_P3))
+    for bits, factor in ((33, _P2), (29, _P3)):
+        total = _multiply(pc.bit_wise_xor(total, pc.shift_right(total, _unsigned(bits))), factor)
+    return pc.bit_wise_xor(total, pc.shift_right(total, _unsigned(32))).view(pyarrow.int64())
+
+
+def _words_of(ids: pyarrow.Array) -> tuple[list[pyarrow.Array], pyarrow.Array]:
+    """Return the bytes of GUIDs as numbers: four of eight bytes each, and the last of four."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    size = _GUID_LENGTH // 4
+    if not len(ids):
+        none = pyarrow.array([], pyarrow.uint64())
+        return [none] * 4, none
+    _, offsets, data = ids.buffers()
+    [first] = pyarrow.Array.from_buffers(pyarrow.int32(), 1, [None, offsets], offset=ids.offset).to_pylist()
+    data = data.slice(first)
+    numbers = pyarrow.Array.from_buffers(pyarrow.uint32(), len(ids) * size, [None, data])
+    rows = pyarrow.FixedSizeListArray.from_arrays(numbers, size)
+    parts = [pc.list_element(rows, place).cast(pyarrow.uint64()) for place in range(size)]
+    pairs = zip(parts[0:8:2], parts[1:8:2], strict=True)
+    return [pc.bit_wise_or(low, pc.shift_left(high, _unsigned(32))) for low, high in pairs], parts[8]
+
+
+def _unsigned(value: int) -> Any:
+    import pyarrow
+
+    return pyarrow.scalar(value % 2**64, pyarrow.uint64())
+
+
+def _multiply(numbers: Any, factor: int) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.multiply(numbers, _unsigned(factor))
+
+
+def _rotate(numbers: Any, bits: int) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.bit_wise_or(pc.shift_left(numbers, _unsigned(bits)), pc.shift_right(numbers, _unsigned(64 - bits)))

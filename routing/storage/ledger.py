@@ -1,31 +1,33 @@
-"""The outputs of a job as Delta tables (`protocol.Tables` over Spark)."""
+"""The outputs of a job as Delta tables: what is read of them, and how Spark commits (`protocol.Tables`)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Any
 
 from routing import schemas
 from routing.config import Config, Location
 from routing.errors import InputError, StorageError, first_sentence, is_refusal
 from routing.sessions.holding import HasSession
 from routing.sessions.settings import find_setting
-from routing.storage import commits, counted, details, frames, statements, tables
+from routing.storage import commits, counted, details, statements, tables
 from routing.storage.opening import Opener
 from routing.storage.places import way
 from routing.storage.protocol import Commit, LastRun, Mark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 # In a session that takes the setting it marks the commit of a statement that has no options of its own.
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 @dataclass
-class DeltaTables:
-    """A job's outputs, for one run or a reader.
+class JobTables(ABC):
+    """A job's outputs, for one run or a reader, whichever engine writes them.
 
     ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
     """
@@ -74,6 +76,32 @@ class DeltaTables:
         """The last run that counts. Raises RecordedAlready where the one that is to come does, by its id."""
         return counted.last_run(self.opener, self.config.output["runs"], coming)
 
+    @abstractmethod
+    def put(self, key: str, rows: Any, mark: Mark, *, adds: bool) -> None:
+        """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
+
+    @abstractmethod
+    def restore(self, key: str, version: int, mark: Mark) -> None:
+        """Bring a table back to a version, in one commit; none where nothing changes."""
+
+    @abstractmethod
+    def record(self, row: Mapping[str, Any], mark: Mark, turn: int, since: int | None = None) -> bool:
+        """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
+
+    def check(self) -> None:
+        """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
+        for key in self.config.output:
+            self.look_at_columns(key)
+
+    def look_at_columns(self, key: str) -> None:
+        """Remember a table that lacks columns. Raises OutputError where it is no table of this job."""
+        if self.opener.lacks_columns(key, self.config.output[key], schemas.OUTPUTS[key]):
+            self.lacking.add(key)
+
+
+class DeltaTables(JobTables):
+    """A job's outputs that Spark writes."""
+
     def put(self, key: str, rows: DataFrame, mark: Mark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them."""
         self._put(key, rows, tables.Write(mark.as_text(), adds, widens=key in self.lacking))
@@ -89,12 +117,14 @@ class DeltaTables:
                 statements.restore(self.spark, location, version)
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
-        self._look_at_columns(key)
+        self.look_at_columns(key)
 
     def record(self, row: Mapping[str, Any], mark: Mark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
+        from routing.storage import frames
+
         frame = frames.frame_of(self.spark, [row], schemas.RUNS)
-        order = tables.ORDER_OF_RUNS if since is None else f"{tables.ORDER_OF_RUNS} since {since}"
+        order = tables.order_since(tables.ORDER_OF_RUNS, since)
         how = tables.Write(mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order)
         self._put("runs", frame, how)
         return any(found.mark == mark for found in self.latest("runs"))
@@ -106,15 +136,6 @@ class DeltaTables:
             tables.create_if_missing(self.spark, key, location, schemas.OUTPUTS[key].optional())
         tables.put(rows, key, location, how)
         self.lacking.discard(key)
-
-    def check(self) -> None:
-        """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
-        for key in self.config.output:
-            self._look_at_columns(key)
-
-    def _look_at_columns(self, key: str) -> None:
-        if self.opener.lacks_columns(key, self.config.output[key], schemas.OUTPUTS[key]):
-            self.lacking.add(key)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from routing.config import Location
 from routing.schemas import Field, Schema
 from routing.storage.commits import is_local
+from routing.storage.data_files import DataFile
 from routing.storage.kinds import arrow_schema
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ _MISTAKEN = re.compile(r"[\x00-\x1f\x7f%\[\]\\^|]|/\.\.(?:/|\Z)")
 # A path in a log that is not one inside the table's folder.
 _ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _APPEND_ONLY = "delta.appendOnly"
+# How Arrow writes a bound that is null.
+_NULL_BOUND = "= null["
+# As often a commit is tried after those of others.
+_TRIES = 20
 # The property of a field that Spark keeps the length of texts in, and how a fixed one is told there.
 _LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 _FIXED = re.compile(r"(?<!var)char\(")
@@ -111,7 +116,42 @@ def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
     # By the file system that delta-rs brings, written in Python, every third process aborts as it ends
     # (delta-rs issue 2184).
     files = SubTreeFileSystem(folder, LocalFileSystem())
-    return table.to_pyarrow_dataset(filesystem=files, parquet_read_options=options)
+    return _without_null_bounds(table.to_pyarrow_dataset(filesystem=files, parquet_read_options=options), table)
+
+
+def _without_null_bounds(rows: Any, table: DeltaTable) -> pyarrow.dataset.Dataset:
+    """Return a dataset of which no file is told to hold nothing.
+
+    Where the log has the least or the greatest value of a column and not both, as of texts that are no UTF-8,
+    delta-rs has Arrow believe that all values are below null: then a file has no row for any condition.
+    """
+    from pyarrow.dataset import FileSystemDataset
+
+    files = list(rows.get_fragments())
+    doubtful = [_NULL_BOUND in str(file.partition_expression) for file in files]
+    if not any(doubtful):
+        return rows
+    known = _partitions_of(table)
+    safe = [
+        rows.format.make_fragment(file.path, rows.filesystem, known[file.path]) if is_doubtful else file
+        for file, is_doubtful in zip(files, doubtful, strict=True)
+    ]
+    return FileSystemDataset(safe, rows.schema, rows.format, rows.filesystem)
+
+
+def _partitions_of(table: DeltaTable) -> dict[str, Any]:
+    """Return by file what its rows have in the columns of the table's partitions, as a condition for Arrow."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    names, found = table.metadata().partition_columns, {}
+    for row in pyarrow.table(table.get_add_actions(flatten=True)).to_pylist():
+        condition = pc.scalar(True)
+        for name in names:
+            value = row[f"partition.{name}"]
+            condition &= pc.field(name).is_null() if value is None else pc.field(name) == value
+        found[row["path"]] = condition
+    return found
 
 
 def write_new(location: Location, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> None:
@@ -164,12 +204,53 @@ class LocalTable:
     table: DeltaTable
 
     @classmethod
-    def make(cls, location: Location, schema: Schema) -> LocalTable:
-        """Make an empty table of reader version 1, without table features."""
+    def make(
+        cls,
+        location: Location,
+        schema: Schema,
+        *,
+        properties: Mapping[str, str] | None = None,
+        metadata: str | None = None,
+    ) -> LocalTable:
+        """Make an empty table of reader version 1, without table features, and with some properties."""
         from deltalake import DeltaTable
 
-        made = DeltaTable.create(location.text, arrow_schema(schema), commit_properties=_only_next())
+        made = DeltaTable.create(
+            location.text,
+            arrow_schema(schema),
+            configuration=properties,
+            commit_properties=_only_next(metadata),
+        )
         return cls(location.text, made)
+
+    def holds_the_same(self, version: int) -> bool:
+        """Return True if the table is made of the same files, in the same columns, as at an earlier version."""
+        from deltalake import DeltaTable
+
+        before = DeltaTable(self.folder, version=version)
+        return _paths(before) == _paths(self.table) and before.schema() == self.table.schema()
+
+    def is_empty(self) -> bool:
+        """Return True if the table has no files with rows."""
+        return not _paths(self.table) or self.rows().count_rows() == 0
+
+    def restore(self, version: int, metadata: str) -> None:
+        """Bring the table back to an earlier version, by one commit."""
+        self.table.restore(version, commit_properties=_only_next(metadata))
+
+    def commit_files(self, files: Sequence[DataFile], schema: Schema, *, adds: bool, metadata: str) -> None:
+        """Add files that stand in the table's folder, or put them in the place of all that it has."""
+        from deltalake import Schema as DeltaSchema
+        from deltalake.transaction import AddAction
+
+        actions = [
+            AddAction(file.name, file.size, {}, file.modified_at, data_change=True, stats=file.statistics)
+            for file in files
+        ]
+        shape = DeltaSchema.from_arrow(arrow_schema(schema.optional()))
+        self.table.create_write_transaction(
+            actions, "append" if adds else "overwrite", shape, commit_properties=_only_next(metadata)
+        )
 
     @classmethod
     def make_of(cls, location: Location, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> LocalTable:
@@ -205,9 +286,50 @@ class LocalTable:
         write_deltalake(self.table, rows, mode=mode, commit_properties=_only_next(metadata))
 
 
-def _only_next(metadata: str | None = None) -> Any:
+def open_to_write(location: Location) -> LocalTable:
+    """Open the newest version of a table that was looked at before (`look_at_writing`). Raises DeltaError."""
+    from deltalake import DeltaTable
+
+    return LocalTable(location.text, DeltaTable(location.text))
+
+
+def append_once(location: Location, rows: pyarrow.Table, metadata: str, order: str, turn: int) -> bool:
+    """Add rows to a table, which gains the columns that it lacks, or make one of them.
+
+    Returns False, and adds nothing, where a commit of this ``order`` has had this turn or a later one. Of two that
+    try at once one comes first, and the other looks again.
+    """
+    from deltalake import DeltaTable, Transaction, write_deltalake
+    from deltalake.exceptions import CommitFailedError
+
+    for _ in range(_TRIES):
+        table = DeltaTable(location.text) if find_log(location) is not None else None
+        had = None if table is None else table.transaction_version(order)
+        if had is not None and had >= turn:
+            return False
+        try:
+            write_deltalake(
+                location.text if table is None else table,
+                rows,
+                mode="error" if table is None else "append",
+                schema_mode=None if table is None else "merge",
+                commit_properties=_only_next(metadata, [Transaction(order, turn)]),
+            )
+        except CommitFailedError:
+            continue
+        return True
+    raise CommitFailedError(f"{_TRIES} times somebody else has made a commit meanwhile")
+
+
+def _paths(table: DeltaTable) -> set[str]:
+    import pyarrow
+
+    return set(pyarrow.table(table.get_add_actions())["path"].to_pylist())
+
+
+def _only_next(metadata: str | None = None, transactions: list[Any] | None = None) -> Any:
     """Have a commit fail where somebody else has made one: delta-rs would put it after that one otherwise."""
     from deltalake import CommitProperties
 
     told = None if metadata is None else {"userMetadata": metadata}
-    return CommitProperties(custom_metadata=told, max_commit_retries=0)
+    return CommitProperties(custom_metadata=told, max_commit_retries=0, app_transactions=transactions)

@@ -46,7 +46,7 @@ class Opened:
     version: int | None
 
 
-def _say_nothing(_: str) -> None:
+def say_nothing(_: str) -> None:
     """What nobody has asked for."""
 
 
@@ -61,13 +61,13 @@ class Opener:
 
     start: Callable[[], SparkSession]
     settings: Mapping[str, str] = field(default_factory=dict)
-    tell: Callable[[str], None] = _say_nothing
+    tell: Callable[[str], None] = say_nothing
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     _spark: SparkSession | None = None
     _coming: Future[SparkSession] | None = None
 
     @classmethod
-    def of_session(cls, spark: SparkSession, tell: Callable[[str], None] = _say_nothing) -> Opener:
+    def of_session(cls, spark: SparkSession, tell: Callable[[str], None] = say_nothing) -> Opener:
         """One for a session that is there."""
         return cls(lambda: spark, tell=tell, _spark=spark)
 

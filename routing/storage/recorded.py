@@ -23,7 +23,8 @@ LONGEST_ID = 250
 """Characters of a run id: as many as Airflow's have at most."""
 # What of a configuration decides what a run writes, each with the keys that do not.
 _DECIDING: dict[str, tuple[str, ...]] = {
-    "resolve": (),
+    # Both engines write the same rows.
+    "resolve": ("engine",),
     "tables": (*KEPT, JOURNAL),
     "output": (*BESIDE, VIEW),
     "dynamic_routing": (),

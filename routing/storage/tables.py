@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from typing import TYPE_CHECKING
 
 from routing.config import Location, in_reading_order
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.holding import HasSession, Held
 from routing.storage import commits, refusals, statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 # Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
 # runs, times, perhaps instances. Ids and outcomes are in every file alike, so theirs would skip nothing.
@@ -138,6 +140,11 @@ def snapshots(asked: HasSession, tables: Mapping[str, Location]) -> dict[str, In
 
 ORDER_OF_RUNS = "sbroute"
 """Delta's application id of the transactions by which runs take their turns."""
+
+
+def order_since(order: str, since: int | None) -> str:
+    """Return the application id of the turns of runs that went on from a version of ``runs``; None: of all."""
+    return order if since is None else f"{order} since {since}"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pytest
 from routing.analysis.diff.affected import find_affected
 from routing.analysis.diff.sides import OneSide, Sides
 from routing.config import Location
-from routing.messages.job import Options
+from routing.plan.options import Options
 from routing.schemas import EXAMPLES, INPUTS, KEY_CHANGES, MESSAGE_CHANGES
 from routing.storage.columns import Columns, is_frame
 from routing.storage.keeping import Keeper

@@ -147,6 +147,7 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
         "outcome_counts": Counter(r["outcome"] for r in expected.resolved_routes),
         "reason_counts": Counter(r["reason"] for r in expected.resolved_routes),
         "dialog_hash": "builtin",
+        "engine": "spark",
         "settings": done.config.as_json(),
         "release": release(),
     }

@@ -13,7 +13,8 @@ import pytest
 
 from routing import Stored, diff, explain, trace
 from routing.analysis.check.checking import check
-from routing.messages import arrow_keys, validate
+from routing.engines.arrow import message_keys
+from routing.messages import validate
 from routing.plan.candidates import LISTED_CANDIDATE, CandidateLists
 from routing.plan.rows import CHOICE, decide_keys
 from tests.exported import route as exported_route
@@ -45,7 +46,7 @@ def _resolved(service: str, folder: Path) -> str | None:
     """What the plan says with which a run joins the message."""
     given = arrow(_tables(service))
     checked = validate.check(validate.read(given))
-    counts = arrow_keys.count_keys(given["messages"], None, checked, None)
+    counts = message_keys.count_keys(given["messages"], None, checked, None)
     decided = decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
     [(_, _, [choice])] = decided.timelines[0].rows
     name: str | None = choice[CHOICE.names.index("route_name")]

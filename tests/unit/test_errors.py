@@ -70,7 +70,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "OutputError.other_job": ("runs", "/out/runs", "/other/runs"),
     "OutputError.runs_changed": ("/out/runs", 7, "DELETE", 6),
     "HistoryGap.cleaned": ("/out/resolved_routes", 4),
-    "EnvironmentFault.no_java": ("no Java was found",),
+    "NoJavaFault.no_java": ("no Java was found",),
     "EnvironmentFault.no_package": ("pyspark", "local"),
     "EnvironmentFault.udf_lacks": ("pandas",),
     "EnvironmentFault.function_taken": ("dialog_id_hash",),

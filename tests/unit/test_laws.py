@@ -14,8 +14,6 @@ import routing
 HOUSE = Path(routing.__file__).parent
 # What turns frames into frames; these also look at what came of it.
 _ACTING = {"compiling.py", "duplicates.py", "validate.py"}
-# What turns no frame into anything: Arrow has words of its own.
-_OF_ARROW = {"arrow_keys.py", "bound_ends.py", "numbers.py"}
 _JVM = {"rdd", "sparkContext", "_jvm", "_jdf", "_sc", "_jsparkSession", "SparkContext"}
 _UDFS = {"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "registerJavaFunction"}
 _PYTHON_NODES = {"applyInPandas", "mapInPandas", "applyInArrow", "mapInArrow", "foreach", "foreachPartition"}
@@ -146,7 +144,7 @@ def test_law_of_the_house(what: str) -> None:
 def test_law_of_the_rooms_of_messages(what: str) -> None:
     folder = HOUSE / "messages"
     assert {name for name in _ACTING if (folder / name).exists()} == _ACTING
-    rooms = [path for path in _rooms() if path.parent == folder and path.name not in _ACTING | _OF_ARROW]
+    rooms = [path for path in _rooms() if path.parent == folder and path.name not in _ACTING]
     assert len(rooms) > 5
     found = {path.name: _breaches(OF_MESSAGES[what], path.read_text(encoding="utf-8")) for path in rooms}
     assert {name: lines for name, lines in found.items() if lines} == {}

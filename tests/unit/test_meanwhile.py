@@ -70,7 +70,7 @@ def test_the_session_is_waited_for_where_it_is_needed() -> None:
 
 def test_why_no_session_could_be_started_is_told_where_it_is_needed() -> None:
     def start() -> SparkSession:
-        raise EnvironmentFault.no_java("none")
+        raise NoJavaFault.no_java("none")
 
     opener = Opener(start)
     opener.start_meanwhile()

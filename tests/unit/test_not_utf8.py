@@ -14,8 +14,9 @@ from routing.analysis.explain.explaining import explain
 from routing.analysis.lint.linting import lint
 from routing.analysis.messages.asked import ask
 from routing.analysis.messages.listing import list_messages
+from routing.engines.arrow import message_keys
 from routing.errors import InputError
-from routing.messages import arrow_keys, validate
+from routing.messages import validate
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import network_of
 from routing.plan.verdicts import RowJudge
@@ -56,7 +57,7 @@ def test_keys_and_rejected_messages_are_those_of_the_rules() -> None:
         tables = spoil_messages(rng, random_estate(rng, 60, f"e{number}/"))
         given = arrow(tables)
         checked = validate.check(validate.read(given))
-        counts = arrow_keys.count_keys(given["messages"], checked.dialogs, checked, None)
+        counts = message_keys.count_keys(given["messages"], checked.dialogs, checked, None)
         theirs = reference(tables, None).rejected_messages
         assert any("NOT_UTF8" in code for row in theirs for code in row["reasons"])
         assert (counts.rows_read, counts.rows_rejected) == (len(tables["messages"]), len(theirs))

@@ -65,6 +65,7 @@ def row_of(folder: Path, **columns: Any) -> dict[str, Any]:
         "release": "0.2.0",
         "table_ids": {"messages": "m-1"},
         "commit_identities": {"messages": "c-1"},
+        "engine": "spark",
         **columns,
     }
 

@@ -14,7 +14,8 @@ from routing.analysis.diff.sides import OneSide, naming
 from routing.config import Location
 from routing.messages import changes, validate
 from routing.messages.compiling import compile_messages
-from routing.messages.job import Options
+from routing.plan.checked import Checked
+from routing.plan.options import Options
 from routing.runs.stages import Untimed
 from routing.schemas import MESSAGE_CHANGES
 from routing.sessions.holding import Held
@@ -82,7 +83,7 @@ def compare(
     )
 
 
-def _check(traffic: Traffic, sides: tuple[OneSide, OneSide]) -> tuple[validate.Checked, validate.Checked]:
+def _check(traffic: Traffic, sides: tuple[OneSide, OneSide]) -> tuple[Checked, Checked]:
     """Both sides without a fault. Raises InputError."""
     before, after = sides
     dialogs = None if traffic.dialogs is None else conform(traffic.dialogs, "dialogs")

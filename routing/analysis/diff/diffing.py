@@ -183,7 +183,7 @@ def _compare_in_spark(
 ) -> tuple[Changed, Keeper | None]:
     """The same of many messages, or of tables that Spark alone reads."""
     from routing.analysis.diff import by_spark
-    from routing.messages.job import Options
+    from routing.plan.options import Options
     from routing.storage.keeping import released_on_failure
 
     options = Options(run_id="diff")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from routing.engines.arrow import message_keys, numbers
 from routing.errors import InputError
-from routing.messages import arrow_keys, numbers, validate
-from routing.messages.keying import KeyCounts
-from routing.plan.keys import KEY, TEXTS
+from routing.messages import validate
+from routing.plan.keys import KEY, TEXTS, KeyCounts
 from routing.rules import text
 from routing.rules.rejecting import rejections
 from routing.schemas import DIALOGS, MESSAGES
@@ -32,7 +32,7 @@ def count(tables: Tables, as_of: datetime | None = None, **given: Any) -> KeyCou
     """The keys of tables; ``given`` are Arrow tables in place of theirs."""
     tables_of_arrow = {**arrow(tables), **given}
     checked = validate.check(validate.read(tables_of_arrow))
-    return arrow_keys.count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of)
+    return message_keys.count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of)
 
 
 def keys_of(counts: KeyCounts) -> set[Key]:
@@ -83,7 +83,7 @@ def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
 def has_room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether services that nothing names have numbers of their own."""
     if not request.param:
-        monkeypatch.setattr(numbers, "_MOST_UNNAMED", 0)
+        monkeypatch.setattr(numbers, "MOST_UNNAMED", 0)
     return bool(request.param)
 
 

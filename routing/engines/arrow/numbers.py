@@ -7,26 +7,34 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from routing.messages.keying import KeyCounts, Texts
-from routing.messages.rejecting import FROM_NETWORK
-from routing.messages.validate import Checked
+from routing.plan.checked import Checked
 from routing.plan.estate import NamedThings
-from routing.plan.keys import CLASS_OF, KEY, KNOWN, OTHER_BROKER, SERVICE_FACTOR, TEXTS
-from routing.rules import text
+from routing.plan.keys import (
+    CLASS_OF,
+    FROM_NETWORK,
+    KEY,
+    KNOWN,
+    OTHER_BROKER,
+    SERVICE_FACTOR,
+    TEXTS,
+    KeyCounts,
+    KeyRow,
+    Texts,
+)
 from routing.rules.estate import Instance, NameAddress, address_of_name
 from routing.storage.arrow import plain_values
-from routing.storage.arrow_forms import fold_texts, read_brokers
+from routing.storage.arrow_forms import fold_texts, leading_addresses, read_brokers
 from routing.storage.columns import Columns
 from routing.storage.encoded import Numbering
 
 if TYPE_CHECKING:
     import pyarrow
 
-# The numbers of a text that is none of those which have one, and of no text at all; those of addresses in names
-# go down from the last.
-OTHER, NONE, _FIRST_ADDRESS = -1, -2, -3
+# The numbers of a text that is none of those which have one, and of no text at all; that of a name with an address
+# that no instance has, and those of the addresses of instances, which go down from the last.
+OTHER, NONE, _ELSEWHERE, _FIRST_ADDRESS = -1, -2, -3, -4
 # So many texts that nothing names are numbered besides; garbage beyond that is all alike.
-_MOST_UNNAMED = 100_000
+MOST_UNNAMED = 100_000
 
 
 @dataclass
@@ -34,7 +42,7 @@ class Numbers:
     """What has numbers: each text is the place where it stands among these.
 
     The database of the network, which is empty, stands first. Services that nothing names are added as
-    messages come with them, up to a limit. ``addresses`` are those, as they are compared, in names beyond it, with
+    messages come with them, up to a limit. ``addresses`` are those of the instances, as they are compared, with
     their numbers; None where no name is read for one.
     """
 
@@ -47,17 +55,18 @@ class Numbers:
     addresses: dict[str, int] | None
 
     @classmethod
-    def of(cls, checked: Checked) -> Numbers:
-        """Those of a configuration."""
+    def of(cls, checked: Checked, most_unnamed: int | None = None) -> Numbers:
+        """Return those of a configuration, which number so many services that it does not name."""
         named = checked.named
+        most = MOST_UNNAMED if most_unnamed is None else most_unnamed
         return cls(
             checked,
             named,
             sorted(checked.instances),
             sorted({FROM_NETWORK}.union(*(instance.databases for instance in checked.instances.values()))),
-            _numbering({service for _, service in named.services}),
+            _numbering({service for _, service in named.services}, most),
             sorted({broker for _, broker in named.brokers}),
-            {} if checked.has_transport else None,
+            _number_addresses(named.addresses) if checked.has_transport else None,
         )
 
     def number_instances(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -78,15 +87,13 @@ class Numbers:
         numbers = pc.fill_null(self.services.number(words), OTHER)
         if self.addresses is None:
             return numbers
-        may_hold_one = pc.starts_with(fold_texts(words), "tcp://")
-        found = numbers.to_pylist()
-        places = pc.indices_nonzero(pc.and_(pc.equal(numbers, OTHER), may_hold_one))
-        for place, word in zip(places.to_pylist(), plain_values(words.take(places)), strict=True):
-            address = text.address_in_name(word)
-            if address is not None:
-                next_one = _FIRST_ADDRESS - len(self.addresses)
-                found[place] = self.addresses.setdefault(text.comparable_address(address), next_one)
-        return pyarrow.array(found, pyarrow.int32())
+        in_names = fold_texts(leading_addresses(words))
+        holds_one = pc.and_(pc.equal(numbers, OTHER), in_names.is_valid())
+        if not pc.any(holds_one).as_py():
+            return numbers
+        known = pyarrow.array(list(self.addresses), pyarrow.string())
+        of_addresses = pc.subtract(_FIRST_ADDRESS, pc.index_in(in_names, value_set=known))
+        return pc.if_else(holds_one, pc.fill_null(of_addresses, _ELSEWHERE), numbers).cast(pyarrow.int32())
 
     def number_brokers(self, words: pyarrow.Array) -> pyarrow.Array:
         """The numbers of broker ids, however they are written; `NONE` for what is no id."""
@@ -98,7 +105,7 @@ class Numbers:
         return pc.if_else(brokers.is_null(), none, _places_among(brokers, self.brokers))
 
     def keys_of(self, groups: Iterable[tuple[Any, ...]]) -> KeyCounts:
-        """The keys of groups: numbers of what `keying.READ` names, how many rows, and how many are sound."""
+        """The keys of groups: numbers of what `keys.READ` names, how many rows, and how many are sound."""
         read, valid, keys = 0, 0, dict[tuple[Any, ...], set[tuple[Any, ...]]]()
         for instance_number, database_number, service, broker, is_initiator, rows, sound in groups:
             read += rows
@@ -108,15 +115,21 @@ class Numbers:
             database = self.databases[database_number]
             if database == FROM_NETWORK or database in instance.databases:
                 valid += sound
-                name, kind = self._service(instance, service)
-                bound, other = self._broker(instance.name, broker)
-                role = int(is_initiator) + other
-                key = (instance.name, database, name, bound, role + kind * SERVICE_FACTOR)
-                texts = (instance.name, database, self._service_of.get(service), bound, role)
+                key = self.key_of(instance, database, service, broker, is_initiator=is_initiator)
+                role = key[-1] % SERVICE_FACTOR + key[-1] // OTHER_BROKER * OTHER_BROKER
+                texts = (instance.name, database, self._service_of.get(service), key[3], role)
                 keys.setdefault(key, set()).add(texts)
         found = sorted(keys)
         texts_of = _texts_of([keys[key] for key in found])
         return KeyCounts(_columns(KEY, found), read, valid, is_exact=True, texts=texts_of)
+
+    def key_of(
+        self, instance: Instance, database: str, service: int, broker: int, *, is_initiator: bool
+    ) -> KeyRow:
+        """Return the key of a service and a broker id by their numbers, from a database of an instance."""
+        name, kind = self._service(instance, service)
+        bound, other = self._broker(instance.name, broker)
+        return instance.name, database, name, bound, int(is_initiator) + other + kind * SERVICE_FACTOR
 
     def _service(self, instance: Instance, number: int) -> tuple[str, int]:
         """What a key says of a service in an instance: its name where anything there names it, and its class."""
@@ -128,7 +141,7 @@ class Numbers:
         elif service is not None:
             address = address_of_name(service, instance.own_addresses)
         else:
-            is_own = self._address_of[number] in instance.own_addresses
+            is_own = self._address_of.get(number) in instance.own_addresses
             address = NameAddress.OWN if is_own else NameAddress.ELSEWHERE
         return "", CLASS_OF[address]
 
@@ -150,11 +163,15 @@ class Numbers:
         )
 
 
-def _numbering(named: Collection[str]) -> Numbering:
-    """Numbers for what a configuration names, and for what messages come with besides."""
+def _numbering(named: Collection[str], most_unnamed: int) -> Numbering:
+    """Return numbers for what a configuration names, and for what messages come with besides."""
     import pyarrow
 
-    return Numbering(pyarrow.array(sorted(named), pyarrow.string()), most=len(named) + _MOST_UNNAMED)
+    return Numbering(pyarrow.array(sorted(named), pyarrow.string()), most=len(named) + most_unnamed)
+
+
+def _number_addresses(known: Collection[str]) -> dict[str, int]:
+    return {address: _FIRST_ADDRESS - place for place, address in enumerate(sorted(known))}
 
 
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
@@ -165,7 +182,7 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
 def _texts_of(keys: Sequence[Collection[tuple[Any, ...]]]) -> Texts | None:
     """What messages hold in place of each key; None where a text is not known, or where that is much more."""
     held = [(texts, place) for place, of_key in enumerate(keys) for texts in of_key]
-    if len(held) > len(keys) + _MOST_UNNAMED or any(None in texts for texts, _ in held):
+    if len(held) > len(keys) + MOST_UNNAMED or any(None in texts for texts, _ in held):
         return None
     return Texts(_columns(TEXTS, [texts for texts, _ in held]), [place for _, place in held])
 

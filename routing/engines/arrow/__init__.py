@@ -1,0 +1,1 @@
+"""The operations over messages by Arrow, batch by batch; nothing here imports pyspark."""

@@ -1,0 +1,198 @@
+"""The dialogs of messages, found by Arrow: the broker ids that they bind them to, and when they end."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routing.engines.arrow.numbers import NONE, Numbers
+from routing.rules.resolving import MATTERS
+from routing.schemas import KEYS
+from routing.storage.arrow import micros_in
+from routing.storage.arrow_forms import fold_texts, read_brokers
+from routing.storage.columns import Table, as_dataset, shape_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_END = KEYS["dialogs"]
+_FAR, _ACKNOWLEDGED, _SINCE, _ENDS = (
+    "far_broker_instance",
+    "acknowledged_broker_instance",
+    "acknowledged_at",
+    "lifetime",
+)
+# Of most conversations one or two ends are stored.
+_FEW_ENDS = 4
+
+
+class FoundDialogs(NamedTuple):
+    """What the dialogs of messages say at their time.
+
+    ``brokers`` are places of broker ids among `DialogEnds.brokers`, null for none; ``is_expired`` is None where no
+    dialog ends.
+    """
+
+    brokers: pyarrow.Array
+    is_expired: pyarrow.Array | None
+
+
+@dataclass(frozen=True)
+class DialogEnds:
+    """The ends of dialogs that may change a decision, in the order of their codes.
+
+    ``conversations`` are their folded ids, each once; ``codes`` are the ends, a number each (`_codes`), ``first``
+    and ``counts`` say where those of a conversation stand. ``brokers`` are the ids that dialogs name, as they are
+    compared, each once, and ``broker_numbers`` the numbers that these have. Of each end ``far`` and
+    ``acknowledged`` are places among them, ``since`` is from when on the second counts, and ``lifetime`` when the
+    dialog ends, in microseconds.
+    """
+
+    numbers: Numbers
+    conversations: pyarrow.Array
+    codes: pyarrow.Array
+    first: pyarrow.Array
+    counts: pyarrow.Array
+    most: int
+    brokers: pyarrow.Array
+    broker_numbers: pyarrow.Array
+    far: pyarrow.Array
+    acknowledged: pyarrow.Array
+    since: pyarrow.Array
+    lifetime: pyarrow.Array
+
+    @classmethod
+    def of(cls, dialogs: Table | None, numbers: Numbers) -> DialogEnds | None:
+        """Return the ends in a table of Arrow's that is without a fault; None where none may change a decision.
+
+        Raises InputError where its columns are not those of its table.
+        """
+        import pyarrow
+        import pyarrow.compute as pc
+
+        shape = {} if dialogs is None else shape_of(dialogs, "dialogs")
+        given = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
+        if not given:
+            return None
+        names = (*_END, _FAR, _ACKNOWLEDGED, _SINCE, _ENDS)
+        columns = {name: pc.field(shape[name]) for name in names if name in shape}
+        rows = as_dataset(dialogs).to_table(columns=columns, filter=reduce(operator.or_, given))
+        if not len(rows):
+            return None
+
+        def texts(name: str) -> Any:
+            if name not in shape:
+                return pyarrow.nulls(len(rows), pyarrow.string())
+            return rows[name].cast(pyarrow.string()).combine_chunks()
+
+        def micros(name: str) -> Any:
+            if name not in shape:
+                return pyarrow.nulls(len(rows), pyarrow.int64())
+            return micros_in(rows[name]).combine_chunks()
+
+        folded = fold_texts(texts("conversation_id"))
+        conversations = pc.unique(folded)
+        instances = numbers.number_instances(texts("instance_name"))
+        databases = numbers.number_databases(texts("database_name"))
+        found = pc.index_in(folded, value_set=conversations)
+        is_initiator = rows["is_initiator"].combine_chunks()
+        codes = _codes(numbers, instances, databases, is_initiator, found)
+        # An end of a database that is not known has no code, and stands last.
+        order = pc.sort_indices(codes)[: len(codes) - codes.null_count]
+        codes = codes.take(order)
+        counted = pc.value_counts(pc.divide(codes, _ends_of_one(numbers)))
+        places = pc.index_in(pyarrow.array(range(len(conversations)), pyarrow.int64()), counted.field("values"))
+        counts = pc.fill_null(counted.field("counts").take(places), 0)
+        first = pc.subtract(pc.cumulative_sum(counts), counts)
+        far, acknowledged = (read_brokers(texts(name).take(order)) for name in (_FAR, _ACKNOWLEDGED))
+        brokers = pc.unique(pyarrow.concat_arrays([far, acknowledged])).drop_null()
+        return cls(
+            numbers,
+            conversations,
+            codes,
+            first,
+            counts,
+            pc.max(counts).as_py() or 0,
+            brokers,
+            numbers.number_brokers(brokers),
+            pc.index_in(far, value_set=brokers, skip_nulls=True),
+            pc.index_in(acknowledged, value_set=brokers, skip_nulls=True),
+            micros(_SINCE).take(order),
+            micros(_ENDS).take(order),
+        )
+
+    @property
+    def may_end(self) -> bool:
+        """Whether any dialog has a lifetime."""
+        return bool(self.lifetime.null_count < len(self.lifetime))
+
+    def find_conversation(self, conversation_id: Any) -> Any:
+        """Return the place of a message's conversation among these, null for none: an expression."""
+        import pyarrow.compute as pc
+
+        return pc.index_in(fold_texts(conversation_id), value_set=self.conversations)
+
+    def find(
+        self,
+        instances: pyarrow.Array,
+        databases: pyarrow.Array,
+        is_initiator: pyarrow.Array,
+        conversations: pyarrow.Array,
+        at: pyarrow.Array,
+    ) -> FoundDialogs:
+        """Find the dialogs of messages, by the numbers of their instance and database and their time."""
+        import pyarrow.compute as pc
+
+        codes = _codes(self.numbers, instances, databases, is_initiator, conversations)
+        places = self._places_of(codes, conversations)
+        is_acknowledged = pc.fill_null(pc.less_equal(self.since.take(places), at), fill_value=False)
+        acknowledged = pc.if_else(is_acknowledged, self.acknowledged.take(places), None)
+        brokers = pc.coalesce(acknowledged, self.far.take(places))
+        if not self.may_end:
+            return FoundDialogs(brokers, None)
+        return FoundDialogs(brokers, pc.fill_null(pc.less_equal(self.lifetime.take(places), at), fill_value=False))
+
+    def number_brokers(self, brokers: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of broker ids that `find` has found, `NONE` for none."""
+        import pyarrow.compute as pc
+
+        return pc.fill_null(self.broker_numbers.take(brokers), NONE)
+
+    def _places_of(self, codes: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
+        """Return where the ends of some codes stand, null for none."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        if self.most > _FEW_ENDS:
+            return pc.index_in(codes, value_set=self.codes, skip_nulls=True)
+        first, counts = self.first.take(conversations), self.counts.take(conversations)
+        found: Any = pyarrow.nulls(len(codes), pyarrow.int64())
+        for step in range(self.most):
+            place = pc.if_else(pc.less(step, counts), pc.add(first, step), None)
+            is_it = pc.fill_null(pc.equal(self.codes.take(place), codes), fill_value=False)
+            found = pc.if_else(is_it, place, found)
+        return found
+
+
+def _ends_of_one(numbers: Numbers) -> int:
+    """Return how many ends a conversation may have."""
+    return 2 * len(numbers.instances) * len(numbers.databases)
+
+
+def _codes(
+    numbers: Numbers,
+    instances: pyarrow.Array,
+    databases: pyarrow.Array,
+    is_initiator: pyarrow.Array,
+    conversations: pyarrow.Array,
+) -> pyarrow.Array:
+    """Return a number for each end of a conversation; null where it has none, or one that is not known."""
+    import pyarrow.compute as pc
+
+    known = pc.and_(pc.greater_equal(instances, 0), pc.greater_equal(databases, 0))
+    scope = pc.add(pc.multiply(instances.cast("int64"), len(numbers.databases)), databases)
+    end = pc.add(pc.multiply(scope, 2), is_initiator.cast("int64"))
+    code = pc.add(pc.multiply(conversations.cast("int64"), _ends_of_one(numbers)), end)
+    return pc.if_else(known, code, None)

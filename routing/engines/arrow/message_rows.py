@@ -1,0 +1,85 @@
+"""Messages as Arrow reads them: what stands in a row alone, computed while the files are read."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from routing.rules.rejecting import INT_RANGE
+from routing.storage.arrow import micros_in
+from routing.storage.arrow_forms import fold_texts, is_guid
+from routing.storage.columns import Table, as_dataset, shape_of
+from routing.storage.encoded import encoded
+from routing.storage.times import micros_of
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+
+
+@dataclass(frozen=True)
+class MessageRows:
+    """Messages as they are given, with the names of their columns there.
+
+    ``at``: the time as of which all are decided, in microseconds; None for their own.
+    """
+
+    rows: pyarrow.dataset.Dataset
+    shape: Mapping[str, str]
+    at: int | None
+
+    @classmethod
+    def of(cls, messages: Table, as_of: datetime | None) -> MessageRows:
+        """Return the messages of a table of Arrow's. Raises InputError where its columns are not theirs."""
+        at = None if as_of is None else micros_of(as_of)
+        return cls(as_dataset(messages), shape_of(messages, "messages"), at)
+
+    def scan(
+        self, columns: Mapping[str, Any], numbered: Collection[str], size: int
+    ) -> Iterator[pyarrow.RecordBatch]:
+        """Read some expressions, batch by batch; the ``numbered`` columns as numbers of texts."""
+        rows = encoded(self.rows, [self.shape[name] for name in numbered if name in self.shape])
+        scanner = rows.scanner(dict(columns), batch_size=size, batch_readahead=4, fragment_readahead=2)
+        return (batch for batch in scanner.to_batches() if len(batch))
+
+    def column(self, name: str) -> Any:
+        """Return a column as an expression."""
+        import pyarrow.compute as pc
+
+        return pc.field(self.shape[name])
+
+    def is_sound(self) -> Any:
+        """Tell whether a row has all that it needs, whatever its instance and database."""
+        import pyarrow.compute as pc
+
+        needed = [self.column(name) != "" for name in ("message_id", "to_service_name")]
+        needed += [self.column(name).is_valid() for name in ("is_initiator", "enqueue_time")]
+        needed.append(is_guid(self.column("conversation_id")))
+        if "hops_remaining" in self.shape:
+            least, most = INT_RANGE
+            hops = self.column("hops_remaining").cast("int64")
+            needed.append(hops.is_null() | ((hops >= least) & (hops <= most)))
+        return pc.coalesce(reduce(operator.and_, needed), pc.scalar(False))
+
+    def is_folded(self) -> Any:
+        """Tell whether a conversation id, which is a GUID, is written as it is compared."""
+        import pyarrow.compute as pc
+
+        given = self.column("conversation_id")
+        return pc.coalesce(fold_texts(given) == given, pc.scalar(False))
+
+    def time(self) -> Any:
+        """Return the time of a row's decision, in microseconds."""
+        import pyarrow.compute as pc
+
+        if self.at is not None:
+            return pc.scalar(self.at)
+        return pc.coalesce(*(self.micros(name) for name in ("observed_at", "enqueue_time") if name in self.shape))
+
+    def micros(self, name: str) -> Any:
+        """Return a column of times in microseconds."""
+        return micros_in(self.column(name), self.rows.schema.field(self.shape[name]).type)

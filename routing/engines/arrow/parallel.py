@@ -1,0 +1,39 @@
+"""Batches at work on as many threads as there are cores, few of them at a time."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+
+def for_each_thread(batches: Iterator[B], work: Callable[[Iterator[B]], R]) -> list[R]:
+    """Have threads share batches: each calls ``work`` once, with those that it gets, one after the other.
+
+    Raises what the first of them raises; the others end with the batch that they are at.
+    """
+    lock, is_over = threading.Lock(), threading.Event()
+
+    def some() -> Iterator[B]:
+        while not is_over.is_set():
+            with lock:
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    def run(_: int) -> R:
+        try:
+            return work(some())
+        except BaseException:
+            is_over.set()
+            raise
+
+    count = os.cpu_count() or 1
+    with ThreadPoolExecutor(count, thread_name_prefix="batches") as pool:
+        return list(pool.map(run, range(count)))

@@ -1,0 +1,193 @@
+"""The messages that open a request for a route (rule book, section 5): found by one pass, marked by the next.
+
+Few of those that ask become objects of Python: of messages that ask in one database for a service of which no
+request is on record, the first of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routing.plan.estate import requests_of
+from routing.plan.keys import FROM_NETWORK
+from routing.plan.requests import requests_on_record
+from routing.plan.verdicts import may_ask
+from routing.rules.network import Network
+from routing.rules.requesting import Requests, missing_route
+from routing.storage.arrow import plain_values
+from routing.terms import MSDB
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from routing.engines.arrow.decisions import Decided
+    from routing.engines.arrow.resolving import KeyedBatch, MessageScan
+
+_GROUP = ("scope", "in_scope", "service")
+
+
+class OpenedRequest(NamedTuple):
+    """A request that a message opens."""
+
+    instance: str
+    database: str
+    service: str
+    requested_at: int
+    message_id: str
+
+
+@dataclass(frozen=True)
+class OpenedRequests:
+    """The requests that messages open; ``message_ids`` are those of the messages."""
+
+    scopes: list[tuple[str, str]]
+    opened: frozenset[OpenedRequest]
+    message_ids: pyarrow.Array
+
+    def find(self, keyed: KeyedBatch, decided: Decided) -> tuple[pyarrow.Array, pyarrow.Array]:
+        """Return which messages open a request in their own scope, and which in msdb, after they came back."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        rows = asking_rows(keyed, decided)
+        rows = rows.filter(pc.is_in(rows["message_id"], value_set=self.message_ids))
+        in_scope, in_msdb = [], []
+        for row in _rows_of(rows, self.scopes):
+            if row.in_scope and row.request(row.database) in self.opened:
+                in_scope.append(row.place)
+            elif row.in_msdb and row.request(MSDB) in self.opened:
+                in_msdb.append(row.place)
+        everywhere = pyarrow.array(range(len(keyed.rows)), pyarrow.int64())
+        return tuple(
+            pc.is_in(everywhere, value_set=pyarrow.array(places, pyarrow.int64()))
+            if places
+            else pyarrow.repeat(pyarrow.scalar(False), len(keyed.rows))
+            for places in (in_scope, in_msdb)
+        )
+
+    def rows(self, namespace: str, run_id: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of ``new_route_requests``."""
+        for one in sorted(self.opened):
+            yield {
+                "instance_name": one.instance,
+                "database_name": one.database,
+                "service_name": one.service,
+                "requested_at": one.requested_at,
+                "message_id": one.message_id,
+                "body": missing_route(one.service, namespace),
+                "run_id": run_id,
+            }
+
+
+class AskingRow(NamedTuple):
+    """A message that meets step 4: in its own scope, or in msdb after it came back."""
+
+    place: int
+    instance: str
+    database: str
+    service: str
+    at: int
+    message_id: str
+    in_scope: bool
+    in_msdb: bool
+
+    def request(self, database: str) -> OpenedRequest:
+        """Return the request that it opens in a database, if it does."""
+        return OpenedRequest(self.instance, database, self.service, self.at, self.message_id)
+
+
+def find_opened(
+    scan: MessageScan, keyed: Iterable[KeyedBatch], on_record: Mapping[str, Requests]
+) -> OpenedRequests:
+    """Find the requests that messages open, of all that there are; ``on_record`` are those of each instance."""
+    import pyarrow
+
+    scopes = scan.decisions.scopes
+    services = {service for one in on_record.values() for _, service in one.scopes}
+    recorded = pyarrow.array(sorted(services), pyarrow.string())
+    parts = [
+        _that_may_open(asking_rows(batch, scan.decisions.decided()), recorded)
+        for batch in keyed
+        if len(batch.rows)
+    ]
+    asking = _that_may_open(pyarrow.concat_tables(parts), recorded) if parts else None
+    rows = [] if asking is None else sorted(_rows_of(asking, scopes), key=lambda row: (row.at, row.message_id))
+    opened = set()
+    for row in rows:
+        requests = on_record[row.instance]
+        for database, asks in ((row.database, row.in_scope), (MSDB, row.in_msdb)):
+            if asks and requests.of(database, row.service).opens(row.at, row.message_id):
+                opened.add(row.request(database))
+                break
+    ids = pyarrow.array(sorted({one.message_id for one in opened}), pyarrow.string())
+    return OpenedRequests(scopes, frozenset(opened), ids)
+
+
+def may_any_ask(scan: MessageScan) -> bool:
+    """Return True if a message from any scope may meet step 4."""
+    instances = scan.checked.instances_for(())
+    return any(may_ask(instances[one], database or None) for one, database in scan.decisions.scopes)
+
+
+def read_on_record(scan: MessageScan) -> Mapping[str, Requests]:
+    """Return the requests on record of each instance."""
+    requests = scan.checked.settings.get("route_requests")
+    found = {} if requests is None else requests_of(requests)
+    return requests_on_record(Network(scan.checked.instances, found))
+
+
+def asking_rows(keyed: KeyedBatch, decided: Decided) -> pyarrow.Table:
+    """Return the messages of a batch that meet step 4, with their places in it."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    in_scope, in_msdb = (flags.take(keyed.decisions) for flags in (decided.asks, decided.asks_msdb))
+    asks = pc.or_(in_scope, in_msdb)
+    if keyed.is_expired is not None:
+        asks = pc.and_not(asks, keyed.is_expired)
+    places = pc.indices_nonzero(asks)
+    service = keyed.rows["to_service_name"].take(places)
+    return pyarrow.table(
+        {
+            "place": places.cast("int64"),
+            "scope": keyed.scopes.take(places),
+            "service": service.cast(pyarrow.string()),
+            "at": keyed.rows["at"].take(places),
+            "message_id": keyed.rows["message_id"].take(places).cast(pyarrow.string()),
+            "in_scope": in_scope.take(places),
+            "in_msdb": in_msdb.take(places),
+        }
+    )
+
+
+def _that_may_open(rows: pyarrow.Table, recorded: pyarrow.Array) -> pyarrow.Table:
+    """Return the rows that may open a request: of those that ask in one database alone the first of each service.
+
+    ``recorded`` are the services of requests on record, of which all may.
+    """
+    import pyarrow
+    import pyarrow.compute as pc
+
+    others = pc.or_(pc.and_(rows["in_scope"], rows["in_msdb"]), pc.is_in(rows["service"], value_set=recorded))
+    kept, alike = rows.filter(others), rows.filter(pc.invert(others))
+    first_times = alike.group_by(_GROUP).aggregate([("at", "min")])
+    least = alike.join(first_times, list(_GROUP)) if len(alike) else alike
+    if len(least):
+        least = least.filter(pc.equal(least["at"], least["at_min"])).drop_columns(["at_min"])
+        firsts = least.sort_by("message_id").group_by(_GROUP, use_threads=False)
+        names = [name for name in rows.column_names if name not in _GROUP]
+        found = firsts.aggregate([(name, "first") for name in names])
+        least = found.rename_columns([name.removesuffix("_first") for name in found.column_names])
+    return pyarrow.concat_tables([kept, least.select(rows.column_names).cast(rows.schema)])
+
+
+def _rows_of(rows: pyarrow.Table, scopes: list[tuple[str, str]]) -> Iterator[AskingRow]:
+    names = ("place", "scope", "service", "at", "message_id", "in_scope", "in_msdb")
+    for place, scope, service, at, message_id, in_scope, in_msdb in zip(
+        *(plain_values(rows[name]) for name in names), strict=True
+    ):
+        instance, database = scopes[scope]
+        own = MSDB if database == FROM_NETWORK else database
+        yield AskingRow(place, instance, own, service, at, message_id, in_scope, in_msdb)

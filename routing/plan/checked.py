@@ -1,0 +1,70 @@
+"""Inputs without a fault: what a run decides by."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+
+from routing.plan.estate import NamedThings, furnish_for, list_bare
+from routing.rules import text
+from routing.rules.estate import Instance
+from routing.rules.resolving import MATTERS
+from routing.storage.columns import Columns, Table, as_dataset, shape_of
+from routing.storage.faults import refuse_faults
+from routing.storage.suspects import read_suspects
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Inputs without a fault, and what was found out meanwhile.
+
+    instances: of each instance what its own rows say; no services, no routes. dialogs: None where there are none
+    that matter; dialog_rows: how many do, ending: how many of them have a lifetime.
+    """
+
+    settings: Mapping[str, Columns]
+    instances: Mapping[str, Instance]
+    dialogs: Table | None
+    dialog_rows: int = 0
+    ending: int = 0
+
+    @property
+    def has_transport(self) -> bool:
+        """Whether a route may read its address from the service name."""
+        return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
+
+    @cached_property
+    def named(self) -> NamedThings:
+        """What the configuration names."""
+        return NamedThings.of(self.settings, self.instances.values())
+
+    def instances_for(self, services: Iterable[str]) -> dict[str, Instance]:
+        """What the rules need to know of every instance for messages to these services.
+
+        Only rows that name one of them, any, or the service that is asked for routes become objects.
+        """
+        return furnish_for(self.instances, self.settings, set(services))
+
+    def with_settings(self, settings: Mapping[str, Columns]) -> Checked:
+        """Another configuration, without a fault, and the same dialogs."""
+        return replace(self, settings=settings, instances=list_bare(settings))
+
+
+def check_without_spark(settings: Mapping[str, Columns], dialogs: Table | None) -> Checked:
+    """Stop where a row of the configuration, or of dialogs of Arrow's, is at fault. Raises InputError."""
+    suspects = {} if dialogs is None else {"dialogs": read_suspects(dialogs, "dialogs")}
+    refuse_faults({**settings, **suspects})
+    mattering, ending = (0, 0) if dialogs is None else _count_mattering(dialogs)
+    return Checked(settings, list_bare(settings), dialogs if mattering else None, mattering, ending)
+
+
+def _count_mattering(dialogs: Table) -> tuple[int, int]:
+    """Return how many dialogs of Arrow's may change a decision, and how many end; an id that is none counts."""
+    import pyarrow.compute as pc
+
+    shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)
+    given = {name: pc.field(shape[name]).is_valid() for name in MATTERS if name in shape}
+    mattering = rows.count_rows(filter=reduce(operator.or_, given.values())) if given else 0
+    return mattering, rows.count_rows(filter=given["lifetime"]) if "lifetime" in given else 0

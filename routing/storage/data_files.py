@@ -1,0 +1,158 @@
+"""Files of Parquet that a table is to be made of, written part by part, and their statistics."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyarrow.parquet import FileMetaData, ParquetWriter
+
+# Dictionaries of a part are written as they are up to so many bytes.
+_DICTIONARY_BYTES = 16 * 1024**2
+# Delta's statistics keep so many characters of a text.
+_CHARACTERS = 32
+_LAST_CHARACTER = "\U0010ffff"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file that was written: its name in the table's folder, and what Delta's log says of it.
+
+    ``modified_at`` is in milliseconds since 1970; ``statistics`` are JSON.
+    """
+
+    name: str
+    rows: int
+    size: int
+    modified_at: int
+    statistics: str
+
+
+@dataclass
+class DataFileWriter:
+    """Writes one file, a group of rows for each part; without any part there is no file.
+
+    ``measured`` are the columns of which the log says the least and the greatest value.
+    """
+
+    folder: Path
+    measured: Collection[str]
+    name: str = field(default_factory=lambda: f"part-00000-{uuid.uuid4()}-c000.zstd.parquet")
+    _writer: ParquetWriter | None = None
+
+    def write(self, rows: pyarrow.Table) -> None:
+        """Write some rows. Columns that are dictionaries are written as such; all parts have the same types."""
+        import pyarrow
+        from pyarrow.parquet import ParquetWriter
+
+        if self._writer is None:
+            names = [one.name for one in rows.schema if pyarrow.types.is_dictionary(one.type)]
+            self._writer = ParquetWriter(
+                self.folder / self.name,
+                rows.schema,
+                compression="zstd",
+                use_dictionary=names,
+                write_statistics=list(self.measured),
+                dictionary_pagesize_limit=_DICTIONARY_BYTES,
+                # Readers are to find texts, and not the dictionaries that they were written from.
+                store_schema=False,
+            )
+        self._writer.write_table(rows, row_group_size=len(rows))
+
+    def close(self) -> DataFile | None:
+        """Finish the file; None where nothing was written."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        from pyarrow.parquet import read_metadata
+
+        file = self.folder / self.name
+        found, told = file.stat(), read_metadata(file)
+        statistics = statistics_of(told, self.measured)
+        return DataFile(self.name, told.num_rows, found.st_size, found.st_mtime_ns // 1_000_000, statistics)
+
+    def remove(self) -> None:
+        """Take the file away again."""
+        if self._writer is not None:
+            self._writer.close()
+            (self.folder / self.name).unlink(missing_ok=True)
+
+
+@dataclass
+class DataFiles:
+    """The files of one commit; they are removed where the block fails before they are committed."""
+
+    folder: Path
+    measured: Collection[str] = ()
+    _writers: list[DataFileWriter] = field(default_factory=list)
+
+    def open(self) -> DataFileWriter:
+        """Begin another file."""
+        self._writers.append(DataFileWriter(self.folder, self.measured))
+        return self._writers[-1]
+
+    def close(self) -> list[DataFile]:
+        """Finish all files."""
+        return [file for writer in self._writers if (file := writer.close()) is not None]
+
+    def __enter__(self) -> DataFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and isinstance(error, Exception):
+            for writer in self._writers:
+                writer.remove()
+
+
+def statistics_of(told: FileMetaData, names: Collection[str]) -> str:
+    """Return the statistics of a file as Delta's log has them; a column that cannot be told is left out."""
+    found: dict[str, Any] = {"numRecords": told.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    for place in range(told.num_columns):
+        column = told.schema.column(place)
+        if column.path not in names:
+            continue
+        groups = [told.row_group(number).column(place).statistics for number in range(told.num_row_groups)]
+        limits = _limits_of(groups, column.logical_type.type)
+        if limits is not None:
+            found["minValues"][column.path], found["maxValues"][column.path] = limits
+            found["nullCount"][column.path] = sum(group.null_count for group in groups)
+    return json.dumps(found)
+
+
+def _limits_of(groups: list[Any], kind: str) -> tuple[str, str] | None:
+    """Return the least and the greatest value of a column, as texts of JSON; None where they are not known."""
+    if not groups or not all(group is not None and group.has_min_max for group in groups):
+        return None
+    least, most = min(group.min_raw for group in groups), max(group.max_raw for group in groups)
+    try:
+        if kind == "STRING":
+            return _cut(least.decode()), _cut_above(most.decode())
+        # Whole milliseconds, the last one rounded up.
+        return _time_text(least // 1000), _time_text(-(-most // 1000))
+    except (UnicodeDecodeError, OverflowError):
+        return None
+
+
+def _cut(text: str) -> str:
+    return text[:_CHARACTERS]
+
+
+def _cut_above(text: str) -> str:
+    """Return a text that is no less than another one, and not much longer than what is kept of one."""
+    return text if len(text) <= _CHARACTERS else text[:_CHARACTERS] + _LAST_CHARACTER * 2
+
+
+def _time_text(millis: int) -> str:
+    moment = _EPOCH + timedelta(milliseconds=millis)
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

@@ -1,0 +1,78 @@
+"""The outputs of a job on this machine's disk, as delta-rs commits to them (`protocol.Tables` without Spark)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from routing import schemas
+from routing.errors import RoutingError, StorageError, first_sentence
+from routing.storage.arrow import table_of
+from routing.storage.data_files import DataFiles
+from routing.storage.ledger import JobTables
+from routing.storage.local import LocalTable, append_once, find_log, open_to_write
+from routing.storage.protocol import Mark
+from routing.storage.tables import ORDER_OF_RUNS, STATISTICS, order_since
+
+_SKIPPING = "delta.dataSkippingStatsColumns"
+
+
+class RowSource(Protocol):
+    """Rows that are made while they are written."""
+
+    def write_to(self, files: DataFiles) -> None:
+        """Write all rows to files of a table's folder."""
+
+
+class LocalOutputs(JobTables):
+    """A job's outputs that delta-rs writes."""
+
+    def put(self, key: str, rows: RowSource, mark: Mark, *, adds: bool) -> None:
+        """Add rows to a table, or replace it by them. Raises StorageError."""
+        location, metadata = self.config.output[key], mark.as_text()
+        schema, measured = schemas.OUTPUTS[key], STATISTICS.get(key, "")
+        try:
+            if self.newest(key) is None:
+                # Before its files: a folder with files and no log is no table.
+                properties = {_SKIPPING: measured} if measured else {}
+                LocalTable.make(location, schema.optional(), properties=properties, metadata=metadata)
+            names = measured.split(",") if measured else []
+            with DataFiles(Path(location.text), names) as files:
+                rows.write_to(files)
+                written = files.close()
+                # Opened now: whoever has tidied up meanwhile does no harm, and another run is told of afterwards.
+                table = open_to_write(location)
+                if written or not (adds or table.is_empty()):
+                    table.commit_files(written, schema, adds=adds, metadata=metadata)
+        except RoutingError:
+            raise
+        except Exception as error:
+            raise self._failed(key, error) from error
+        self.lacking.discard(key)
+
+    def restore(self, key: str, version: int, mark: Mark) -> None:
+        """Bring a table back to a version, by a commit that is marked. Raises StorageError."""
+        location = self.config.output[key]
+        try:
+            table = open_to_write(location)
+            if not table.holds_the_same(version):
+                table.restore(version, mark.as_text())
+        except Exception as error:
+            raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
+        self.look_at_columns(key)
+
+    def record(self, row: Mapping[str, Any], mark: Mark, turn: int, since: int | None = None) -> bool:
+        """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
+        location = self.config.output["runs"]
+        try:
+            rows = table_of([row], schemas.RUNS.optional())
+            append_once(location, rows, mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)
+        except Exception as error:
+            raise self._failed("runs", error) from error
+        self.lacking.discard("runs")
+        return find_log(location) is not None and any(found.mark == mark for found in self.latest("runs"))
+
+    def _failed(self, key: str, error: Exception) -> StorageError:
+        doing = f"writing output.{key} to {self.config.output[key]}"
+        return StorageError.failed(doing, first_sentence(error))
