@@ -97,9 +97,8 @@ def run_by(
             "settings": settings,
             "stage_seconds": clock.seconds,
             "release": release(),
-            "engine": engine.name,
         }
-        row |= ledger.identities_of(opener, {"messages": inputs["messages"]})
+        row |= {**ledger.identities_of(opener, {"messages": inputs["messages"]}), "engine": engine.name}
         with recording(options.run_id):
             row, notes = protocol.finish(outputs, start, written.versions, row)
         work.notes.extend(notes)

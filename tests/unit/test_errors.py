@@ -21,6 +21,9 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.faults": ("job.yaml", ["tables.routes is missing", "unknown key 'resolv'"]),
     "ConfigError.secrets": ("job.yaml", ["'spark.spark.hadoop.fs.s3a.secret.key'", "'tables.routes'"]),
     "ConfigError.wrong_setting": ("spark.sql.shuffle.partitions", "The value 'abc' should be an 'int' value."),
+    "ConfigError.only_with_spark": ("resolve.dialog_hash: udf", "or dialog_hash: builtin"),
+    "ConfigError.local_in_session": (),
+    "ConfigError.only_by_spark": ("tables.routes", "read", "its reader version is 3"),
     "ConfigError.hanging_udf": ("4.2.0", "spark.sql.some.setting"),
     "ConfigError.now_without_retries": (),
     "ConfigError.no_observed": ("job.yaml",),
@@ -134,6 +137,7 @@ def test_exit_codes() -> None:
         "OutputError": 2,
         "HistoryGap": 3,
         "EnvironmentFault": 2,
+        "NoJavaFault": 2,
         "StorageError": 3,
         "InternalError": 3,
     }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from routing.errors import EnvironmentFault
+from routing.errors import EnvironmentFault, NoJavaFault
 from routing.runs.stages import Progress, Stages
 from routing.storage.opening import Opener
 
