@@ -14,6 +14,7 @@ from routing.commands.engines import (
     engine_override,
     naming_local_engine,
     refuse_session,
+    tell_choice,
 )
 from routing.errors import EXIT_DONE
 from routing.terms import LOCAL_ENGINE
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     folder = Path(options.out)
     build.check(folder)
     settings = build.settings(folder, [*options.overrides, *engine_override(options)])
-    is_local = choose_engine(settings, console) == LOCAL_ENGINE
+    is_local = choose_engine(settings) == LOCAL_ENGINE
     tables = _open_locally(settings) if is_local else opener(settings, options, console, little_data=True)
     without_spark = is_local or build.by_deltalake(tables, settings)
     with naming_local_engine(settings):
@@ -94,6 +95,7 @@ def _resolve(settings: Config, tables: Opener | None, console: Console) -> Run:
     if tables is None:
         from routing.runs.local import resolve_local
 
+        tell_choice(settings, console)
         return resolve_local(settings, run_id=run_id, progress=progress, recording=recording)
     from routing.runs import pipeline
 

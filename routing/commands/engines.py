@@ -27,14 +27,20 @@ def engine_override(options: argparse.Namespace) -> list[str]:
     return [] if options.engine is None else [f"resolve.engine={options.engine}"]
 
 
-def choose_engine(settings: Config, console: Console) -> str:
-    """Return the engine of a run; the console is told where no one has named it and it is not Spark."""
+def choose_engine(settings: Config) -> str:
+    """Return the engine of a run: the one that is named, or Spark, or local where no Spark is installed."""
     if settings.resolve.engine is not None:
         return settings.resolve.engine
     if settings.resolve.mode != "full" or find_spec("pyspark") is not None:
         return SPARK
-    console.note("note: pyspark is not installed, so the local engine resolves (resolve.engine: local)", "warning")
     return LOCAL_ENGINE
+
+
+def tell_choice(settings: Config, console: Console) -> None:
+    """Say that the local engine resolves where no one has named it."""
+    if settings.resolve.engine is None:
+        what = "pyspark is not installed, so the local engine resolves (resolve.engine: local)"
+        console.note(f"note: {what}", "warning")
 
 
 def refuse_session(*, is_job: bool) -> None:

@@ -25,6 +25,7 @@ from routing.commands.engines import (
     engine_override,
     naming_local_engine,
     refuse_session,
+    tell_choice,
 )
 from routing.errors import EXIT_DONE, ConfigError, quote
 from routing.terms import LOCAL_ENGINE
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.storage.sizes import are_small
 
     check_client(settings)
-    if choose_engine(settings, console) == LOCAL_ENGINE:
+    if choose_engine(settings) == LOCAL_ENGINE:
         refuse_session(is_job=options.as_job)
         from routing.storage.local_opening import LocalOpener
 
@@ -128,6 +129,7 @@ def _run(settings: Config, opening: Opener, console: Console, run_id: str, now: 
 def _run_locally(settings: Config, options: argparse.Namespace, console: Console, run_id: str) -> Run:
     """The run, without a session."""
     started = datetime.now(timezone.utc)
+    tell_choice(settings, console)
     from routing.runs import lineage, local
 
     console.standing.text = _DOES_NOT_COUNT

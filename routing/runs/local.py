@@ -201,4 +201,4 @@ class PlainRows:
 
 def _write_all(tables: Iterable[pyarrow.Table], file: DataFileWriter) -> None:
     for table in tables:
-        file.write(table)
+        file.add(table)

@@ -16,9 +16,9 @@ from routing.messages import validate
 from routing.messages.candidates import MESSAGE_ROW, route_candidates
 from routing.messages.compiling import compile_messages
 from routing.messages.dialog_hash import FUNCTION
-from routing.messages.job import Options
 from routing.messages.keying import OF_INSTANCE_EXACTLY
 from routing.plan.candidates import MOST_CANDIDATES, CandidateLists
+from routing.plan.options import Options
 from routing.runs.replacing import OutputTable, replace_output
 from routing.runs.stages import Progress, Stages
 from routing.schemas import ROUTE_CANDIDATES

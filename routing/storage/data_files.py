@@ -49,7 +49,7 @@ class DataFileWriter:
     name: str = field(default_factory=lambda: f"part-00000-{uuid.uuid4()}-c000.zstd.parquet")
     _writer: ParquetWriter | None = None
 
-    def write(self, rows: pyarrow.Table) -> None:
+    def add(self, rows: pyarrow.Table) -> None:
         """Write some rows. Columns that are dictionaries are written as such; all parts have the same types."""
         import pyarrow
         from pyarrow.parquet import ParquetWriter

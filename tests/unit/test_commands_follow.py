@@ -57,7 +57,7 @@ def _ranked(service: str, folder: Path) -> str | None:
     """The first of the candidates with which `candidates` joins the message."""
     given, lists = arrow(_tables(service)), CandidateLists()
     checked = validate.check(validate.read(given))
-    counts = arrow_keys.count_keys(given["messages"], None, checked, None)
+    counts = message_keys.count_keys(given["messages"], None, checked, None)
     lists.decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
     name: str | None = lists.rows[0][LISTED_CANDIDATE.names.index("route_name")]
     return name

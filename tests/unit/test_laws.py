@@ -122,7 +122,10 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     # os.write is no table: the last line of an interrupted command.
     "writing tables": (
         _is_write,
-        ("storage/local.py", "storage/statements.py", "storage/tables.py", "process/guard.py"),
+        (
+            *("storage/local.py", "storage/data_files.py", "storage/statements.py", "storage/tables.py"),
+            "process/guard.py",
+        ),
     ),
     "building a session": (_is_builder, ("sessions/session.py",)),
     # The hints of errors are sentences.

@@ -206,6 +206,7 @@ def test_what_an_id_may_not_hold(run_id: str, capsys: pytest.CaptureFixture[str]
 
 def test_another_id_is_another_run(tmp_path: Path) -> None:
     """It comes as far as Spark, which is not there."""
-    done = without(SPARK, "resolve", "--config", str(prepared(tmp_path)), "--run-id", RUN[:-1])
+    asked = ("resolve", "--config", str(prepared(tmp_path)), "--engine", "spark", "--run-id", RUN[:-1])
+    done = without(SPARK, *asked)
     assert done.returncode == 2
     assert "the Python package pyspark is missing" in done.stderr

@@ -171,4 +171,5 @@ def test_neither_spark_nor_deltalake(estate: Path) -> None:
 
 
 def test_what_carries_messages_says_what_is_missing(estate: Path) -> None:
-    assert told("resolve", "--config", str(estate), status=2) == f"sbroute: {_INSTALL}\n"
+    incremental = ("--set", "resolve.mode=incremental", "--set", "output.pending_messages=pending")
+    assert told("resolve", "--config", str(estate), *incremental, status=2) == f"sbroute: {_INSTALL}\n"
