@@ -631,3 +631,45 @@ def test_what_would_tell_more(name: str, tmp_path: Path) -> None:
     needs = [(each["instance_name"], each["database_name"], each["code"]) for each in group["path"]["not_known"]]
     assert needs == case.needs
     assert all(each["view"].startswith("sys.") for each in group["path"]["not_known"])
+
+
+# What lint says of the path that a message fails on: code, instance, database and object.
+FINDINGS = {
+    "the next instance lacks the service": [("SBR022", "STOCK", "msdb", "//stock")],
+    "the next instance spells the service otherwise": [("SBR016", "SHOP", "Orders", "ToStock")],
+    "the broker of the target database is off": [("SBR034", "STOCK", "Stock", "Stock")],
+    "the broker of the target's msdb is off": [("SBR035", "STOCK", "msdb", "msdb")],
+    "msdb has no route for it": [("SBR021", "STOCK", "msdb", "//stock")],
+    "msdb leads on, and forwarding is off": [("SBR025", "HUB", "msdb", "Stock")],
+    "a forwarder's route has expired": [("SBR029", "HUB", "msdb", "Stock")],
+    "two forwarders send it to each other": [("SBR026", "GATE", "msdb", "//stock")],
+    "a forwarder leads to itself": [("SBR037", "HUB", "msdb", "Stock")],
+    "no route leads back": [("SBR020", "STOCK", "Stock", "//orders")],
+    "the route back has expired": [("SBR029", "STOCK", "Stock", "Back")],
+    "the route back has the id from before a restore": [("SBR015", "STOCK", "Stock", "Back")],
+    "a forwarder on the way back does not forward": [("SBR025", "HUB", "msdb", "Orders")],
+    "two ways back, one of them dead": [("SBR022", "DEPOT", "msdb", "//orders")],
+    "the way back by localhost stays at the target": [("SBR037", "STOCK", "Stock", "Back")],
+    "one's own address leads by msdb to another instance": [("SBR034", "STOCK", "Stock", "Stock")],
+    "the next instance asks for a route": [("SBR033", "STOCK", "msdb", "//stock")],
+    "the acknowledgement reaches a copy of the database": [("SBR014", "COPY", "Orders", ORDERS)],
+}
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_lint_s_findings_stand_with_the_messages(name: str, tmp_path: Path) -> None:
+    done = checked(tmp_path, CASES[name])
+    [group] = done.groups
+    found = [(one.code, one.instance_name, one.database_name, one.object) for one in done.findings_on(group)]
+    assert set(FINDINGS[name]) <= set(found)
+    assert set(done.findings_on(group)) == set(done.findings)
+
+
+@pytest.mark.parametrize(
+    ("view", "codes"), [("services", {"SBR022"}), ("routes", {"SBR020", "SBR021"})], ids=["services", "routes"]
+)
+def test_what_rests_on_views_that_were_not_read_is_no_finding(view: str, codes: set[str], tmp_path: Path) -> None:
+    """A service that was not exported is none that is missing; a route neither."""
+    servers = {"SHOP": shop(), "STOCK": stock(left_out={view})}
+    done = checked(tmp_path, Case(servers, "NOT_KNOWN"))
+    assert {one.code for one in done.every_finding}.isdisjoint(codes)

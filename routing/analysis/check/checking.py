@@ -12,7 +12,7 @@ from routing.analysis.check.deciding import Estate, Fate, decide_all
 from routing.analysis.check.evidence import Evidence, gather, try_scripts
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.grouping import Group, group
-from routing.analysis.check.linting import BearingFindings, count_severities, find_findings
+from routing.analysis.check.linting import BearingFindings, LintFindings, count_severities, find_findings
 from routing.analysis.check.missing import Gap
 from routing.analysis.check.path_following import follow_fates
 from routing.analysis.check.sources import PLAIN_TIMES, Given
@@ -59,7 +59,7 @@ class Check:
     def findings(self) -> Sequence[Found]:
         """lint's findings that bear on messages which are not simply on their way, the worst first."""
         met = {found for one in self.groups if one.needs_somebody for found in self.findings_on(one)}
-        return [one for one in self.every_finding if one in met]
+        return [one for one in (*self._lint.standing, *self._lint.resting) if one in met]
 
     def findings_on(self, group: Group) -> Sequence[Found]:
         """Return lint's findings about what the messages of a group meet, the worst first."""
@@ -67,7 +67,7 @@ class Check:
 
     @cached_property
     def _bearing(self) -> BearingFindings:
-        return BearingFindings(self.every_finding)
+        return BearingFindings(self._lint)
 
     @property
     def other_findings(self) -> Counter[str]:
@@ -84,9 +84,13 @@ class Check:
         """How many messages have each end (`Fate.end`)."""
         return Counter(fate.end for fate in self.fates)
 
-    @cached_property
+    @property
     def every_finding(self) -> Sequence[Found]:
-        """All that lint finds in what was read, the worst first."""
+        """All that lint finds in what was read, the worst first, but for what rests on views that were not."""
+        return self._lint.standing
+
+    @cached_property
+    def _lint(self) -> LintFindings:
         return find_findings(self.estate)
 
 

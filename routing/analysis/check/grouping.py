@@ -305,7 +305,9 @@ class _Adviser:
         """Yield what to do about what SQL Server reports, for most messages first."""
         counts: Counter[PlacedRemedy] = Counter()
         contradicting: Counter[PlacedRemedy] = Counter()
-        for said, count in bare.said.items():
+        # What is answered may hang on the id that a message is bound to.
+        for alike in _by_status_and_broker(bare.fates):
+            said, count = alike[0].said, len(alike)
             trouble = find_trouble(said.number, said.text)
             if trouble is None or not needs_answer(bare.verdict, said, bare.first.scope):
                 continue
@@ -313,7 +315,7 @@ class _Adviser:
                 # The path tells what the destination lacks.
                 continue
             of = contradicting if bare.contradicts(said) else counts
-            of[answer_status(self._reported(bare.first, trouble, said))] += count
+            of[answer_status(self._reported(alike[0], trouble, said))] += count
         for found in (counts, contradicting):
             yield from (GroupAdvice(*placed, count) for placed, count in found.most_common())
 
@@ -371,3 +373,11 @@ class _Adviser:
 
     def _time_of(self, fate: Fate) -> int:
         return self._estate.times[fate.row["instance_name"]]
+
+
+def _by_status_and_broker(fates: Iterable[Fate]) -> Iterable[list[Fate]]:
+    """Return messages in lists of one status and one broker id."""
+    found: dict[tuple[Status, str | None], list[Fate]] = defaultdict(list)
+    for fate in fates:
+        found[fate.said, None if fate.verdict is None else fate.verdict.broker_instance].append(fate)
+    return found.values()

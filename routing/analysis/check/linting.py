@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
+from typing import NamedTuple
 
 from routing.analysis.check.deciding import Estate
 from routing.analysis.check.grouping import Group
@@ -12,19 +13,32 @@ from routing.analysis.lint.catalogue import BY_CODE, Severity
 from routing.analysis.lint.finding import Found
 from routing.analysis.lint.linting import find_all
 from routing.analysis.lint.reading import READ
+from routing.analysis.repository.knowing import Known
+from routing.rules.ways import Hop
 from routing.schemas import INPUTS
 from routing.storage.columns import Columns
 
+_OF_BROKERS = ("SBR012", "SBR013", "SBR014")
 _Place = tuple[str | None, str | None, str | None]
 _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
 
 
-def find_findings(estate: Estate) -> list[Found]:
-    """All findings, as of the newest time at which messages are decided; the worst first."""
+class LintFindings(NamedTuple):
+    """lint's findings, the worst first: those that stand, and those that rest on what was not read."""
+
+    standing: Sequence[Found]
+    resting: Sequence[Found]
+
+
+def find_findings(estate: Estate) -> LintFindings:
+    """Return all findings, as of the newest time at which messages are decided."""
     rows = estate.evidence.rows
     columns = {key: Columns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
     found = find_all(columns, max(estate.times.values()))
-    return sorted(found, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
+    ordered = sorted(found, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
+    known = Known(estate.knowledge)
+    standing = [one for one in ordered if not known.gaps_behind(one)]
+    return LintFindings(standing, [one for one in ordered if known.gaps_behind(one)])
 
 
 def severity_of(one: Found) -> Severity:
@@ -35,19 +49,41 @@ def severity_of(one: Found) -> Severity:
 class BearingFindings:
     """lint's findings by what they are about, but for those that every instance has as it was installed."""
 
-    def __init__(self, findings: Iterable[Found]) -> None:
+    def __init__(self, findings: LintFindings) -> None:
+        every = (*findings.standing, *findings.resting)
+        self._findings = [one for one in every if not BY_CODE[one.code].is_default]
+        self._resting = set(findings.resting)
         self._by_place: dict[_Place, list[int]] = defaultdict(list)
+        self._by_broker: dict[str, list[int]] = defaultdict(list)
         self._by_group: dict[int, list[Found]] = {}
-        self._findings = [one for one in findings if not BY_CODE[one.code].is_default]
         for number, one in enumerate(self._findings):
             self._by_place[one.instance_name, one.database_name, one.object].append(number)
+            if one.code in _OF_BROKERS and one.object is not None:
+                # It stands under the first of the databases that have the id.
+                self._by_broker[one.object].append(number)
 
     def on(self, group: Group) -> list[Found]:
-        """Return the findings about what messages meet on their path and back, the worst first."""
+        """Return the findings about what messages meet on their path and back, the worst first.
+
+        What rests on views that were not read stands where all is known of why messages are stuck.
+        """
         if id(group) not in self._by_group:
-            numbers = {number for place in set(_places(group)) for number in self._by_place.get(place, ())}
-            self._by_group[id(group)] = [self._findings[number] for number in sorted(numbers)]
+            self._by_group[id(group)] = list(self._bearing_on(group))
         return self._by_group[id(group)]
+
+    def _bearing_on(self, group: Group) -> Iterator[Found]:
+        numbers = {number for place in set(_places(group)) for number in self._by_place.get(place, ())}
+        numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
+        for number in sorted(numbers):
+            if _is_known(group) or self._findings[number] not in self._resting:
+                yield self._findings[number]
+
+
+def _is_known(group: Group) -> bool:
+    """Return True if all that decides was read of messages that are stuck, at home or on their path."""
+    if group.path is None:
+        return group.verdict is not None and not group.first.is_on_its_way
+    return group.is_failing and not group.path.gaps
 
 
 def _places(group: Group) -> Iterator[_Place]:
@@ -58,11 +94,26 @@ def _places(group: Group) -> Iterator[_Place]:
     databases = {None, row["database_name"], group.first.scope}
     yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
     for one in () if group.path is None else group.path.ways:
-        service = row["from_service_name"] if one.is_return else row["to_service_name"]
+        services = {row["to_service_name"], row.get("from_service_name")}
         for hop in one.way.hops:
-            whole = {None, hop.scope, one.way.database}
-            names = {*whole, service, hop.route_name, hop.address, hop.rerouted_from, *group.brokers}
-            yield from ((hop.instance_name, database, name) for database, name in product(whole, names))
+            met = {None, hop.scope, *_databases_at(hop)}
+            names = {*met, *services, hop.route_name, hop.address, hop.rerouted_from, *group.brokers}
+            yield from ((hop.instance_name, database, name) for database, name in product(met, names))
+
+
+def _databases_at(hop: Hop) -> Iterator[str]:
+    """Yield the database that sends, and those that hold the service at a hop."""
+    decision = None if hop.verdict is None else hop.verdict.decision
+    if decision is not None:
+        yield decision.first.scope
+        yield from (holder.name for holder in decision.last.holders)
+
+
+def _brokers(group: Group) -> set[str]:
+    """The broker ids that the messages are bound to, and their acknowledgements."""
+    back = (hop.verdict for one in group.path.back for hop in one.way.hops) if group.path is not None else ()
+    ids = (None if verdict is None else verdict.broker_instance for verdict in back)
+    return {broker for broker in (*group.brokers, *ids) if broker is not None}
 
 
 def _names(group: Group) -> set[str | None]:
