@@ -17,8 +17,8 @@ from routing.storage import locking
 from tests.crash.estate import FIRST, NEW, NOW, WRITTEN, Case, copied, tables
 from tests.frames import moment, rows_of
 from tests.hooks import Killed, hooked, kill, once
+from tests.random_estates import assert_same
 from tests.reference.increments import Increments
-from tests.spark.test_random_estates import assert_same
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

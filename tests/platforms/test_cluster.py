@@ -20,9 +20,9 @@ import pytest
 from tests.frames import Tables, frame_of, rows_of
 from tests.platforms.processes import end, running, until
 from tests.platforms.standalone import Standalone, home, standalone
+from tests.random_estates import assert_same
 from tests.reference.estates import joined, random_estate
 from tests.reference.resolver import resolve as reference
-from tests.spark.test_random_estates import assert_same
 from tests.stored import config_text, store
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from routing.storage.keeping import Keeper
 from routing.storage.times import micros_of
 from tests.frames import frame_of, frames, rows_of
 from tests.plans import main_paths
+from tests.random_estates import assert_same
 from tests.reference import estate_words as words
 from tests.reference.altered import altered
 from tests.reference.differing import both, has_changed
 from tests.reference.estates import joined, random_estate
 from tests.spark.test_plan_law import breaches
-from tests.spark.test_random_estates import assert_same
 from tests.stored import store
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import pytest
 import routing
 from routing.schemas import MESSAGES
 from tests.frames import frame_of, rows_of
+from tests.random_estates import SEED, assert_same
 from tests.reference.estates import joined, random_estate
 from tests.reference.increments import Increments
-from tests.spark.test_random_estates import SEED, assert_same
 from tests.stored import config_of, store_estate
 
 if TYPE_CHECKING:

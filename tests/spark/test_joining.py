@@ -15,9 +15,9 @@ from routing.runs import increment
 from routing.storage import joining, keeping, tables
 from tests.imports import rows_at
 from tests.plans import broadcast_tables
+from tests.random_estates import SEED, assert_same
 from tests.reference.estates import joined, random_estate
 from tests.reference.increments import Increments
-from tests.spark.test_random_estates import SEED, assert_same
 from tests.stored import config_of, save_estate
 
 if TYPE_CHECKING:

@@ -22,12 +22,10 @@ from routing.storage import frames as storage_frames
 from routing.storage.utf8 import is_utf8, readable
 from tests.frames import frame_of, frames, rows_of
 from tests.hostile import UNDECODABLE
+from tests.random_estates import assert_same, spoil_messages
 from tests.reference.estates import joined, random_estate
 from tests.reference.increments import Increments
-from tests.reference.resolver import resolve as reference
-from tests.spark.test_random_estates import assert_same
 from tests.stored import config_of, conversation, message, save_estate, small_estate, store
-from tests.unit.test_not_utf8 import spoil_messages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,18 +62,6 @@ def test_spark_sees_and_writes_the_same_as_python(spark: SparkSession) -> None:
     for row in found:
         expected = decode_utf8(texts[row["place"]])
         assert (row["is_utf8"], row["readable"]) == (not isinstance(expected, UndecodedText), expected)
-
-
-def test_messages_are_set_aside_as_by_the_rules(spark: SparkSession) -> None:
-    rng = random.Random(8)
-    tables = spoil_messages(rng, joined([random_estate(rng, 60, f"e{number}/") for number in range(6)]))
-    done = routing.resolve(spark, frames(spark, tables), run_id="r")
-    expected = reference(tables, as_of=None, run_id="r")
-    try:
-        assert_same(rows_of(done.rejected_messages), expected.rejected_messages, "rejected_messages")
-        assert_same(rows_of(done.resolved_routes), expected.resolved_routes, "resolved_routes")
-    finally:
-        done.unpersist()
 
 
 def set_properties(spark: SparkSession, inputs: Path, properties: str) -> None:

@@ -16,8 +16,8 @@ from routing.storage import keeping
 from routing.terms import Ending
 from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, rows_of
 from tests.plans import broadcast_tables, columns_read, join_keys
+from tests.random_estates import assert_same
 from tests.spark.test_plan_law import breaches, main_path
-from tests.spark.test_random_estates import assert_same
 from tests.stored import SALES, message, small_estate, store
 from tests.walked import apart, random_networks, walked
 

@@ -21,9 +21,9 @@ from tests.plans import (
     main_paths,
     paths_to_kept,
 )
+from tests.random_estates import assert_same
 from tests.reference.estates import joined, random_estate
 from tests.reference.resolver import resolve as reference
-from tests.spark.test_random_estates import assert_same
 from tests.stored import SALES, message, small_estate, store
 
 if TYPE_CHECKING:

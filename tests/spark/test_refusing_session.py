@@ -13,9 +13,9 @@ from routing import cli
 from routing.config import load
 from routing.sessions import persisting
 from tests.frames import rows_of
+from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
 from tests.refusing import not_available, refused
-from tests.spark.test_random_estates import assert_same
 from tests.spark.test_runs import full_rows
 from tests.stored import config_text, small_estate
 

@@ -21,8 +21,8 @@ from routing.runs import full
 from routing.storage.releases import release
 from tests.frames import frame_of, moment, rows_of
 from tests.hooks import hooked
+from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
-from tests.spark.test_random_estates import assert_same
 from tests.stored import OUTPUTS, config_of, config_text, message, small_estate, store
 
 if TYPE_CHECKING:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import random
-import sys
-import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timezone
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,22 +14,21 @@ from routing.messages.ids import read_brokers
 from routing.rules import hashing, requesting
 from routing.rules import text as plain
 from tests.frames import frame_of
+from tests.text_forms import FORMS as TABLES
+from tests.text_forms import GUID, ZEROS, ascii_texts, differences, other_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
 pytestmark = pytest.mark.core
-Texts = list[str]
 Read = dict[str, list[Any]]
 
-GUID = "5FB8D92B-ed69-4c80-afbb-2aa6a7d3cb2d"
-ZEROS = "00000000-0000-0000-0000-000000000000"
 NAMESPACE = 'urn:"<&>'
-_PACKED, _RANDOM, _GUIDS, _SEED = 256, 4000, 200, 20260105
 # By name: as Spark reads it, as the rules do.
 FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
     # Read in steps, each a projection of its own.
     "broker_id": (lambda _: F.col("broker_id"), plain.broker_id),
+    "fold": (ids.fold, plain.fold),
     "empty_as_null": (ids.empty_as_null, plain.empty_as_null),
     "is_guid": (ids.is_guid, plain.is_guid),
     "address_in_name": (lambda name: ids.empty_as_null(ids.leading_address(name)), plain.address_in_name),
@@ -54,79 +49,6 @@ FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
         lambda given: plain.fold(given) if plain.is_guid(given) else None,
     ),
 }
-# Of these texts are made that nearly are ids, GUIDs, addresses and XML.
-_PARTS = (
-    *(
-        "",
-        " ",
-        "\t",
-        "\n",
-        "\r",
-        "\x0b",
-        "\u00a0",
-        "{",
-        "}",
-        "{",
-        "}",
-        "-",
-        ".",
-        "%",
-        "/",
-        "/",
-        ":",
-        ":",
-        "[",
-        "]",
-    ),
-    *("A", "z", "0", "7", "4022", "123456", "tcp://", "TCP://", "Tcp:/", "hub", "East", "LOCAL", "Transport"),
-    *("[::1]", "[2001:DB8::7]", "[fe80::1%eth0]", ":4022", ":04022/", "&", "<", ">", '"', "'", "\x01"),
-    *(GUID, GUID.upper(), f"{{{GUID}}}", ZEROS, GUID[:-1], GUID.replace("-", "")),
-)
-_BEYOND_ASCII = (
-    "\u00c9",
-    "\u0130",
-    "\u212a",
-    "\u1e9e",
-    "\u03a3",
-    "\uff21",
-    "\u0661",
-    "\ufffe",
-    "\U00010400",
-    "\u3000",
-)
-
-
-@cache
-def _ascii() -> Texts:
-    """Every character alone and within texts, and texts that are made at random."""
-    rng = random.Random(_SEED)
-    singles = [chr(code) for code in range(1, 128)]
-    around = [made for one in singles for made in (one, f"{one}A{one}", f"tcp://h{one}:1", GUID.replace("5", one))]
-    ids = [f"{rng.getrandbits(128):032x}" for _ in range(_GUIDS)]
-    guids = [f"{i[:8]}-{i[8:12]}-{i[12:16]}-{i[16:20]}-{i[20:]}" for i in ids]
-    mixed = ["".join(rng.choice((sign, sign.upper())) for sign in guid) for guid in guids]
-    return [*around, "".join(singles), *mixed, *_at_random(rng, _PARTS)]
-
-
-@cache
-def _beyond_ascii() -> Texts:
-    """Every other character within a text, and those alone that some language takes for blanks, digits or hex."""
-    rng = random.Random(_SEED + 1)
-    codes = [code for code in range(128, sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
-    packed = ("".join(map(chr, codes[at : at + _PACKED])) for at in range(0, len(codes), _PACKED))
-    special = [
-        chr(code) for code in codes if unicodedata.category(chr(code)) in ("Zs", "Zl", "Zp", "Cc", "Cf", "Nd")
-    ]
-    around = [made for one in special for made in (f"{one}A{one}", f"tcp://h:{one}/", GUID.replace("5", one))]
-    return [
-        *(f"tcp://AZaz{some}MNmn:1/A" for some in packed),
-        *around,
-        *_at_random(rng, (*_PARTS, *_BEYOND_ASCII)),
-    ]
-
-
-def _at_random(rng: random.Random, parts: tuple[str, ...]) -> Iterator[str]:
-    return ("".join(rng.choices(parts, k=rng.randint(1, 7))) for _ in range(_RANDOM))
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +57,7 @@ def read(spark: SparkSession) -> Read:
     from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
     schema = StructType([StructField("place", IntegerType()), StructField("x", StringType())])
-    texts = [*_ascii(), *_beyond_ascii(), None]
+    texts = [*ascii_texts(), *other_texts(), None]
     rows = [{"place": place, "x": one} for place, one in enumerate(texts)]
     forms = [in_spark(F.col("x")).alias(name) for name, (in_spark, _) in FORMS.items()]
     given = read_brokers(frame_of(spark, rows, schema), broker_id="x")
@@ -145,25 +67,17 @@ def read(spark: SparkSession) -> Read:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_ascii_text_is_read_alike(read: Read, form: str) -> None:
-    assert _differences(form, _ascii(), read[form][: len(_ascii())]) == []
+def test_every_text_is_read_as_the_rules_read_it(read: Read, form: str) -> None:
+    texts = [*ascii_texts(), *other_texts()]
+    assert differences(texts, read[form][:-1], [FORMS[form][1](one) for one in texts]) == []
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_other_text_is_read_alike(read: Read, form: str) -> None:
-    assert _differences(form, _beyond_ascii(), read[form][len(_ascii()) : -1]) == []
-
-
-def _differences(form: str, texts: Texts, found: list[Any]) -> list[str]:
-    """The first few texts that are read otherwise than the rules say: what begins to differ in both readings."""
-    told = []
-    for one, got in zip(texts, found, strict=True):
-        wanted = FORMS[form][1](one)
-        if got != wanted:
-            signs = enumerate(zip(str(got), str(wanted), strict=False))
-            at = next((place for place, (here, there) in signs if here != there), 0)
-            told.append(f"{one[:20]!a}: {str(got)[at:][:8]!a} not {str(wanted)[at:][:8]!a}")
-    return told[:3]
+def test_each_text_is_read_as_its_table_says(read: Read) -> None:
+    place = {text: number for number, text in enumerate([*ascii_texts(), *other_texts()])}
+    for form in FORMS.keys() & TABLES.keys():
+        table = {text: expected for text, expected in TABLES[form].table if text in place}
+        assert {text: read[form][place[text]] for text in table} == table
+        assert len(table) >= 3, form
 
 
 def test_null_is_nothing(read: Read) -> None:
@@ -174,9 +88,9 @@ def test_null_is_nothing(read: Read) -> None:
 def test_the_texts_reach_both_answers() -> None:
     """Ids and addresses are found and not found, often enough to tell a difference."""
     for form in ("broker_id", "is_guid", "address_in_name"):
-        answers = [bool(FORMS[form][1](one)) for one in _ascii()]
+        answers = [bool(FORMS[form][1](one)) for one in ascii_texts()]
         assert min(answers.count(True), answers.count(False)) > 30, form
-    assert {sign for one in _beyond_ascii() for sign in one} >= {
+    assert {sign for one in other_texts() for sign in one} >= {
         chr(c) for c in range(128, 0x110000) if c >> 11 != 27
     }
 

@@ -16,8 +16,8 @@ from chispa import assert_df_equality
 import routing
 from routing.storage import keeping
 from tests.frames import frames, moment, rows_of
+from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
-from tests.spark.test_random_estates import assert_same
 from tests.stored import config_text, small_estate, store_estate
 
 if TYPE_CHECKING:

@@ -1,50 +1,30 @@
-"""What Arrow reads of ids, beside the plain rules: equal for every text of one table."""
+"""What Arrow reads of texts: as their table says, and equal to the plain rules for every character there is."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow
 import pytest
 
-from routing.rules import text as plain
 from routing.storage.arrow_forms import fold_texts, is_guid, read_brokers
+from tests.text_forms import FORMS, ascii_texts, differences, other_texts
 
-GUID = "5FB8D92B-ed69-4c80-afbb-2aa6a7d3cb2d"
-TEXTS = [
-    None,
-    "",
-    " ",
-    "\t\n\r ",
-    "\u00a0",
-    "\v",
-    GUID,
-    GUID.lower(),
-    GUID.upper(),
-    f" {GUID}\t",
-    f"{{{GUID}}}",
-    f"{{ {GUID} }}",
-    f"{{{GUID}",
-    f"{GUID}}}",
-    f"{{{{{GUID}}}}}",
-    "{}",
-    "{ }",
-    "00000000-0000-0000-0000-000000000000",
-    "{00000000-0000-0000-0000-000000000000}",
-    " 00000000-0000-0000-0000-000000000000",
-    "00000000-0000-0000-0000-00000000000",
-    GUID.replace("-", "—", 1),
-    f"{GUID}\n",
-    GUID[:-1] + "g",
-    GUID[:-1] + "İ",
-    "Sales_DB",
-    "ÄÖÜ ß İı Kelvin \u212a",
-    "😀-ID",
-    "a\x00B",
-]
+# By name: as Arrow reads an array of texts.
+ARROW: dict[str, Callable[[Any], Any]] = {"fold": fold_texts, "is_guid": is_guid, "broker_id": read_brokers}
 
 
-@pytest.mark.parametrize("words", [TEXTS, *([word] for word in TEXTS)], ids=["all", *map(repr, TEXTS)])
-def test_every_text_is_read_as_the_rules_read_it(words: list[str | None]) -> None:
-    given = pyarrow.array(words, pyarrow.string())
-    assert fold_texts(given).to_pylist() == [None if word is None else plain.fold(word) for word in words]
-    assert is_guid(given).to_pylist() == [None if word is None else plain.is_guid(word) for word in words]
-    assert read_brokers(given).to_pylist() == [plain.broker_id(word) for word in words]
+@pytest.mark.parametrize("form", ARROW)
+def test_each_text_is_read_as_its_table_says(form: str) -> None:
+    words, expected = zip(*FORMS[form].table, strict=True)
+    for given, wanted in ((words, expected), *(((word,), (one,)) for word, one in FORMS[form].table)):
+        assert ARROW[form](pyarrow.array(given, pyarrow.string())).to_pylist() == list(wanted)
+
+
+@pytest.mark.parametrize("form", ARROW)
+def test_every_text_is_read_as_the_rules_read_it(form: str) -> None:
+    words = [*ascii_texts(), *other_texts()]
+    found = ARROW[form](pyarrow.array([*words, None], pyarrow.string())).to_pylist()
+    assert found.pop() is None
+    assert differences(words, found, list(map(FORMS[form].rule, words))) == []

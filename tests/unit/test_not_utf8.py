@@ -17,31 +17,17 @@ from routing.analysis.messages.listing import list_messages
 from routing.engines.arrow import message_keys
 from routing.errors import InputError
 from routing.messages import validate
-from routing.plan.dialogs import KnownDialogs
-from routing.plan.estate import network_of
-from routing.plan.verdicts import RowJudge
 from routing.rules.rejecting import TEXTS
 from routing.rules.text import UndecodedText, decode_utf8
 from routing.schemas import INPUTS, KEYS, RESOLVED_ROUTES, Kind
-from routing.storage.inputs import columns_of
 from tests.frames import Tables, arrow, arrow_of
 from tests.hostile import UNDECODABLE
 from tests.lint_drafts import NOW
 from tests.listed_messages import RESOLVED
+from tests.random_estates import spoil_messages
 from tests.reference.estates import random_estate
 from tests.reference.resolver import resolve as reference
 from tests.stored import conversation, small_estate
-
-_BYTES = [data for data, _ in UNDECODABLE]
-
-
-def spoil_messages(rng: random.Random, tables: Tables) -> Tables:
-    """An estate of which every third message has a text that is no UTF-8."""
-    spoilt = [
-        {**row, rng.choice(TEXTS): rng.choice(_BYTES)} if rng.random() < 1 / 3 else row
-        for row in tables["messages"]
-    ]
-    return {**tables, "messages": spoilt}
 
 
 @pytest.mark.parametrize(("data", "shown"), UNDECODABLE)
@@ -61,21 +47,6 @@ def test_keys_and_rejected_messages_are_those_of_the_rules() -> None:
         theirs = reference(tables, None).rejected_messages
         assert any("NOT_UTF8" in code for row in theirs for code in row["reasons"])
         assert (counts.rows_read, counts.rows_rejected) == (len(tables["messages"]), len(theirs))
-
-
-def test_a_batch_of_messages_is_judged_by_the_same_rule() -> None:
-    rng = random.Random(7)
-    tables = spoil_messages(rng, random_estate(rng, 200))
-    given = arrow(tables)
-    settings = {key: columns_of(given[key], key) for key in KEYS if key in given and key != "dialogs"}
-    judge = RowJudge(network_of(settings), KnownDialogs.of_table(given.get("dialogs")), None)
-    batch = columns_of(given["messages"], "messages")
-    judge.find_openers([batch])
-    found = [list(one.rejections) for one in judge.judge(batch) if one.rejections]
-    theirs = reference(tables, None)
-    assert found == [row["reasons"] for row in theirs.rejected_messages]
-    decided = [one.verdict.outcome for one in judge.judge(batch) if one.verdict is not None]
-    assert decided == [row["outcome"] for row in theirs.resolved_routes]
 
 
 def _spoilt_settings() -> Iterator[tuple[str, str]]:

@@ -1,9 +1,8 @@
-"""All messages of Arrow's tables, judged in plain Python: as the tests' own resolver judges them."""
+"""All messages of Arrow's tables, judged in plain Python: worked cases, batches, and what is read."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
@@ -11,102 +10,32 @@ import pytest
 
 from routing.errors import InputError
 from routing.plan import planner
-from routing.plan.dialogs import KnownDialogs
-from routing.plan.estate import network_of
-from routing.plan.verdicts import JudgedRow, RowJudge
+from routing.plan.verdicts import JudgedRow
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
-from routing.storage.columns import Columns
-from routing.storage.inputs import columns_of, read_messages
+from routing.storage.inputs import read_messages
 from tests.frames import Tables, arrow, arrow_of, load_cases, moment
+from tests.random_estates import AS_OF, SEED, Row, assert_decided
 from tests.reference.estates import joined, random_estate
 from tests.reference.resolver import resolve as reference
-from tests.unit.rules import by_rules
-from tests.unit.rules.by_rules import Row, micros
-
-AS_OF = datetime(2026, 1, 5, 10, 0, 0, tzinfo=timezone.utc)
-ESTATES, MESSAGES_EACH, SEED = 100, 60, 20260105
-SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
-
-
-def _judge(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[JudgedRow]:
-    """The messages of tables, judged; in batches of so many rows."""
-    given = arrow(tables)
-    judge = _judge_of(given, given.get("dialogs"), micros(as_of))
-    judge.find_openers(_batches(given["messages"], size))
-    return [judged for batch in _batches(given["messages"], size) for judged in judge.judge(batch)]
-
-
-def _judge_of(given: Mapping[str, Any], dialogs: Any, as_of: int | None = None) -> RowJudge:
-    settings = {key: columns_of(given[key], key) for key in SETTINGS if key in given}
-    return RowJudge(network_of(settings), KnownDialogs.of_table(dialogs), as_of)
-
-
-def _batches(messages: Any, size: int | None) -> Iterator[Columns]:
-    for batch in read_messages(messages):
-        step = size or len(batch)
-        for start in range(0, len(batch), step):
-            yield batch.take(range(start, min(start + step, len(batch))))
-
-
-def _resolved(judged: Iterable[JudgedRow]) -> list[Row]:
-    """The compared columns of ``resolved_routes``."""
-    return [
-        {
-            **by_rules.columns(found.verdict),
-            "message_id": found.message.message_id,
-            "conversation_id": found.message.conversation_id,
-            "is_initiator": found.message.is_initiator,
-            "instance_name": found.message.instance,
-            "database_name": found.message.database,
-            "to_service_name": found.message.service,
-            "to_broker_instance": found.message.broker,
-            "decided_at": found.message.t,
-        }
-        for found in judged
-        if found.message is not None and found.verdict is not None
-    ]
-
-
-def _assert_agrees(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[JudgedRow]:
-    judged, theirs = _judge(tables, as_of, size), reference(tables, as_of)
-    assert len(judged) == len(tables["messages"])
-    assert [list(found.rejections) for found in judged if found.rejections] == [
-        row["reasons"] for row in theirs.rejected_messages
-    ]
-    mine = _resolved(judged)
-    assert len(mine) == len(theirs.resolved_routes) > 0
-    for got, row in zip(mine, theirs.resolved_routes, strict=True):
-        expected = {**row, "decided_at": micros(row["decided_at"])}
-        expected["alternative_routes"] = row["alternative_routes"] or None
-        assert got == {name: expected[name] for name in got}
-    return judged
+from tests.unit.judged_messages import decide_by_planner, judge_messages, judge_of, resolved_rows
+from tests.unit.rules.by_rules import micros
 
 
 def _estates(count: int) -> Tables:
     rng = random.Random(SEED)
-    return joined([random_estate(rng, MESSAGES_EACH, f"e{number}/") for number in range(count)])
-
-
-@pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
-def test_random_estates_agree(as_of: datetime | None) -> None:
-    judged = _assert_agrees(_estates(ESTATES), as_of)
-    steps = {
-        (found.verdict.matching_step, found.verdict.rerouted_from is not None) for found in judged if found.verdict
-    }
-    assert {step for step, _ in steps} == {None, 0, 1, 2, 3, 4, 5, 6, 7}
-    assert {step for step, came_back in steps if came_back} >= {0, 1, 2, 4, 5, 7}
-    assert any(len(found.rejections) > 1 for found in judged)
+    return joined([random_estate(rng, 60, f"e{number}/") for number in range(count)])
 
 
 @pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
 def test_batches_of_one_row_are_judged_like_one_batch(as_of: datetime | None) -> None:
     tables = _estates(10)
-    assert _judge(tables, as_of, size=1) == _judge(tables, as_of)
+    assert judge_messages(tables, as_of, size=1) == judge_messages(tables, as_of)
 
 
 def test_what_is_forgotten_is_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner, "MOST_KEYS", 3)
-    _assert_agrees(_estates(20), None)
+    tables = _estates(20)
+    assert_decided(decide_by_planner(tables, None), reference(tables, None), is_whole=False)
 
 
 CASES = load_cases()
@@ -115,18 +44,16 @@ CASES = load_cases()
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['file']}: {case['case']}" for case in CASES])
 def test_worked_case(case: dict[str, Any]) -> None:
     tables, expected = case["tables"], case["expect"]
-    judged = _judge(tables, moment(case.get("as_of")))
+    judged = judge_messages(tables, moment(case.get("as_of")))
     rows = list(zip(tables["messages"], judged, strict=True))
     assert sorted(row["message_id"] for row, found in rows if found.rejections) == sorted(
         expected.get("rejected_messages", [])
     )
-    resolved = {row["message_id"]: row for row in _resolved(judged)}
+    resolved = {row["message_id"]: row for row in resolved_rows(judged)}
     for row in expected["resolved_routes"]:
         mine = resolved[row["message_id"]]
         told = {name: moment(value) for name, value in row.items() if name in mine}
-        assert {name: mine[name] for name in told} == {
-            name: micros(value) if name == "decided_at" else value for name, value in told.items()
-        }
+        assert {name: mine[name] for name in told} == told
     if "new_route_requests" in expected:
         opened = {
             (found.message.t, found.message.message_id) for found in judged if _opens(found) if found.message
@@ -179,14 +106,14 @@ def test_messages_that_ask_may_come_in_any_order() -> None:
     ids = ["m3", "m1", "m2", "m1"]
     routes = [_route("asked", remote_service_name=_ASKED), _route("any")]
     for size in (1, 3, None):
-        judged = _judge(_estate(routes, [_message(found) for found in ids]), None, size)
+        judged = judge_messages(_estate(routes, [_message(found) for found in ids]), None, size)
         assert [found.verdict.reason for found in judged if found.verdict] == [
             *("SERVICE_NOT_FOUND", "ROUTE_REQUESTED", "SERVICE_NOT_FOUND", "ROUTE_REQUESTED")
         ]
 
 
 def test_equal_verdicts_are_one_object() -> None:
-    judged = _judge(
+    judged = judge_messages(
         _estate([_route("any")], [_message("m1"), _message("m2"), _message("m3", hops_remaining=0)]), None
     )
     first, second, third = (found.verdict for found in judged)
@@ -201,7 +128,7 @@ def test_ids_that_nothing_has_are_decided_once() -> None:
     ]
     tables = _estate(routes, [_message("m1", to_broker_instance=_B), _message("m2", to_broker_instance="else")])
     tables["instances"][0]["addresses"] = ["tcp://hub:1"]
-    first, second = (found.verdict for found in _judge(tables, None))
+    first, second = (found.verdict for found in judge_messages(tables, None))
     assert first is not None
     assert second is not None
     assert (first.broker_instance, second.broker_instance) == (_B, "else")
@@ -212,7 +139,7 @@ def test_ids_that_nothing_has_are_decided_once() -> None:
 def test_what_may_ask_must_be_settled_first() -> None:
     tables = _estate([_route("asked", remote_service_name=_ASKED)], [_message("m1")])
     given = arrow(tables)
-    judge = _judge_of(given, None)
+    judge = judge_of(given, None)
     assert judge.may_ask
     [batch] = read_messages(given["messages"])
     with pytest.raises(ValueError, match="find_openers has to see them"):
@@ -223,7 +150,7 @@ def test_what_may_ask_must_be_settled_first() -> None:
 
 def test_where_nothing_asks_messages_are_read_once() -> None:
     given = arrow(_estate([_route("any")], [_message("m1")]))
-    judge = _judge_of(given, None)
+    judge = judge_of(given, None)
     judge.find_openers(iter(lambda: pytest.fail("messages are read"), None))
     assert len(judge.judge(next(read_messages(given["messages"])))) == 1
 
@@ -244,7 +171,7 @@ def _dialog(conversation: str | None, **more: Any) -> Row:
 def test_a_dialog_at_fault_is_refused(dialogs: list[Row], fault: str) -> None:
     given = arrow(_estate([], []))
     with pytest.raises(InputError, match=fault):
-        _judge_of(given, _dialogs(dialogs))
+        judge_of(given, _dialogs(dialogs))
 
 
 def _dialogs(rows: list[Row]) -> Any:
@@ -257,7 +184,7 @@ def test_messages_without_optional_columns() -> None:
     optional = [field.name for field in MESSAGES if field.nullable]
     [batch] = read_messages(given["messages"].drop_columns(optional))
     dialogs = _dialogs([_dialog(_A)]).select(["instance_name", "database_name", "conversation_id", "is_initiator"])
-    judge = _judge_of(given, dialogs)
+    judge = judge_of(given, dialogs)
     assert [found.verdict.reason for found in judge.judge(batch) if found.verdict] == ["NO_ROUTE"]
 
 

@@ -21,7 +21,7 @@ from routing.schemas import MESSAGE_PATHS
 from routing.storage.local import Unfit
 from routing.storage.opening import Opener
 from tests.frames import Tables, arrow
-from tests.spark.test_random_estates import assert_same
+from tests.random_estates import assert_same
 from tests.stored import config_of, message, save_estate, small_estate, store_local
 from tests.walked import random_networks, walked
 

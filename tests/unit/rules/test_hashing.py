@@ -12,17 +12,6 @@ from routing.rules.hashing import dialog_id_hash, pick, xxhash64
 from tests.reference.dialog_hash import xxhash64 as second_opinion
 from tests.unit.rules.made import DIALOGS
 
-# What Spark's xxhash64 says.
-HASHES = [-8367975887838753628, -861968757827549059, -6838570742282400457, 5917326566894755064]
-
-
-@pytest.mark.parametrize(
-    ("conversation_id", "hashed"),
-    [("abc", 1423657621850124518), ("aBC", 1423657621850124518), *zip(DIALOGS, HASHES, strict=True)],
-)
-def test_the_hash_of_a_dialog(conversation_id: str, hashed: int) -> None:
-    assert dialog_id_hash(conversation_id) == dialog_id_hash(conversation_id.upper()) == hashed
-
 
 @pytest.mark.parametrize(("text", "digest"), [("", 0xEF46DB3751D8E999), ("a", 0xD24EC4F1A98C6E5B)])
 def test_the_digests_that_xxh64_publishes(text: str, digest: int) -> None:
