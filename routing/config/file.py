@@ -14,6 +14,7 @@ from routing.config.model import Config
 from routing.config.secrets import refuse_secrets, without_content
 from routing.config.values import folder_of
 from routing.errors import ConfigError, first_sentence, quote, unknown_key
+from routing.process.ordinary_files import read_ordinary_file
 
 _LARGEST, _LONGEST_NUMBER = 2_000_000, 1000
 _TEXT = "tag:yaml.org,2002:str"
@@ -57,7 +58,7 @@ def _override_all(file: str, values: dict[str, Any], overrides: Sequence[str]) -
 
 def _read(file: str) -> str:
     try:
-        content = Path(file).read_bytes()
+        content = read_ordinary_file(Path(file))
     except OSError as error:
         raise ConfigError.unreadable(file, error.strerror or first_sentence(error)) from error
     try:

@@ -18,7 +18,7 @@ from routing.config import Location, is_uri
 from routing.config.secrets import holds_secret
 from routing.errors import quote
 from routing.importing.faults import secret_in_address
-from routing.importing.reach import Place, Reach
+from routing.importing.reach import Place, Reach, ordinary_place
 from routing.storage import files
 from routing.storage.commits import is_local
 from routing.storage.files import Folder, Listed
@@ -42,7 +42,7 @@ def reach_by(opener: Opener) -> Reach:
             raise secret_in_address()
         path = Path(named)
         if not is_uri(named) and (not path.is_absolute() or path.exists()):
-            return path
+            return ordinary_place(named)
         if is_local(opener.placed(quote(named), Location(named))):
             return path
         return SessionPath(_Fetcher(opener), named)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from routing.config import is_uri
 from routing.errors import InputError, quote
+from routing.importing.faults import unreadable_file
+from routing.process.ordinary_files import refuse_special_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,11 +71,27 @@ Reach = Callable[[str], Place]
 
 
 def on_this_disk(named: str) -> Path:
-    """A place of this machine. Raises InputError for a URI, where only a Spark session can look."""
+    """Return a place of this machine.
+
+    Raises InputError for a URI, where only a Spark session can look, and for a pipe or device, which need not end.
+    """
     if is_uri(named):
         hint = "copy what is there to this machine; import reads URIs, by Spark"
         raise InputError(f"{quote(named)} is a URI, and only files of this machine are read here", hint)
-    return Path(named)
+    return ordinary_place(named)
+
+
+def ordinary_place(named: str) -> Path:
+    """Return a path. Raises InputError for a pipe, device or socket, and for what is no name of a file."""
+    path = Path(named)
+    try:
+        refuse_special_file(path)
+    # A name with a character 0 in it is a ValueError.
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else None
+        hint = "save what it gives to a file, and name that"
+        raise unreadable_file(named, why or str(error), hint) from error
+    return path
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from types import CodeType, ModuleType
 
 from routing.analysis.lint.own import MARKED, Rule, line_in
 from routing.errors import RuleError, first_sentence
+from routing.process.ordinary_files import read_ordinary_file
 
 
 def load_rules(files: Sequence[str]) -> tuple[Rule, ...]:
@@ -47,7 +48,7 @@ class _Loader(SourceFileLoader):
 def _run(file: str) -> list[Rule]:
     """What is marked while a file runs."""
     try:
-        source = Path(file).read_bytes()
+        source = read_ordinary_file(Path(file))
     except OSError as error:
         raise RuleError.unreadable(file, error.strerror or first_sentence(error)) from error
     module = ModuleType(file)
