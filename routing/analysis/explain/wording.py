@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from routing.analysis.statuses import WORDS, find_trouble
 from routing.show import count, printable
 from routing.terms import (
     CLASSIFY_EVENT,
@@ -23,6 +24,8 @@ from routing.terms import (
 Line = Mapping[str, Any]
 _LONGEST = 1_000
 """So much of a name or a text is shown; those of SQL Server's own are shorter."""
+_LONGEST_STATUS = 4_000
+"""A status is shown whole: its end may say what to do."""
 
 STEP_TITLES = {
     MatchingStep.REPLY: "a reply from outside",
@@ -95,10 +98,10 @@ def sentence(line: Line) -> str:
     return _SENTENCES[line["item"]](line)
 
 
-def quote_name(value: object) -> str:
+def quote_name(value: object, longest: int = _LONGEST) -> str:
     """A name or a text from the data: in quotes, so that blanks show, printable, and not endless."""
     text = str(value)
-    return f"'{printable(text[:_LONGEST])}{'…' if len(text) > _LONGEST else ''}'"
+    return f"'{printable(text[:longest])}{'…' if len(text) > longest else ''}'"
 
 
 def _message(line: Line) -> str:
@@ -331,7 +334,7 @@ def _status(line: Line) -> str:
     """What SQL Server said, and what that says of the outcome."""
     parts = [] if line["outcome"] is None else [line["outcome"] + _to(line["address"])]
     parts += [] if line["error_number"] is None else [str(line["error_number"])]
-    parts += [] if line["status_text"] is None else [quote_name(line["status_text"])]
+    parts += [] if line["status_text"] is None else [quote_name(line["status_text"], _LONGEST_STATUS)]
     compared = {
         "AGREES": "it agrees",
         "COMPATIBLE": "it is compatible with this",
@@ -340,8 +343,16 @@ def _status(line: Line) -> str:
     }[line["finding"]]
     status = f"{', '.join(parts)}; {compared}" if parts else "blank"
     what = "transmission_status" if line["name"] is None else _EVENTS[line["name"]]
-    said = f"SQL Server's {what} at {moment(line['at'])}: {status}."
-    return said if line["why"] is None else f"{said} {line['why']}"
+    said = [f"SQL Server's {what} at {moment(line['at'])}: {status}.", line["why"], _trouble(line)]
+    return " ".join(sentence for sentence in said if sentence is not None)
+
+
+def _trouble(line: Line) -> str | None:
+    """What is wrong by a status that does not say the very same as the reason, and what solved it."""
+    if line["name"] is not None or line["finding"] == "AGREES":
+        return None
+    trouble = find_trouble(line["error_number"], line["status_text"])
+    return None if trouble is None else WORDS[trouble]
 
 
 def _outcome(line: Line) -> str:
