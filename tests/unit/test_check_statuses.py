@@ -27,6 +27,10 @@ MASTER_KEY = (
 LIST_ENDPOINTS = "-- SELECT e.name, e.state_desc"
 
 
+NO_ENDPOINT = dict.fromkeys(("endpoint_id", "is_message_forwarding_enabled", "machine_name", "port"))
+"""The row of an instance without an endpoint."""
+
+
 def told(
     folder: Path, service: str, status: str, number: int | None = None, **views: Any
 ) -> tuple[str, str | None]:
@@ -270,8 +274,7 @@ def test_a_wrong_port_is_corrected(
 
 
 def test_nothing_listens_where_there_is_no_endpoint(tmp_path: Path) -> None:
-    nothing = dict.fromkeys(("endpoint_id", "is_message_forwarding_enabled", "machine_name", "port"))
-    stock(tmp_path, service_broker_endpoints=[nothing])
+    stock(tmp_path, service_broker_endpoints=[NO_ENDPOINT])
     words, statement = told(tmp_path, "//stock", RECEIVING.format("10061(No)"), **to_stock())
     assert "On STOCK: At 'TCP://stock:4022': 'STOCK' has no Service Broker endpoint" in words
     assert (statement or "").startswith(
@@ -287,6 +290,43 @@ def test_the_sender_has_no_endpoint(status: str, tmp_path: Path) -> None:
     words, statement = told(tmp_path / "with", "//stock", status)
     assert "see that it is STARTED" in words
     assert "-- ALTER ENDPOINT [<endpoint>] STATE = STARTED;" in (statement or "")
+
+
+@pytest.mark.parametrize("status", ["", "The target service name could not be found."])
+def test_a_sender_without_an_endpoint_is_foreseen(status: str, tmp_path: Path) -> None:
+    words, statement = told(tmp_path, "//stock", status, service_broker_endpoints=[NO_ENDPOINT])
+    assert words.startswith("On SHOP: The sending instance has no Service Broker endpoint")
+    assert (statement or "").startswith("-- USE [master];\n-- CREATE ENDPOINT [ServiceBrokerEndpoint]")
+    [local] = check(
+        [str(whole_shop(tmp_path / "x", [waiting(1, "//orders")], service_broker_endpoints=[NO_ENDPOINT]))]
+    ).groups
+    assert (local.advice, local.needs_somebody) == ((), False)
+
+
+# The databases of the sender, and what is said of the one whose broker is off.
+TWINS = [
+    (
+        [database("Orders", "0d0d0d0d", 5, 0), database("Copy", "0d0d0d0d", 6, 1)],
+        "It cannot be enabled while 'Copy'",
+    ),
+    ([database("Orders", "0d0d0d0d", 5, 0), database("Copy", "0d0d0d0d", 6, 0)], "'Copy' has the same id"),
+]
+
+
+@pytest.mark.parametrize(("databases", "words"), TWINS)
+def test_a_doubled_broker_id_is_foreseen(databases: list[Any], words: str, tmp_path: Path) -> None:
+    listed = [database("msdb", "d4d4d4d4", 4), *databases]
+    found, statement = told(
+        tmp_path, "//orders", "The broker is disabled in the sender's database.", databases=listed
+    )
+    assert words in found
+    assert "9772" in found
+    assert "ends all" in found
+    if "cannot" in words:
+        assert "-- ALTER DATABASE [Orders] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;" in (statement or "")
+        assert "-- ALTER DATABASE [Copy] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;" in (statement or "")
+    else:
+        assert statement == "USE [master];\nALTER DATABASE [Orders] SET ENABLE_BROKER WITH NO_WAIT;"
 
 
 # What STOCK has otherwise, what the words hold, the statement.
@@ -372,6 +412,29 @@ def test_a_client_of_query_notifications_is_gone(number: int | None, broker: str
     assert f"WHERE far_service = N'{service}';" in (statement or "")
     assert "    END CONVERSATION @handle WITH CLEANUP;" in (statement or "")
     assert "CREATE SERVICE" not in (statement or "")
+
+
+EVENTS = "http://schemas.microsoft.com/SQL/Notifications/EventNotificationService"
+# From and to which service, the broker id, what the words hold; the statement holds the last.
+NOTIFIED = [
+    ("//target", EVENTS, None, "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION", "END CONVERSATION"),
+    (EVENTS, "//gone", "0d0d0d0d", "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION", "END CONVERSATION"),
+    (EVENTS, "//gone", "99999999", "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION", "END CONVERSATION"),
+]
+
+
+@pytest.mark.parametrize(("sender", "service", "broker", "words", "part"), NOTIFIED)
+def test_an_event_notification_is_made_anew(
+    sender: str, service: str, broker: str | None, words: str, part: str, tmp_path: Path
+) -> None:
+    bound = None if broker is None else GUID.format(broker)
+    queue = [waiting(1, service, from_service_name=sender, to_broker_instance=bound)]
+    whole_shop(tmp_path, queue)
+    [group] = check([str(tmp_path)]).groups
+    [advice] = group.advice
+    assert words in advice.remedy.words
+    assert part in (advice.remedy.statement or "")
+    assert "CREATE SERVICE" not in (advice.remedy.statement or "")
 
 
 def test_two_statuses_of_one_group_are_both_answered(tmp_path: Path) -> None:

@@ -145,7 +145,8 @@ class Group:
     def needs_somebody(self) -> bool:
         """Whether it is more than on its way."""
         is_silent = self.path is not None and self.unacknowledged > 0
-        return self.trouble is not None or not self.first.is_on_its_way or self.is_failing or is_silent
+        is_troubled = self.trouble is not None or self.is_failing or is_silent
+        return is_troubled or bool(self.advice) or not self.first.is_on_its_way
 
     @property
     def place(self) -> tuple[float, int, datetime]:
@@ -161,6 +162,8 @@ class Group:
             return _ORDER.index(Outcome.DROPPED if self.path.end in IS_DROPPED else Outcome.DELAYED)
         if self.path is not None and self.unacknowledged:
             return _ORDER.index(None) + 0.5
+        if self.first.is_on_its_way and self.advice:
+            return 0
         return _ORDER.index(None if self.verdict is None else self.verdict.outcome)
 
 
@@ -292,7 +295,7 @@ class _Adviser:
         ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
         bare = Group(ordered, helped.near, ())
         on_path = [GroupAdvice(*placed, len(ordered)) for placed in helped.remedies]
-        told = list(self._on_what_is_said(bare))
+        told = [*self._on_lack_of_endpoint(bare), *self._on_what_is_said(bare)]
         if bare.path is not None and not told and not on_path and bare.unacknowledged:
             ask = self._on_path_of(bare.first)
             silent = remedy_of_silence(bare.path, bare.first.row["instance_name"], ask)
@@ -300,6 +303,18 @@ class _Adviser:
         if bare.first.is_on_its_way:
             return Group(ordered, helped.near, (*told, *on_path))
         return Group(ordered, helped.near, (*on_path, *told))
+
+    def _on_lack_of_endpoint(self, bare: Group) -> Iterator[GroupAdvice]:
+        """Yield how the sender gets an endpoint, where it has none and a route leads to another instance."""
+        first = bare.first
+        if first.outcome != Outcome.SENT:
+            return
+        if any(find_trouble(said.number, said.text) is Trouble.NO_ENDPOINT for said in bare.said):
+            # SQL Server says so itself.
+            return
+        status = self._reported(first, Trouble.NO_ENDPOINT, Status(first.said.observed_at, None, None))
+        if status.has_no_endpoint(status.instance):
+            yield GroupAdvice(*answer_status(status), len(bare.fates))
 
     def _on_what_is_said(self, bare: Group) -> Iterator[GroupAdvice]:
         """Yield what to do about what SQL Server reports, for most messages first."""

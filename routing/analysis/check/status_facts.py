@@ -72,9 +72,13 @@ class ReportedStatus:
         return [next(name for name in groups if name) for groups in found]
 
     def has_no_endpoint(self, instance: str) -> bool:
-        """Return True if the export of an instance's endpoints was read and has no Service Broker endpoint."""
+        """Return True if the export of an instance's endpoints was read and has no Service Broker endpoint.
+
+        An address tells of one that a script creates.
+        """
         was_read = self.evidence.was_exported("service_broker_endpoints", instance)
-        return was_read and instance not in self.evidence.endpoints
+        has_address = bool(self.network.instances[instance].own_addresses)
+        return was_read and not has_address and instance not in self.evidence.endpoints
 
     def find_target_instance(self) -> Instance | None:
         """Return the one known instance that listens at the address; None where none or several do."""
