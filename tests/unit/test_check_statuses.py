@@ -273,6 +273,41 @@ def test_a_wrong_port_is_corrected(
     assert found[1] == statement
 
 
+def test_a_wrong_port_is_corrected_where_no_dialog_was_exported(tmp_path: Path) -> None:
+    shop: dict[str, Any] = {**to_stock("TCP://stock:1433"), "conversation_endpoints": None}
+    stock(tmp_path)
+    words, statement = told(tmp_path, "//stock", RECEIVING.format("10054(No)"), **shop)
+    assert statement == "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';"
+    assert "port 1433, which is that of T-SQL connections" in words
+
+
+# The queue alone was exported: the status, its number, what the words hold.
+ALONE = [
+    ("The target service name could not be found.", None, "SQL Server finds no route for the service name"),
+    ("Der Name des Zieldiensts wurde nicht gefunden.", 9793, "SQL Server finds no route for the service name"),
+    ("Etwas ganz anderes.", None, "is in another language"),
+    (
+        "Locating routes and security information via the Broker Configuration Service.",
+        None,
+        "BrokerConfiguration",
+    ),
+    ("The Service Broker protocol transport is disabled or not configured.", None, "create one there"),
+    (RECEIVING.format("10061(No)"), None, "Nothing listens at the route's address"),
+    ('The service queue "Q" is currently disabled.', None, "The target queue is off"),
+    ("The target service broker is unreachable.", None, "compare exactly the names"),
+]
+
+
+@pytest.mark.parametrize(("status", "number", "words"), ALONE)
+def test_a_status_is_answered_where_the_queue_alone_was_exported(
+    status: str, number: int | None, words: str, tmp_path: Path
+) -> None:
+    queue = [waiting(1, "//stock", transmission_status=status, error_number=number)]
+    export(tmp_path, "SHOP", transmission_queue={"Orders": queue})
+    [group] = check([str(tmp_path)]).groups
+    assert [words in each.remedy.words for each in group.advice] == [True]
+
+
 def test_nothing_listens_where_there_is_no_endpoint(tmp_path: Path) -> None:
     stock(tmp_path, service_broker_endpoints=[NO_ENDPOINT])
     words, statement = told(tmp_path, "//stock", RECEIVING.format("10061(No)"), **to_stock())

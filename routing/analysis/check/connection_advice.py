@@ -86,7 +86,7 @@ def correct_port(status: ReportedStatus) -> PlacedRemedy | None:
 
     Port 1433 is that of T-SQL connections, and an instance that is known on the machine listens on its own.
     """
-    address, verdict = status.address, status.verdict
+    address, verdict = status.address, status.supposed
     if address is None or verdict is None or status.find_target_instance() is not None:
         return None
     port = text.port(address)

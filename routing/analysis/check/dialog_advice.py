@@ -45,11 +45,23 @@ def end_dead_dialog(database: str, service: str) -> Remedy | None:
         literal = pasting.literal(service)
         lines = [None if literal is None else line.replace("{}", literal) for line in _END_ALL]
         return ready(words, database, *lines)
-    if name.endswith(EVENT_NOTIFICATION):
-        words = (
-            "These are answers to an event notification that is gone, or that has another broker id. DROP EVENT"
-            " NOTIFICATION and CREATE EVENT NOTIFICATION make it anew, with the broker id that the target's"
-            " database has now; then end the old dialogs. Do not create the service: SQL Server has its own."
+    if is_of_event_notifications(service):
+        return make_event_notification(
+            "These are answers to an event notification that is gone", database, service
         )
-        return end_conversations(words, database, service)
     return None
+
+
+def is_of_event_notifications(service: str | None) -> bool:
+    """Return True if a service is the one from which SQL Server sends event notifications."""
+    return service is not None and service.casefold().endswith(EVENT_NOTIFICATION)
+
+
+def make_event_notification(words: str, database: str, service: str) -> Remedy:
+    """Return how an event notification is made anew, and its old dialogs are ended."""
+    words += (
+        ", or that has another broker id than the target's database has now. DROP EVENT NOTIFICATION and CREATE"
+        " EVENT NOTIFICATION make it anew, with the broker id of today; then end the old dialogs. Do not create a"
+        " service for it."
+    )
+    return end_conversations(words, database, service)

@@ -27,7 +27,7 @@ from routing.analysis.statuses import Trouble, find_trouble
 from routing.rules.network import Network
 from routing.rules.observed import Agreement, Compared
 from routing.rules.resolving import Verdict
-from routing.terms import Outcome
+from routing.terms import MSDB, Outcome
 
 _ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
 """None stands for NOT_KNOWN."""
@@ -106,8 +106,9 @@ class Group:
 
     def compared(self, said: Status) -> Compared | None:
         """What a statement of SQL Server's says of the verdict; None where there is no verdict."""
-        found = (fate.compared for fate in self.fates if fate.said == said)
-        return next(found, None)
+        if self.verdict is None:
+            return None
+        return said.compared(self.verdict.reason, in_msdb=self.first.scope == MSDB)
 
     @property
     def said(self) -> Counter[Status]:
@@ -251,7 +252,7 @@ class _Adviser:
             return self._help_in_common(fate, facts)
         if fate.is_on_its_way and (fate.path is None or not fate.path.failing):
             return _Help()
-        alike = (facts, verdict.broker_instance, verdict.matching_step)
+        alike = (facts, verdict.broker_instance, verdict.matching_step, fate.row["from_service_name"])
         if alike not in self._known:
             self._known[alike] = self._help(fate, verdict)
         return self._known[alike]
@@ -269,7 +270,7 @@ class _Adviser:
         Nothing helps where SQL Server says otherwise than all of them: then more is unknown than the dialog.
         """
         supposed = [(replace(fate, verdict=verdict), verdict) for verdict in fate.possible]
-        alike = (facts, tuple(map(id, fate.possible)))
+        alike = (facts, tuple(map(id, fate.possible)), fate.row["from_service_name"])
         if alike not in self._known:
             helps = [_Help() if one.is_on_its_way else self._help(one, verdict) for one, verdict in supposed]
             remedies = {helped.remedies for helped in helps} if self._knows_routes(supposed) else set()
@@ -295,7 +296,7 @@ class _Adviser:
         ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
         bare = Group(ordered, helped.near, ())
         on_path = [GroupAdvice(*placed, len(ordered)) for placed in helped.remedies]
-        told = [*self._on_lack_of_endpoint(bare), *self._on_what_is_said(bare)]
+        told = [*self._on_lack_of_endpoint(bare), *self._on_what_is_said(bare, has_remedy=bool(on_path))]
         if bare.path is not None and not told and not on_path and bare.unacknowledged:
             ask = self._on_path_of(bare.first)
             silent = remedy_of_silence(bare.path, bare.first.row["instance_name"], ask)
@@ -316,7 +317,7 @@ class _Adviser:
         if status.has_no_endpoint(status.instance):
             yield GroupAdvice(*answer_status(status), len(bare.fates))
 
-    def _on_what_is_said(self, bare: Group) -> Iterator[GroupAdvice]:
+    def _on_what_is_said(self, bare: Group, *, has_remedy: bool) -> Iterator[GroupAdvice]:
         """Yield what to do about what SQL Server reports, for most messages first."""
         counts: Counter[PlacedRemedy] = Counter()
         contradicting: Counter[PlacedRemedy] = Counter()
@@ -324,7 +325,7 @@ class _Adviser:
         for alike in _by_status_and_broker(bare.fates):
             said, count = alike[0].said, len(alike)
             trouble = find_trouble(said.number, said.text)
-            if trouble is None or not needs_answer(bare.verdict, said, bare.first.scope):
+            if trouble is None or not needs_answer(bare.verdict, said, bare.first.scope, has_remedy=has_remedy):
                 continue
             if trouble is Trouble.NOT_TAKEN_THERE and bare.is_failing:
                 # The path tells what the destination lacks.
@@ -347,6 +348,7 @@ class _Adviser:
             service=row["to_service_name"],
             broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
             verdict=verdict,
+            supposed=_in_common(fate.possible) if verdict is None else verdict,
         )
 
     def _on_path_of(self, fate: Fate) -> AskStuck:
@@ -384,6 +386,7 @@ class _Adviser:
             verdict=verdict,
             near=self._index.of(name, fate.scope, service, broker, self._time_of(fate)),
             services_in_use=self._services - {service},
+            from_service=fate.row["from_service_name"],
         )
 
     def _time_of(self, fate: Fate) -> int:
@@ -396,3 +399,9 @@ def _by_status_and_broker(fates: Iterable[Fate]) -> Iterable[list[Fate]]:
     for fate in fates:
         found[fate.said, None if fate.verdict is None else fate.verdict.broker_instance].append(fate)
     return found.values()
+
+
+def _in_common(possible: Sequence[Verdict]) -> Verdict | None:
+    """Return one of several verdicts, where all lead to one place by one route; None where they do not."""
+    places = {(one.outcome, one.route_name, one.address, one.destination_database) for one in possible}
+    return possible[0] if len(places) == 1 else None

@@ -108,6 +108,12 @@ CASES = (
     ),
     Case(_LOST, "a known service is called so but for case, blanks or slashes", "words", serving.name_spellings),
     Case(
+        _NOT_FOUND,
+        "SQL Server sends them for an event notification, and they are bound to an id",
+        "words: `DROP` and `CREATE EVENT NOTIFICATION`; a comment: `END CONVERSATION … WITH CLEANUP`",
+        serving.notify_anew,
+    ),
+    Case(
         (Reason.BROKER_INSTANCE_NOT_FOUND, Reason.NO_ROUTE),
         "the dialog is bound to an id that no known database with the service has",
         "words: end the dialogs and begin them anew",

@@ -6,7 +6,12 @@ Each function is one case: None where it is not the one at hand.
 from __future__ import annotations
 
 from routing.analysis.check import pasting
-from routing.analysis.check.dialog_advice import end_conversations, end_dead_dialog
+from routing.analysis.check.dialog_advice import (
+    end_conversations,
+    end_dead_dialog,
+    is_of_event_notifications,
+    make_event_notification,
+)
 from routing.analysis.check.near import SERVICE
 from routing.analysis.check.pasting import named
 from routing.analysis.check.stuck import Remedy, Stuck, ready, to_fill_in
@@ -115,6 +120,16 @@ def begin_anew(stuck: Stuck) -> Remedy | None:
         f" {named(miss.instance)}, which holds the service, has the id {named(miss.broker)}. A dialog keeps the id"
         " that it is bound to: END CONVERSATION, and begin them anew without the old id."
     )
+
+
+def notify_anew(stuck: Stuck) -> Remedy | None:
+    """SQL Server sends them for an event notification, whose target is not there any more."""
+    if stuck.broker is None or stuck.last.pick is not None or not is_of_event_notifications(stuck.from_service):
+        return None
+    words = (
+        f"SQL Server sends these for an event notification to service {named(stuck.service)} that nothing holds"
+    )
+    return make_event_notification(words, stuck.database or stuck.scope, stuck.service)
 
 
 def end_refused(stuck: Stuck) -> Remedy | None:

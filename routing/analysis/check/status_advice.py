@@ -54,13 +54,16 @@ def says_otherwise(status: ReportedStatus) -> bool:
     return topic_of(number) is Topic.ROUTING or compared.agreement is Agreement.CONTRADICTS
 
 
-def needs_answer(verdict: Verdict | None, said: Status, scope: str) -> bool:
-    """Return True if a status says more than a verdict does: its reason tells what to do about routes."""
+def needs_answer(verdict: Verdict | None, said: Status, scope: str, *, has_remedy: bool) -> bool:
+    """Return True if a status says more than a verdict, or where there is none the remedy, does about routes."""
     if said.text is None:
         return False
-    if verdict is None or verdict.outcome in ON_ITS_WAY:
+    is_of_routes = topic_of(said.number) is Topic.ROUTING
+    if verdict is None:
+        return not (is_of_routes and has_remedy)
+    if verdict.outcome in ON_ITS_WAY:
         return True
-    if topic_of(said.number) is Topic.ROUTING:
+    if is_of_routes:
         return False
     compared = said.compared(verdict.reason, in_msdb=scope == MSDB)
     return compared.agreement in (Agreement.CONTRADICTS, Agreement.SAYS_NOTHING)

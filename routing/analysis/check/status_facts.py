@@ -33,8 +33,9 @@ class KnownPlace(NamedTuple):
 class ReportedStatus:
     """What SQL Server says of some messages, and what files say of where they come from and should go.
 
-    ``trouble`` is the meaning of ``said``. ``broker`` is the id that they are bound to, None for none, or where it
-    is not known; ``verdict`` is None where they have none.
+    ``trouble`` is the meaning of ``said``. ``broker`` is the id that they are bound to, None for none, or where
+    it is not known; ``verdict`` is None where they have none. ``supposed`` is the verdict, else the one that they
+    have whatever may be of what was not read, None where that is not one.
     """
 
     trouble: Trouble
@@ -47,6 +48,7 @@ class ReportedStatus:
     service: str
     broker: str | None
     verdict: Verdict | None
+    supposed: Verdict | None
 
     @property
     def here(self) -> Instance:
@@ -56,13 +58,13 @@ class ReportedStatus:
     @property
     def address(self) -> str | None:
         """The network address that the messages are sent to; None where they stay, or it is not known."""
-        address = None if self.verdict is None else self.verdict.address
+        address = None if self.supposed is None else self.supposed.address
         return address if text.host(address) is not None else None
 
     @property
     def scope(self) -> str:
         """The database whose route decided: the sender's, or msdb where a route of it led back."""
-        decision = None if self.verdict is None else self.verdict.decision
+        decision = None if self.supposed is None else self.supposed.decision
         return self.database if decision is None else decision.last.scope
 
     @property
@@ -99,7 +101,7 @@ class ReportedStatus:
 
     def find_target(self) -> KnownPlace | None:
         """Return where the messages should arrive: of a verdict that place, else the only known one that fits."""
-        verdict = self.verdict
+        verdict = self.supposed
         if verdict is not None and verdict.destination_database is not None:
             return KnownPlace(self.instance, verdict.destination_database)
         at_address = self.find_target_instance()

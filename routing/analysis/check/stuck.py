@@ -25,7 +25,8 @@ class Stuck:
     network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``broker`` is the id
     that the messages are bound to. ``near`` is what `NearMisses` finds for the scope. ``services_in_use`` are
     names of services that messages are sent to: a route that names one stays. ``back_to`` is the instance and the
-    database that acknowledgements go back to, None for messages.
+    database that acknowledgements go back to, None for messages; ``from_service`` the service that sent them, None
+    where that is not known.
     """
 
     instances: Mapping[str, Instance]
@@ -39,6 +40,7 @@ class Stuck:
     near: Sequence[NearMiss]
     services_in_use: Collection[str] = frozenset()
     back_to: tuple[str, str] | None = None
+    from_service: str | None = None
 
     @property
     def here(self) -> Instance:

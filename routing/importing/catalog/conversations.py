@@ -125,7 +125,10 @@ def _tell(covered: Covered, statuses: Counter[str]) -> None:
     if statuses:
         texts = ", ".join(repr(text[:100]) for text, _ in statuses.most_common(_SHOWN))
         have = _messages_have(statuses.total())
-        covered.notes.append(f"{have} a transmission_status that is not recognised, such as {texts}")
+        covered.notes.append(
+            f"{have} a transmission_status that is not recognised, such as {texts}; if it is in another"
+            " language than English, export the queue by sbroute import queries, which adds SQL Server's number"
+        )
 
 
 def _messages_have(number: int) -> str:

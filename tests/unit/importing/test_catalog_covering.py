@@ -81,7 +81,11 @@ def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
     ]
     assert covered.notes == [
         "1 message has a blank transmission_status: not tried yet, or sent and not acknowledged",
-        "1 message has a transmission_status that is not recognised, such as 'Nobody knows this text'",
+        (
+            "1 message has a transmission_status that is not recognised, such as 'Nobody knows this text'; if it"
+            " is in another language than English, export the queue by sbroute import queries, which adds SQL"
+            " Server's number"
+        ),
     ]
 
 
