@@ -400,12 +400,15 @@ LACKS: list[tuple[dict[str, Any], str, str | None]] = [
 ]
 
 
+@pytest.mark.parametrize("dialogs", ["known", "unknown"])
 @pytest.mark.parametrize(("views", "words", "statement"), LACKS)
 def test_what_a_destination_lacks_is_looked_up_there(
-    views: dict[str, Any], words: str, statement: str | None, tmp_path: Path
+    views: dict[str, Any], words: str, statement: str | None, dialogs: str, tmp_path: Path
 ) -> None:
     stock(tmp_path, **views)
     shop: dict[str, Any] = {**to_stock(), "services": {"msdb": [], "Orders": [{"name": "//from"}]}}
+    if dialogs == "unknown":
+        shop["conversation_endpoints"] = None
     found, text = told(tmp_path, "//stock", "The target service broker is unreachable.", **shop)
     assert words in found
     assert statement is None or text == statement

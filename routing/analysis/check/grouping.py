@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from routing.analysis.check.deciding import Estate, Fate
+from routing.analysis.check.deciding import ON_ITS_WAY, Estate, Fate
 from routing.analysis.check.missing import OF_ROUTES, Gap
 from routing.analysis.check.near import NearMiss, NearMisses, near_in_common
 from routing.analysis.check.path_ends import IS_DROPPED, MessagePath
@@ -24,9 +24,10 @@ from routing.analysis.check.status_facts import ReportedStatus
 from routing.analysis.check.stuck import PlacedRemedy, Remedy, Stuck
 from routing.analysis.explain.background import Status
 from routing.analysis.statuses import Trouble, find_trouble
+from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.network import Network
 from routing.rules.observed import Agreement, Compared
-from routing.rules.resolving import Verdict
+from routing.rules.resolving import NO_DIALOG, Message, Verdict
 from routing.terms import MSDB, Outcome
 
 _ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
@@ -331,9 +332,28 @@ class _Adviser:
                 # The path tells what the destination lacks.
                 continue
             of = contradicting if bare.contradicts(said) else counts
-            of[answer_status(self._reported(alike[0], trouble, said))] += count
+            lacking = self._at_target(alike[0]) if trouble is Trouble.NOT_TAKEN_THERE else None
+            of[lacking or answer_status(self._reported(alike[0], trouble, said))] += count
         for found in (counts, contradicting):
             yield from (GroupAdvice(*placed, count) for placed, count in found.most_common())
+
+    def _at_target(self, fate: Fate) -> PlacedRemedy | None:
+        """Return what the destination of a message without a verdict, and so a path, lacks; else None."""
+        row, supposed = fate.row, _in_common(fate.possible)
+        if fate.verdict is not None or supposed is None or supposed.address is None:
+            return None
+        owners = self._network.owners(supposed.address, self._estate.instances[row["instance_name"]])
+        if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
+            return None
+        name, service, t = owners[0].name, row["to_service_name"], self._time_of(fate)
+        arriving = Message("", None, True, t, name, None, service, supposed.broker_instance)
+        verdict = MessageJudge(self._network, is_exact=True).verdict(arriving, NO_DIALOG)
+        if verdict.outcome in ON_ITS_WAY or self._estate.knowledge.of_verdict(name, verdict):
+            return None
+        broker = verdict.broker_instance
+        near = self._index.of(name, MSDB, service, broker, t)
+        known = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
+        return PlacedRemedy(name, remedy_of(Stuck(*known, self._services - {service})))
 
     def _reported(self, fate: Fate, trouble: Trouble, said: Status) -> ReportedStatus:
         row, verdict = fate.row, fate.verdict

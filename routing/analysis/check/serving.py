@@ -26,13 +26,13 @@ _NOT_KNOWN = "Whether forwarding is on is not known, and it is taken as off."
 
 
 def enable_scope(stuck: Stuck) -> Remedy:
-    """The broker of the database whose routes are searched is off."""
+    """Return ENABLE_BROKER for the database whose routes are searched, whose broker is off."""
     words = f"The broker of {named(stuck.last.scope)} is off: its routes are not searched."
     return _enable(stuck, stuck.last.scope, words)
 
 
 def enable_target(stuck: Stuck) -> Remedy | None:
-    """The service is here, and the brokers of all databases that hold it are off."""
+    """Return ENABLE_BROKER for a database that holds the service, where the brokers of all are off."""
     fitting = stuck.fitting_here
     if not fitting:
         return None
@@ -123,7 +123,7 @@ def begin_anew(stuck: Stuck) -> Remedy | None:
 
 
 def notify_anew(stuck: Stuck) -> Remedy | None:
-    """SQL Server sends them for an event notification, whose target is not there any more."""
+    """Return how an event notification is made anew, whose target is not there any more."""
     if stuck.broker is None or stuck.last.pick is not None or not is_of_event_notifications(stuck.from_service):
         return None
     words = (
@@ -133,7 +133,7 @@ def notify_anew(stuck: Stuck) -> Remedy | None:
 
 
 def end_refused(stuck: Stuck) -> Remedy | None:
-    """The database that the messages are bound to is here, and does not hold the service: the dialog is over."""
+    """Return how dialogs are ended that are bound to a database of the instance without the service."""
     broker = stuck.last.known_broker
     bound = [each.name for each in stuck.here.databases.values() if broker is not None and has_id(each, broker)]
     if not bound:
@@ -147,7 +147,7 @@ def end_refused(stuck: Stuck) -> Remedy | None:
 
 
 def end_dead(stuck: Stuck) -> Remedy | None:
-    """The messages are for a service of notifications: its client is gone."""
+    """Return how dialogs with a service of notifications are ended, whose client is gone."""
     return end_dead_dialog(stuck.database or stuck.scope, stuck.service)
 
 
@@ -191,5 +191,5 @@ def list_queues(service: str) -> str | None:
 
 
 def say(stuck: Stuck) -> Remedy:
-    """No statement helps."""
+    """Return words alone, where no statement helps."""
     return Remedy(advice(stuck.verdict.reason) or "")

@@ -29,7 +29,7 @@ def turn_queue_on(status: ReportedStatus) -> PlacedRemedy:
 
 
 def _queue(status: ReportedStatus) -> str | None:
-    """The queue that the text names, as it is pasted; None where it names none."""
+    """Return the queue that the text names, as it is pasted; None where it names none."""
     names = status.quoted_names
     if not names:
         return None
@@ -85,7 +85,7 @@ def _master_key(words: str, place: KnownPlace) -> Remedy:
 
 
 def _database_in_text(status: ReportedStatus) -> KnownPlace | None:
-    """The database of the sender's instance that the text names; None where it names none that is known."""
+    """Return the database of the sender's instance that the text names; None where none is known."""
     known = {*status.here.databases, status.database}
     found = [name for name in status.quoted_names if name in known]
     return KnownPlace(status.instance, found[-1]) if found else None
