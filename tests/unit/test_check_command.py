@@ -47,6 +47,7 @@ def test_pages_show_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     told = run(capsys, *EXAMPLES)
     assert excerpt("docs/checking.md", "check") == told
     assert excerpt("README.md", "check") in told
+    assert run(capsys, "conf/examples/no-return").endswith(excerpt("docs/checking.md", "check-path"))
 
 
 def test_all_of_it_lists_what_is_on_its_way(capsys: pytest.CaptureFixture[str]) -> None:

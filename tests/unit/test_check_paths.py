@@ -337,7 +337,8 @@ CASES: dict[str, Case] = {
                     "USE [msdb];\nCREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS ="
                     " N'tcp://SHOP:4022';"
                 ),
-            )
+            ),
+            ("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP:4022';"),
         ],
     ),
     "a forwarder on the way back does not forward": Case(
@@ -369,7 +370,8 @@ CASES: dict[str, Case] = {
                     "USE [msdb];\nCREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS ="
                     " N'tcp://SHOP:4022';"
                 ),
-            )
+            ),
+            ("STOCK", "USE [Stock];\nALTER ROUTE [Old] WITH ADDRESS = N'tcp://SHOP:4022';"),
         ],
         mended="NO_RETURN_PATH",
     ),
@@ -469,9 +471,9 @@ CASES: dict[str, Case] = {
         [("DEPOT", "msdb", "BROKER_INSTANCE_NOT_FOUND"), ("STOCK", "msdb", "SERVICE_NOT_FOUND")],
         mended=None,
     ),
-    "two open routes, one of which leads to an instance that lacks it": Case(
+    "two open routes, of which the alternative leads to an instance that lacks it": Case(
         {
-            "SHOP": shop(TO_STOCK, to("Also", "//stock", "depot")),
+            "SHOP": shop(TO_STOCK, to("ZAlso", "//stock", "depot")),
             "STOCK": stock(),
             "DEPOT": stock(services=["//other"], broker=STOCK_2),
         },
@@ -485,7 +487,7 @@ CASES: dict[str, Case] = {
                     " N'tcp://STOCK:4022';"
                 ),
             ),
-            ("SHOP", "USE [Orders];\nALTER ROUTE [Also] WITH ADDRESS = N'tcp://STOCK:4022';"),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ZAlso] WITH ADDRESS = N'tcp://STOCK:4022';"),
         ],
         mended="DROPPED",
     ),
@@ -532,8 +534,35 @@ CASES: dict[str, Case] = {
         "NOT_KNOWN",
         needs=[(None, None, "INSTANCE_AT_ADDRESS")],
     ),
-    "an address that reads like an instance whose endpoint was not exported": Case(
+    "an address that reads like the one instance whose endpoint was not exported": Case(
         {"SHOP": shop(), "STOCK": stock(left_out={"service_broker_endpoints"})},
+        "DELIVERED",
+    ),
+    "the same, which lacks the service": Case(
+        {"SHOP": shop(), "STOCK": stock(services=["//x"], left_out={"service_broker_endpoints"})},
+        "DROPPED",
+        [("STOCK", "msdb", "SERVICE_NOT_FOUND")],
+        mended=None,
+    ),
+    "an address that reads like two instances of a machine": Case(
+        {
+            "SHOP": shop(),
+            "STOCK": stock(left_out={"service_broker_endpoints"}),
+            "STOCK\\TWO": stock(left_out={"service_broker_endpoints"}),
+        },
+        "NOT_KNOWN",
+        needs=[(None, None, "INSTANCE_AT_ADDRESS")],
+    ),
+    "an instance to which routes lead by two ports, and none is known to be its own": Case(
+        {
+            "SHOP": shop(TO_STOCK, to("Other", "//other", "stock:4023")),
+            "STOCK": stock(left_out={"service_broker_endpoints"}),
+        },
+        "NOT_KNOWN",
+        needs=[("STOCK", None, "INSTANCE_AT_ADDRESS")],
+    ),
+    "the port of SQL Server itself": Case(
+        {"SHOP": shop(to("S", "//stock", "stock:1433")), "STOCK": stock(left_out={"service_broker_endpoints"})},
         "NOT_KNOWN",
         needs=[("STOCK", None, "INSTANCE_AT_ADDRESS")],
     ),
@@ -673,3 +702,25 @@ def test_what_rests_on_views_that_were_not_read_is_no_finding(view: str, codes: 
     servers = {"SHOP": shop(), "STOCK": stock(left_out={view})}
     done = checked(tmp_path, Case(servers, "NOT_KNOWN"))
     assert {one.code for one in done.every_finding}.isdisjoint(codes)
+
+
+def test_an_instance_that_is_taken_to_listen_by_its_name_is_told(tmp_path: Path) -> None:
+    from routing.analysis.check.json_form import as_object
+    from routing.analysis.check.printing import as_text
+
+    done = checked(tmp_path, CASES["an address that reads like the one instance whose endpoint was not exported"])
+    [group] = as_object(done)["groups"]
+    assert group["path"]["assumed"] == [{"address": "TCP://stock:4022", "instance_name": "STOCK"}]
+    told = "   by its name 'STOCK' is taken to listen at 'TCP://stock:4022': its own addresses are not known\n"
+    assert told in as_text(done)
+
+
+def test_the_statement_for_an_alternative_is_about_the_route_that_was_taken(tmp_path: Path) -> None:
+    """The second statement, on the sender, mends the message as the first one does."""
+    name = "two open routes, of which the alternative leads to an instance that lacks it"
+    instance, statement = CASES[name].remedies[1]
+    fix = tmp_path / "fix.sql"
+    fix.write_text(f":CONNECT {instance}\n{statement}\n")
+    done = checked(tmp_path / "exports", CASES[name], then=[str(fix)])
+    assert done.tried is not None
+    assert [fate.end for fate in done.tried.fates] == ["DELIVERED"]

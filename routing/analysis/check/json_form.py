@@ -141,6 +141,7 @@ def path_object(path: MessagePath, knowledge: Knowledge) -> Object:
         "is_cut": path.is_cut,
         "multiple_targets": path.has_multiple_targets,
         "return_is_known": not path.is_back_unknown,
+        "assumed": [{"address": address, "instance_name": name} for address, name in path.assumed],
         "ways": [_way(one, path) for one in path.ways],
         "not_known": [*({**gap_object(gap), "address": None} for gap in path.gaps), *unread],
     }

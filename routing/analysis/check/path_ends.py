@@ -72,7 +72,8 @@ class MessagePath:
     """All ways there and back; ``failing`` are those on which a message, or its acknowledgement, gets stuck.
 
     ``is_cut``: there are more ways than are followed. ``has_multiple_targets`` as in `ways.Trace`.
-    ``is_back_unknown``: the service that sent, or the broker id of its database, is not known.
+    ``is_back_unknown``: the service that sent, or the broker id of its database, is not known. ``assumed``:
+    addresses on the ways, each with the instance that is taken to listen there by its name.
     """
 
     there: tuple[PathWay, ...]
@@ -82,6 +83,7 @@ class MessagePath:
     is_cut: bool = False
     has_multiple_targets: bool = False
     is_back_unknown: bool = False
+    assumed: tuple[tuple[str, str], ...] = ()
 
     @property
     def first_failure(self) -> PathWay | None:

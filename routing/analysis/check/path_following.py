@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from routing.analysis.check.assumed_addresses import AssumedAddresses
 from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.missing import Gap
@@ -44,7 +45,8 @@ class MessageFollower:
 
     def __init__(self, estate: Estate, most_ways: int = MOST_WAYS) -> None:
         self._knowledge: Knowledge = estate.knowledge
-        self._network = Network(estate.instances)
+        self._assumed = AssumedAddresses.of_estate(estate.knowledge)
+        self._network = Network(self._assumed.added_to(estate.instances))
         self._planner = PathPlanner(self._network, is_exact=True, most_ways=most_ways)
         self._found: dict[_Names, list[tuple[int, int, MessagePath]]] = defaultdict(list)
         self._ways_left: dict[_Names, int] = defaultdict(lambda: most_ways)
@@ -84,18 +86,28 @@ class MessageFollower:
         followed = self._planner.follow(sender, message, verdict, hashed)
         replies = _Replies(self._planner, self._knowledge, sender, message.t)
         there = tuple(replies.judge(one) for one in cut_ways(self._knowledge, followed.trace))
-        judged = judge_ways(there)
+        judged, back = judge_ways(there), tuple(replies.ways)
         is_cut = followed.trace.is_cut or replies.is_cut
         path = MessagePath(
             there=there,
-            back=tuple(replies.ways),
+            back=back,
             failing=(*judged.failing, *replies.failing_after(judged.failing)),
             end=PathEnd.NOT_KNOWN if is_cut and not judged.failing else judged.end,
             is_cut=is_cut,
             has_multiple_targets=followed.trace.has_multiple_targets,
             is_back_unknown=replies.is_unknown,
+            assumed=tuple(dict.fromkeys(self._assumed_on((*there, *back)))),
         )
         return followed.picks, path
+
+    def _assumed_on(self, ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
+        """Yield the addresses on ways whose instances are known by their names alone, with these."""
+        for one in ways:
+            met = [*(hop.instance_name for hop in one.way.hops[1:]), one.way.instance]
+            for hop, there in zip(one.way.hops, met, strict=True):
+                owner = self._assumed.owner_of(hop.address)
+                if owner is not None and owner == there and hop.address is not None:
+                    yield hop.address, owner
 
 
 class _Replies:

@@ -58,6 +58,7 @@ def path_lines(path: MessagePath) -> Iterator[str]:
         yield from _direction("and back, the acknowledgement", path.back, path)
     elif path.is_back_unknown:
         yield "and back: not known, for the service that sent, or the broker id of its database, is not"
+    yield from assumed_lines(path)
 
 
 def _direction(title: str, ways: Sequence[PathWay], path: MessagePath) -> Iterator[str]:
@@ -68,7 +69,8 @@ def _direction(title: str, ways: Sequence[PathWay], path: MessagePath) -> Iterat
     else:
         more = " or more" if path.is_cut else ""
         count = sum(one in failing for one in ways)
-        yield f"{title}, by {len(ways)}{more} ways that the transport may take, of which {count} fail:"
+        fail = "fails" if count == 1 else "fail"
+        yield f"{title}, by {len(ways)}{more} ways that the transport may take; {count or 'none'} {fail}:"
     for number, one in enumerate(ordered[:_FEW], 1):
         if len(ways) > 1:
             yield f"  way {number}"
@@ -77,14 +79,22 @@ def _direction(title: str, ways: Sequence[PathWay], path: MessagePath) -> Iterat
         yield f"  and {len(ways) - _FEW} more ways (--format json has all)"
 
 
+def assumed_lines(path: MessagePath) -> Iterator[str]:
+    """Yield which instances are taken to listen at an address by their names."""
+    for address, instance in path.assumed[:SHOWN]:
+        unknown = "its own addresses are not known"
+        yield f"by its name {named(instance)} is taken to listen at {named(address)}: {unknown}"
+
+
 def needed_lines(path: MessagePath, knowledge: Knowledge) -> Iterator[str]:
     """Yield which exports would tell more of a path."""
     for gap in path.gaps[:SHOWN]:
         yield f"what would tell more: {gap_sentence(gap)}"
+    views = f"{', '.join(VIEWS_OF_AN_INSTANCE[:-1])} and {VIEWS_OF_AN_INSTANCE[-1]}"
     for address in path.unread_addresses[:SHOWN]:
-        views = f"{', '.join(VIEWS_OF_AN_INSTANCE[:-1])} and {VIEWS_OF_AN_INSTANCE[-1]}"
-        maybe = knowledge.may_be_at(address)
-        yield f"what would tell more: the instance at {named(address)} was not exported; export its {views}"
+        maybe = ", ".join(map(named, knowledge.may_be_at(address)[:_FEW]))
         if maybe:
-            names = ", ".join(map(named, maybe))
-            yield f"  {names} may be it: its own addresses are not known; export sys.service_broker_endpoints"
+            unknown = "of which no address is known; export its sys.service_broker_endpoints, or give --address"
+            yield f"what would tell more: who listens at {named(address)}: it may be {maybe}, {unknown}"
+        else:
+            yield f"what would tell more: the instance at {named(address)} was not exported; export its {views}"

@@ -72,8 +72,8 @@ def _remedies_of(one: PathWay, sender: str, ask: AskStuck) -> Iterator[tuple[Stu
         return
     number = _loop_to_break(one, ask) if one.way.ending is Ending.LOOP else len(one.way.hops) - 1
     stuck = ask(_mended(one, number), one.is_return)
-    before = None if number == 0 or one.is_return else ask(_mended(one, number - 1), False)
-    anew = None if before is None else pin_anew(before, stuck)
+    before = None if number == 0 else ask(_mended(one, number - 1), one.is_return)
+    anew = None if before is None or one.is_return else pin_anew(before, stuck)
     if anew is not None and before is not None:
         yield stuck, PlacedRemedy(before.instance, anew)
         return
@@ -114,7 +114,26 @@ def _mended(one: PathWay, number: int) -> HopToMend:
     verdict = hop.verdict
     if verdict is None:
         raise ValueError("a hop that is followed has a verdict")
+    verdict = _by_route(verdict, hop.route_name)
     if one.way.ending is Ending.LOOP:
         verdict = replace(verdict, outcome=Outcome.DROPPED, reason=Reason.ROUTING_LOOP)
     first = verdict.decision.first if verdict.decision is not None else None
     return HopToMend(hop, hop.scope if first is None else first.sender, verdict)
+
+
+def _by_route(verdict: Verdict, name: str | None) -> Verdict:
+    """Return a verdict as if the route that a way took were the one that is reported, and not an alternative."""
+    decision = verdict.decision
+    routes = () if decision is None else decision.last.choice.routes
+    taken = next((route for route in routes if route.name == name), None)
+    if decision is None or taken is None or taken is routes[0]:
+        return verdict
+    others = (route for route in routes if route is not taken)
+    last = decision.last._replace(choice=decision.last.choice._replace(routes=(taken, *others)))
+    return replace(
+        verdict,
+        route_name=taken.name,
+        address=taken.address,
+        mirror_address=taken.mirror_address,
+        decision=decision._replace(first=last) if decision.again is None else decision._replace(again=last),
+    )

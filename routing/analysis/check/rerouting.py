@@ -150,8 +150,8 @@ def lead_past(stuck: Stuck, stuck_there: Stuck) -> Remedy | None:
 
     ``stuck`` is where they were sent or forwarded from, ``stuck_there`` where that led.
     """
-    target = stuck_there.target()
-    address = None if target is None else stuck.address_of(target)
+    target = stuck_there.target() if stuck_there.back_to is None else stuck_there.back_to[0]
+    address = None if target in (None, stuck.instance) else stuck.address_of(str(target))
     if address is None or stuck_there.verdict.reason not in _NOT_THERE:
         return None
     words = (
