@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from datetime import datetime, timezone
 
 from routing import config
 from routing.commands.common import Console, Subparsers, add_config, load, opener, tell_unfinished, with_notes
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with console.during("reading"):
         opening = opener(settings, options, console)
         tables = open_tables(settings, opening)
-        done = explain(tables, asked, as_of=settings.resolve.as_of)
+        done = explain(tables, asked, as_of=settings.resolve.as_of, clock=datetime.now(timezone.utc))
     notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
     [verdict], steps = done.verdict, done.steps.rows

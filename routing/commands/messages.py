@@ -68,7 +68,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     with console.during("reading"):
         tables = open_tables(settings, opener(settings, options, console), asked)
-        done = list_messages(tables, asked, now=now)
+        done = list_messages(tables, asked, now=now, clock=datetime.now(timezone.utc))
     if options.format == "json":
         console.result(printing.as_json(done, now))
     else:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from routing.importing.covered import Row
 from routing.importing.faults import time_to_come
-
-_AHEAD = timedelta(hours=1)
-"""Clocks of servers differ by less."""
+from routing.storage.imported import AHEAD
 
 
 def latest_time(now: datetime) -> datetime:
     """Return the latest time that something imported now may be of."""
-    return now + _AHEAD
+    return now + AHEAD
 
 
 def phrase_to_come(what: str, at: datetime) -> str:

@@ -23,6 +23,7 @@ _SUBJECTS = {
     "conversation_endpoints": {"dialogs"},
     "transmission_queue": {"messages"},
 }
+_QUEUE = "transmission_queue"
 _EVER = datetime.max.replace(tzinfo=timezone.utc)
 Units = Mapping[str, Mapping[Unit, datetime]]
 
@@ -234,9 +235,9 @@ def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -
 def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetime = _EVER) -> Changes:
     """Return what changes in ``imports``: of a view the last import stays alone, of scripts every one.
 
-    The same import again changes nothing; of an older release's that is one of the same view and time. Imports of
-    routes and scripts at times after ``latest``, which are taken back, get the time at which they were imported,
-    or that of this import if it is earlier: once their own time comes they would count as newer than this one.
+    The same import again changes nothing; of an older release's that is one of the same view and time. Imports at
+    times after ``latest`` get the time at which they were imported, or that of this import if it is earlier: once
+    their own time comes they would count as newer than this one. That of a queue stays until one is imported.
     """
     of_views = {(_unit(row), row["view_or_file"]): row for row in imports if is_of_view(row)}
     changes = Changes()
@@ -250,7 +251,8 @@ def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetim
             changes.put.append(row)
             changes.remove.append(old)
     for row in imports:
-        is_taken_back = row["exported_at"] > latest and (speaks_of_routes(row) or not is_of_view(row))
+        # What observations of a queue are known by is the time of its export.
+        is_taken_back = row["exported_at"] > latest and row["view_or_file"] != _QUEUE
         if is_taken_back and row not in changes.remove:
             changes.remove.append(row)
             own = (new["exported_at"] for new in rows if new["instance_name"] == row["instance_name"])

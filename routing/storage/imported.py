@@ -7,7 +7,7 @@ time of a decision. Times are microseconds since 1970 in UTC.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from routing.config import Location
@@ -22,6 +22,8 @@ from routing.terms import ImportKind
 # Views of what has a history, or is no configuration. Every other one, and every script, speaks of what has none.
 _OTHERS = ("routes", "conversation_endpoints", "transmission_queue")
 _SHOWN = 5
+AHEAD = timedelta(hours=1)
+"""Clocks of servers differ by less."""
 
 
 def read_newest(opener: Opener, imports: Location | None) -> dict[str, int]:
@@ -77,11 +79,14 @@ def begun_at(started_at: datetime) -> str:
 def newest_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """By instance the newest export or script that spoke of databases, services or the instance itself.
 
-    ``rows`` are those of ``imports``, with aware times.
+    ``rows`` are those of ``imports``, with aware times. One of a time that had not come when it was imported, as
+    release 0.2.0 took them, is of the time at which it was imported.
     """
     newest: dict[str, int] = {}
     for row in rows:
-        instance, at = row["instance_name"], row["exported_at"]
+        instance, at, imported_at = row["instance_name"], row["exported_at"], row.get("imported_at")
+        if at is not None and imported_at is not None and at > imported_at + AHEAD:
+            at = imported_at
         is_other = row["view_or_file"] in _OTHERS and row.get("kind") != ImportKind.SCRIPT
         if instance is not None and at is not None and not is_other:
             newest[instance] = max(micros_of(at), newest.get(instance, micros_of(at)))

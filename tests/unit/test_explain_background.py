@@ -85,6 +85,21 @@ def test_the_newest_status(rows: list[Row], status: Status | None) -> None:
         assert newest_status(columns_of_rows(given, OBSERVED_ROUTING).dicts(), MESSAGE) == status
 
 
+@pytest.mark.parametrize(
+    ("times", "newest"),
+    [
+        pytest.param((5, 9), 5, id="one that had not come is older than one that had"),
+        pytest.param((5, 6), 6, id="the latest that may be"),
+        pytest.param((8, 9), 9, id="of several that had not come the newest"),
+        pytest.param((9,), 9, id="nothing else is stored"),
+    ],
+)
+def test_a_status_of_a_time_to_come(times: tuple[int, ...], newest: int) -> None:
+    rows = [{**QUEUE, "observed_at": f"1970-01-01T00:00:0{second}Z"} for second in times]
+    found = newest_status(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest=6_000_000)
+    assert found == Status(newest * 1_000_000, None, None)
+
+
 # The row of an instance, how many databases and routes are listed of it, and the gap.
 GAPS: list[tuple[Row, int, int, str | None]] = [
     ({}, 0, 0, "ONLY_NAME"),

@@ -38,6 +38,16 @@ def test_the_newest_import_by_instance(rows: list[dict[str, Any]], newest: dict[
     assert newest_of(rows) == newest
 
 
+@pytest.mark.parametrize(
+    ("exported", "imported", "hours"),
+    [(48, 0, 0), (1, 0, 1), (0, 2, 0), (48, None, 48)],
+    ids=["not come when it was imported", "an hour at most", "imported later", "an older table"],
+)
+def test_a_time_that_had_not_come(exported: int, imported: int | None, hours: int) -> None:
+    at = None if imported is None else NOON + timedelta(hours=imported)
+    assert newest_of([{**row("a", "databases", exported), "imported_at": at}]) == {"a": AT + hours * HOUR}
+
+
 def test_every_view_is_counted_or_has_a_history() -> None:
     counted = {view for view in VIEWS if newest_of([row("a", view, 0)])}
     assert counted == {"databases", "services", "service_broker_endpoints", "tcp_endpoints"}

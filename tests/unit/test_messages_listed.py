@@ -140,6 +140,16 @@ def test_an_event_that_is_newer_than_the_status() -> None:
         assert [done["a3"][name] for name in names] == expected
 
 
+def test_a_status_of_a_time_to_come_is_not_the_newest() -> None:
+    """Release 0.2.0 stored it; what waits is told by the newest export that has come."""
+    [its] = [row for row in OBSERVED if row["message_id"] == "a3" and row["error_number"] == 9793]
+    ahead = {**its, "observed_at": "2026-03-01T12:00:00Z", "error_number": 9791}
+    given = tables(resolved_routes=RESOLVED, observed_routing=[*OBSERVED, ahead], imports=IMPORTS)
+    for clock, number, waits in ((None, 9791, False), (datetime(2026, 1, 7, tzinfo=timezone.utc), 9793, True)):
+        done = {row["message_id"]: row for row in list_messages(given, ask(), now=NOW, clock=clock).messages}
+        assert (done["a3"]["status_number"], done["a3"]["is_waiting"]) == (number, waits)
+
+
 def test_what_arrived_is_judged_by_the_routes_of_msdb() -> None:
     arrived = {**RESOLVED[0], "database_name": None, "reason": "SCOPE_BROKER_DISABLED"}
     sent = {**arrived, "database_name": "Shop"}

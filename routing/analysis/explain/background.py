@@ -67,11 +67,21 @@ class Background:
     newest: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of_columns(cls, near: Mapping[str, Columns], kept: Mapping[str, Columns], message: Row) -> Background:
-        """What the rows of a message's instance say, and those that import kept of both."""
-        status = newest_status(kept["observed_routing"].dicts(), message) if "observed_routing" in kept else None
+    def of_columns(
+        cls,
+        near: Mapping[str, Columns],
+        kept: Mapping[str, Columns],
+        message: Row,
+        latest: int | None = None,
+    ) -> Background:
+        """Return what the rows of a message's instance say, and those that import kept of both.
+
+        What was observed after ``latest`` (microseconds) is newer than nothing.
+        """
+        observed = kept.get("observed_routing")
+        status = None if observed is None else newest_status(observed.dicts(), message, latest)
         imports = kept["imports"].dicts() if "imports" in kept else ()
-        return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at"])))
+        return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at", "imported_at"])))
 
     def before_the_path(self, instance: str, t: int) -> list[Line]:
         """What a reader has to know before any verdict; ``t`` is the time of the decision."""
@@ -114,13 +124,13 @@ def find_gap(near: Mapping[str, Columns]) -> str | None:
     return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
 
 
-def newest_status(rows: Iterable[Row], message: Row) -> Status | None:
-    """The newest that rows of observed_routing tell of a message; of several at one time one with a number first.
+def newest_status(rows: Iterable[Row], message: Row, latest: int | None = None) -> Status | None:
+    """Return the newest that rows of observed_routing tell of a message, as `place_of` has it.
 
     ``message`` is a row of messages or of resolved_routes. Times of rows are microseconds.
     """
     of_message = [row for row in rows if row["observed_at"] is not None and is_of(row, message)]
-    return None if not of_message else status_of(max(of_message, key=place_of))
+    return None if not of_message else status_of(max(of_message, key=lambda row: place_of(row, latest)))
 
 
 def status_of(row: Row) -> Status:
@@ -158,11 +168,16 @@ def is_of(row: Row, message: Row) -> bool:
     return is_arrival == (database is None) and (is_arrival or row["database_name"] in (None, "", database))
 
 
-def place_of(row: Row) -> tuple[Any, ...]:
-    """The order of rows of one message: the last one counts; of one time a queue's with a number before events."""
+def place_of(row: Row, latest: int | None = None) -> tuple[Any, ...]:
+    """Return the place of a row among those of one message: the last one counts.
+
+    Of one time a queue's with a number counts before events. A row of a time after ``latest``, which had not come
+    when it was imported, is newer than none.
+    """
     number, is_queue = row["error_number"], row["source"] == TRANSMISSION_QUEUE
     told = (is_queue and number is not None, not is_queue, -1 if number is None else number)
     return (
+        latest is None or row["observed_at"] <= latest,
         row["observed_at"],
         *told,
         *(row[name] or "" for name in ("status_text", "source", "outcome", "next_hop")),

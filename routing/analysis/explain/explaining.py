@@ -20,9 +20,11 @@ from routing.analysis.explain.looking_up import pose
 from routing.analysis.explain.path import path
 from routing.analysis.explain.verdicts import verdict_row
 from routing.config import Config
+from routing.importing.moments import latest_time
 from routing.schemas import EXPLAINED_STEPS, RESOLVED_ROUTES
 from routing.storage.columns import Table
 from routing.storage.rows import Rows
+from routing.storage.times import micros_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +48,7 @@ def explain(
     question: Question,
     *,
     as_of: datetime | None = None,
+    clock: datetime | None = None,
     spark: SparkSession | None = None,
 ) -> Explanation:
     """Explain one message: the verdict of `resolve`, and the path to it.
@@ -55,13 +58,15 @@ def explain(
     version as `Opener` does it, by ``spark`` where a session is needed, or one that is started for it. Of each
     table only the rows of the message's instance are read, and checked. ``as_of`` is the one decision time of a
     run that has one (a configuration brings its own); the question's own time wins, and a described message always
-    has one. Raises QuestionError where no such message, instance or database is there or the message would be
-    rejected, InputError where a table breaks its contract.
+    has one. ``clock`` is the time of now: a status that is stored with a later one, as release 0.2.0 took them, is
+    newer than no other. Raises QuestionError where no such message, instance or database is there or the message
+    would be rejected, InputError where a table breaks its contract.
     """
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)
     kept = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
-    told = answer(posed.asked, posed.known, Background.of_columns(posed.near, kept, posed.asked.row))
+    latest = None if clock is None else micros_of(latest_time(clock))
+    told = answer(posed.asked, posed.known, Background.of_columns(posed.near, kept, posed.asked.row, latest))
     return replace(told, others=posed.others)
 
 

@@ -12,6 +12,7 @@ from routing.analysis.messages.asked import Asked
 from routing.analysis.messages.selected import Selected
 from routing.config import Config
 from routing.errors import ContractError, InputError
+from routing.importing.moments import latest_time
 from routing.schemas import KEPT, LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
 from routing.storage import counted
 from routing.storage.columns import Table, is_frame
@@ -72,14 +73,20 @@ def open_tables(config: Config, opener: Opener, asked: Asked) -> dict[str, Table
 
 
 def list_messages(
-    tables: Mapping[str, Table] | Config, asked: Asked, *, now: datetime, spark: SparkSession | None = None
+    tables: Mapping[str, Table] | Config,
+    asked: Asked,
+    *,
+    now: datetime,
+    clock: datetime | None = None,
+    spark: SparkSession | None = None,
 ) -> Messages:
-    """The current row of each message that is asked for: of those that were tried again the last attempt's.
+    """Return the current row of each message that is asked for: of those that were tried again the last attempt's.
 
     ``tables`` maps ``resolved_routes`` and, where they are known, ``observed_routing`` and ``imports`` to
     DataFrames, Arrow tables or datasets (tables.md), or is a configuration, whose tables are opened as
     `open_tables` does it, by ``spark`` where a session is needed, or one that is started for it. ``now`` is the
-    time as of which ages are told, UTC where it has no zone.
+    time as of which ages are told, UTC where it has no zone, ``clock`` the time of now: a status that is stored
+    with a later one, as release 0.2.0 took them, is newer than no other.
     """
     if isinstance(tables, Config):
         tables = open_tables(tables, Opener.of_settings(tables.spark, spark), asked)
@@ -87,7 +94,8 @@ def list_messages(
     newest = exports.newest_exports(tables.get("imports"))
     held = exports.held_messages(observed, newest, resolved) if asked.waiting else None
     found = _select(resolved, asked, held)
-    said = statuses.newest_statuses(observed, found.rows)
+    latest = None if clock is None else micros_of(latest_time(clock))
+    said = statuses.newest_statuses(observed, found.rows, latest)
     rows = [_listed(row, status, micros_of(now)) for row, status in zip(found.rows, said, strict=True)]
     if "imports" in tables:
         waiting = (_waits(row, status, newest) for row, status in zip(rows, said, strict=True))

@@ -30,11 +30,14 @@ _READ = Schema(
 )
 
 
-def newest_statuses(observed: Table | None, messages: Sequence[Row]) -> list[Row | None]:
-    """The newest row of ``observed_routing`` that tells of each of some messages; None where none does.
+def newest_statuses(
+    observed: Table | None, messages: Sequence[Row], latest: int | None = None
+) -> list[Row | None]:
+    """Return the newest row of ``observed_routing`` that tells of each of some messages; None where none does.
 
-    Times are microseconds. Each has besides ``queued_at``, the time of the newest export that holds the message,
-    and the newest conversation handle.
+    A row of a time after ``latest``, which had not come when it was imported, is newer than no other. Times are
+    microseconds. Each has besides ``queued_at``, the time of the newest export that holds the message, and the
+    newest conversation handle.
     """
     if observed is None or not messages:
         return [None] * len(messages)
@@ -46,7 +49,8 @@ def newest_statuses(observed: Table | None, messages: Sequence[Row]) -> list[Row
     for only, key in ((of_queues, _id), (of_events, _conversation)):
         for row in _read(observed, {"instance_name": instances, **only}):
             found.setdefault(key(row), []).append({**row, "observed_at": micros_of(row["observed_at"])})
-    return [_newest((*found.get(_id(row), ()), *found.get(_conversation(row), ())), row) for row in messages]
+    every = ((row, (*found.get(_id(row), ()), *found.get(_conversation(row), ()))) for row in messages)
+    return [_newest(rows, row, latest) for row, rows in every]
 
 
 def _id(row: Row) -> tuple[str, str]:
@@ -57,14 +61,14 @@ def _conversation(row: Row) -> tuple[str, str]:
     return row["instance_name"], text.fold(row["conversation_id"])
 
 
-def _newest(rows: Sequence[Row], message: Row) -> Row | None:
+def _newest(rows: Sequence[Row], message: Row, latest: int | None) -> Row | None:
     mine = [row for row in rows if is_of(row, message)]
     if not mine:
         return None
-    mine.sort(key=place_of)
+    mine.sort(key=lambda row: place_of(row, latest))
     queued = [row["observed_at"] for row in mine if row["source"] == TRANSMISSION_QUEUE]
     handles = [row["conversation_handle"] for row in mine if row["conversation_handle"] is not None]
-    known = {"queued_at": max(queued, default=None), "conversation_handle": handles[-1] if handles else None}
+    known = {"queued_at": queued[-1] if queued else None, "conversation_handle": handles[-1] if handles else None}
     return {**mine[-1], **known}
 
 

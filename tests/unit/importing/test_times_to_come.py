@@ -223,7 +223,7 @@ def test_the_next_import_of_another_view_takes_it_back(config: Config, tmp_path:
     assert routes_in(tmp_path) == AS_BEFORE
     assert imports_in(tmp_path) == {
         ("routes", "Orders", IMPORTED),
-        ("services", "Orders", LATER),
+        ("services", "Orders", IMPORTED),
         ("databases", None, NOW),
     }
     # It is known that routes were imported before.
@@ -231,6 +231,17 @@ def test_the_next_import_of_another_view_takes_it_back(config: Config, tmp_path:
     done = import_views(no_spark(), config, sources)
     assert not [note for note in done.notes if "the first" in note]
     assert ("New", "LOCAL", NOW, None) in routes_in(tmp_path)
+
+
+def test_a_queue_keeps_the_time_that_its_observations_have(config: Config, tmp_path: Path) -> None:
+    ahead = [imported("transmission_queue", LATER), imported("conversation_endpoints", LATER)]
+    make_table(place(tmp_path, "imports"), ahead, IMPORTS)
+    import_views(no_spark(), config, export_routes(tmp_path / "a", NOW, ("Kept", "LOCAL")))
+    assert imports_in(tmp_path) == {
+        ("transmission_queue", "Orders", LATER),
+        ("conversation_endpoints", "Orders", IMPORTED),
+        ("routes", "Orders", NOW),
+    }
 
 
 def import_text(config: Config, text: str, at: datetime) -> Imported:
