@@ -14,6 +14,7 @@ from tests.mutants import (
     of_protocol,
     of_reconciling,
     of_resolving,
+    of_statuses,
 )
 
 MUTANTS = (
@@ -24,6 +25,7 @@ MUTANTS = (
     *of_messages.MUTANTS,
     *of_protocol.MUTANTS,
     *of_reconciling.MUTANTS,
+    *of_statuses.MUTANTS,
     *of_commands.MUTANTS,
     *of_candidates.MUTANTS,
 )

@@ -225,6 +225,14 @@ def test_a_text_that_is_not_read_is_shown_whole_and_never_taken_for_no_trouble(t
     assert "about which SQL Server reports no trouble" not in shown
 
 
+def test_a_text_of_another_number_is_shown_beside_many_of_one(tmp_path: Path) -> None:
+    queue = [waiting(n, "//stock", transmission_status=RECEIVING.format(f"10061(No {n})")) for n in range(1, 6)]
+    whole_shop(tmp_path, [*queue, waiting(9, "//stock", transmission_status="Etwas ganz anderes.")])
+    shown = as_text(check([str(tmp_path)]))
+    assert "SQL Server says of 1 message: 'Etwas ganz anderes.'" in shown
+    assert "SQL Server says other things of 3 messages" in shown
+
+
 def test_the_target_queue_of_another_instance(tmp_path: Path) -> None:
     stock(tmp_path)
     words, statement = told(tmp_path, "//stock", 'The service queue "S" is currently disabled.', **to_stock())

@@ -139,10 +139,10 @@ def _said(group: Group) -> Iterator[str]:
     if agreeing:
         yield f"SQL Server says the same of {count(agreeing, 'message')}"
     others = [(said, many) for said, many in group.said.most_common() if said.text and not _agrees(group, said)]
-    for said, many in others[:_FEW]:
+    for said, many in _each_number_first(others)[:_FEW]:
         yield f"SQL Server says of {count(many, 'message')}: {_status(said)}{_meaning(group, said)}"
     if len(others) > _FEW:
-        rest = sum(many for _, many in others[_FEW:])
+        rest = sum(many for _, many in _each_number_first(others)[_FEW:])
         yield f"SQL Server says other things of {count(rest, 'message')} (--format json has all)"
     blank = sum(many for said, many in group.said.items() if said.text is None)
     sent = group.unacknowledged
@@ -152,6 +152,16 @@ def _said(group: Group) -> Iterator[str]:
     if blank > sent:
         young = count(blank - sent, "message")
         yield f"SQL Server says nothing of {young}: not tried yet, or sent and not acknowledged"
+
+
+def _each_number_first(told: Sequence[tuple[Status, int]]) -> list[tuple[Status, int]]:
+    """Return statuses in their order, those whose number no earlier one has before others."""
+    numbers: Counter[int | None] = Counter()
+    turns = []
+    for said, many in told:
+        turns.append((numbers[said.number], said, many))
+        numbers[said.number] += 1
+    return [(said, many) for _, said, many in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _agrees(group: Group, said: Status) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Row = Mapping[str, Any]
-_SHOWN_TEXT = 120
+_SHOWN_TEXT = 1_000
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _LIST = ("instance", "database", "service", "outcome", "reason", "age", "message", "conversation", "SQL Server")
 _GROUPS = ("instance", "service", "outcome", "reason", "messages", "listed")
