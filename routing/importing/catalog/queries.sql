@@ -116,7 +116,7 @@ DECLARE @queue TABLE (
     from_service_name nvarchar(256) COLLATE Latin1_General_BIN,
     enqueue_time varchar(30),
     message_sequence_number bigint,
-    transmission_status nvarchar(4000) COLLATE Latin1_General_BIN
+    transmission_status nvarchar(max) COLLATE Latin1_General_BIN
 );
 
 DECLARE @number int;
@@ -199,16 +199,17 @@ DECLARE @statuses TABLE (
     error_number int
 );
 INSERT INTO @statuses (transmission_status)
-SELECT TOP (1000) q.transmission_status
+SELECT TOP (1000) CONVERT(nvarchar(4000), q.transmission_status)
 FROM @queue AS q
 WHERE q.transmission_status <> N''
-GROUP BY q.transmission_status
+GROUP BY CONVERT(nvarchar(4000), q.transmission_status)
 ORDER BY COUNT(*) DESC;
 UPDATE s
 SET error_number = (
     SELECT TOP (1) t.number
     FROM @texts AS t
-    WHERE t.characters > 0 AND RTRIM(s.transmission_status) LIKE t.pattern
+    WHERE t.characters > 0
+        AND (s.transmission_status LIKE t.pattern OR RTRIM(s.transmission_status) LIKE t.pattern)
     ORDER BY t.characters DESC, t.number
 )
 FROM @statuses AS s;
@@ -223,8 +224,8 @@ SELECT 'transmission_queue' AS view_name,
     '"' + REPLACE(v.from_service_name, '"', '""') + '"' AS from_service_name,
     v.enqueue_time AS enqueue_time,
     v.message_sequence_number AS message_sequence_number,
-    '"' + REPLACE(LEFT(v.transmission_status, 3900), '"', '""') + '"' AS transmission_status,
+    '"' + REPLACE(LEFT(CONVERT(nvarchar(4000), v.transmission_status), 3900), '"', '""') + '"' AS transmission_status,
     s.error_number AS error_number
 FROM @queue AS v
-LEFT JOIN @statuses AS s ON s.transmission_status = v.transmission_status
+LEFT JOIN @statuses AS s ON s.transmission_status = CONVERT(nvarchar(4000), v.transmission_status)
 OPTION (RECOMPILE);
