@@ -438,6 +438,7 @@ EXPLAINED_STEPS = _table(
     ("error_number", _BIGINT),
     ("status_text", _STRING),
     ("why", _STRING),
+    ("instance_name", _STRING),
 )
 
 INPUTS: dict[str, Schema] = {

@@ -9,6 +9,7 @@ from routing.analysis.explain.background import Background
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known
+from routing.analysis.explain.request_path import OtherInstances
 from routing.schemas import INPUTS, KEPT, Kind, Schema
 from routing.storage.columns import Columns
 from tests.frames import Tables, moment
@@ -37,7 +38,8 @@ class KnownRows:
         self.columns = {key: columns_of_rows(tables.get(key) or [], schema) for key, schema in schemas.items()}
         self.rows = list(self.columns["messages"].dicts())
         self.asked = 0
-        self.known = Known.of_columns(self.columns, self.chunks)
+        others = OtherInstances(lambda: self.known.network.instances)
+        self.known = Known.of_columns(self.columns, self.chunks, others)
 
     def chunks(self, instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
         """The messages of an instance for a service, in one chunk."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,8 +16,14 @@ from routing.analysis.explain.explaining import answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, narrow_to
 from routing.analysis.explain.verdicts import RUN_ID
+from tests.frames import Tables
+from tests.open_messages import CONVERSATIONS, message_to
 from tests.random_estates import SEED, assert_same
+from tests.reference.estate_words import CONFIGURATION_SERVICE
 from tests.reference.estates import random_estate
+from tests.reference.following import Network
+from tests.reference.networks import random_network
+from tests.reference.requests import RequestBook
 from tests.reference.resolver import resolve
 from tests.unit.explained_rows import KnownRows
 from tests.unit.rules.by_rules import micros
@@ -110,5 +118,48 @@ def test_what_concerns_a_message_is_enough() -> None:
                 expected = answer(asked, rows.known)
             except QuestionError:
                 continue
-            assert answer(asked, Known.of_columns(near, rows.chunks)) == expected
+            known = Known.of_columns(near, rows.chunks, rows.known.other_instances)
+            assert answer(asked, known) == expected
     assert left_out > 0
+
+
+def test_requests_end_where_the_tests_own_walk_ends() -> None:
+    """Every request that a message waits for, from its database to all its ends."""
+    rng, endings = random.Random(SEED), Counter[str]()
+    for _ in range(60):
+        tables = random_network(rng, MESSAGES)
+        _let_requests_leave(rng, tables)
+        known, network = KnownRows(tables), Network({**tables, "route_requests": []})
+        for row in tables["messages"]:
+            with suppress(QuestionError):
+                path = list(known.explain(row).steps)
+                heads = [each for each in path if each["item"] == "REQUEST_PATH"]
+                if heads:
+                    ends = {_end(each) for each in path if each["item"] == "REQUEST_END"}
+                    at = next(each["at"] for each in path if each["item"] == "TIME")
+                    assert ends == set(_own_ends(network, heads[0], at)), heads
+                    endings.update(ending for ending, _, _ in ends)
+    assert min(endings[one] for one in ("DELIVERED", "DELAYED", "DROPPED", "LEFT_ESTATE")) >= 5, endings
+
+
+def _let_requests_leave(rng: random.Random, tables: Tables) -> None:
+    names = [row["instance_name"] for row in tables["instances"]]
+    asking = [row for row in tables["routes"] if row["remote_service_name"] == CONFIGURATION_SERVICE]
+    for row in asking:
+        row["address"] = rng.choice(["LOCAL", "tcp://partner:4022", *(f"tcp://{name}:4022" for name in names)])
+    for row in rng.sample(tables["databases"], min(2, len(tables["databases"]))):
+        held = {"instance_name": row["instance_name"], "database_name": row["name"]}
+        tables["services"].append({**held, "name": CONFIGURATION_SERVICE})
+
+
+def _end(line: Row) -> tuple[str, str | None, str | None]:
+    finding = "DROPPED" if line["finding"] == "FORWARDING_NOT_KNOWN" else line["finding"]
+    return finding, line["instance_name"], line["database_name"]
+
+
+def _own_ends(network: Network, head: Row, at: datetime) -> Iterator[tuple[str, str | None, str | None]]:
+    instance = network.instances[head["instance_name"]]
+    for conversation in CONVERSATIONS:
+        message = message_to(instance, head["database_name"], CONFIGURATION_SERVICE, at, conversation=conversation)
+        for way in network.follow(message, RequestBook([])).ways:
+            yield way.end, way.instance, way.database

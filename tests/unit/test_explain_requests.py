@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.explaining import Explanation
+from routing.analysis.explain.asked import Described
+from routing.analysis.explain.explaining import Explanation, explain
 from routing.schemas import INPUTS
 from routing.storage.columns import Columns
-from tests.frames import Tables
+from tests.frames import Tables, arrow, moment
 from tests.stored import conversation, message, small_estate
 from tests.unit.explained_rows import KnownRows, columns_of_rows
 
@@ -138,3 +139,128 @@ def test_another_dialog_at_fault_is_nobodys(lacking: str) -> None:
     row = {"instance_name": "hub", "database_name": "Sales", "conversation_id": conversation(1).lower()}
     tables["dialogs"] = [{**row, "is_initiator": True, "lifetime": "2026-01-05T12:00:00Z", lacking: None}]
     assert told(KnownRows(tables).explain(at(13, 2))) == (7, [("OPEN", "m1")])
+
+
+ASKED = "SQL/ServiceBroker/BrokerConfiguration"
+
+
+def asking(address: str, *, held_by: str | None = None, scope: str = "Sales", **spoke: Any) -> Tables:
+    """The hub asks by an address; `spoke` takes what arrives, and forwards to `far` if it is told to."""
+    tables = small_estate()
+    named = {"instance_name": "spoke", "database_name": "msdb"}
+    tables["instances"][0]["addresses"] = ["tcp://hub:4022"]
+    on = spoke.get("forwards_to")
+    tables["instances"].append(
+        {
+            "instance_name": "spoke",
+            "addresses": ["tcp://spoke:4022"],
+            "is_message_forwarding_enabled": spoke.get("forwarding", True),
+        }
+    )
+    tables["databases"] += [
+        {"instance_name": "spoke", "name": "Desk", "service_broker_guid": "d0000000-0000-4000-8000-000000000000"},
+        {"instance_name": "hub", "name": "msdb", "service_broker_guid": "e0000000-0000-4000-8000-000000000000"},
+    ]
+    if held_by is not None:
+        instance, _, database = held_by.partition(".")
+        tables["services"].append({"instance_name": instance, "database_name": database, "name": ASKED})
+    ask = {"instance_name": "hub", "database_name": scope, "name": "Ask", "remote_service_name": ASKED}
+    tables["routes"] = [
+        {**ask, "address": address},
+        {**named, "name": "On", "address": on or "LOCAL", "remote_service_name": ASKED if on else None},
+    ]
+    return tables
+
+
+PATHS: dict[str, tuple[Tables, list[tuple[Any, ...]]]] = {
+    "nobody here holds the service": (
+        asking("LOCAL"),
+        [("hub", "Sales", 2, "Ask", "DELAYED"), ("hub", None, "DELAYED")],
+    ),
+    "a database here holds it": (
+        asking("LOCAL", held_by="hub.Stock"),
+        [("hub", "Sales", 2, "Ask", "DELIVERED"), ("hub", "Stock", "DELIVERED")],
+    ),
+    "the instance at the address holds it": (
+        asking("tcp://spoke:4022", held_by="spoke.Desk"),
+        [
+            ("hub", "Sales", 2, "Ask", "SENT"),
+            ("spoke", "msdb", 5, "On", "DELIVERED"),
+            ("spoke", "Desk", "DELIVERED"),
+        ],
+    ),
+    "the instance at the address lacks it": (
+        asking("tcp://spoke:4022"),
+        [("hub", "Sales", 2, "Ask", "SENT"), ("spoke", "msdb", 5, "On", "DROPPED"), ("spoke", None, "DROPPED")],
+    ),
+    "nobody known has the address": (
+        asking("tcp://far:4022"),
+        [("hub", "Sales", 2, "Ask", "SENT"), (None, None, "LEFT_ESTATE")],
+    ),
+    "a gate of which nothing tells whether it forwards": (
+        asking("tcp://spoke:4022", forwarding=None, forwards_to="tcp://far:4022"),
+        [
+            ("hub", "Sales", 2, "Ask", "SENT"),
+            ("spoke", "msdb", 2, "On", "DROPPED"),
+            ("spoke", None, "FORWARDING_NOT_KNOWN"),
+        ],
+    ),
+    "msdb asks where the message came back to its own instance": (
+        asking("tcp://spoke:4022", held_by="spoke.Desk", scope="msdb"),
+        [
+            ("hub", "msdb", 2, "Ask", "SENT"),
+            ("spoke", "msdb", 5, "On", "DELIVERED"),
+            ("spoke", "Desk", "DELIVERED"),
+        ],
+    ),
+}
+
+
+def shown_path(answer: Explanation) -> list[tuple[Any, ...]]:
+    return [
+        (row["instance_name"], row["database_name"], row["step"], row["name"], row["finding"])
+        if row["item"] == "REQUEST_HOP"
+        else (row["instance_name"], row["database_name"], row["finding"])
+        for row in answer.steps
+        if row["item"] in ("REQUEST_HOP", "REQUEST_END")
+    ]
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_where_the_request_goes(name: str) -> None:
+    tables, expected = PATHS[name]
+    database = None if "came back" in name else "Sales"
+    answer = KnownRows(tables).explain(at(12, 1, database_name=database))
+    assert shown_path(answer) == expected
+    [head] = [row for row in answer.steps if row["item"] == "REQUEST_PATH"]
+    asker = "msdb" if database is None else database
+    assert (head["instance_name"], head["database_name"], head["service_name"]) == ("hub", asker, ASKED)
+    assert (head["finding"] == "LOST") == (expected[-1][-1] in ("DELAYED", "DROPPED"))
+
+
+def test_no_request_is_followed_where_none_is_made() -> None:
+    tables = asking("LOCAL")
+    tables["route_requests"] = [
+        {"instance_name": "hub", "database_name": "Sales", "service_name": "//nowhere", **request("m0", 11)}
+    ]
+    assert shown_path(KnownRows(tables).explain(at(12, 1))) == []
+
+
+def test_ways_are_listed_one_after_another_and_no_more_than_twenty() -> None:
+    tables = asking("tcp://far:4022")
+    [ask] = [row for row in tables["routes"] if row["name"] == "Ask"]
+    tables["routes"] += [{**ask, "name": f"Ask{n:02}", "address": f"tcp://far{n}:4022"} for n in range(24)]
+    shown = shown_path(KnownRows(tables).explain(at(12, 1)))
+    assert [row for row in shown if row[-1] == "LEFT_ESTATE"] == [(None, None, "LEFT_ESTATE")] * 20
+    assert shown[-1] == (None, None, "TOO_MANY_WAYS")
+
+
+def test_other_instances_are_read_as_far_as_requests_meet_them() -> None:
+    """A row of another instance that is at fault stops no explanation; what that instance does is not known."""
+    question = Described("hub", "Sales", "//nowhere", moment("2026-01-05T12:00:00Z"))
+    tables = asking("tcp://spoke:4022", held_by="spoke.Desk")
+    tables["messages"] = []
+    expected = PATHS["the instance at the address holds it"][1]
+    assert shown_path(explain(arrow(tables), question)) == expected
+    tables["routes"].append({**tables["routes"][-1], "name": "Bad", "address": "no address"})
+    assert shown_path(explain(arrow(tables), question)) == [expected[0], ("spoke", None, "NOT_KNOWN")]

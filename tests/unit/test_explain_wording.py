@@ -37,6 +37,7 @@ FIELDS = [
     "error_number",
     "status_text",
     "why",
+    "instance_name",
 ]
 
 
@@ -99,6 +100,30 @@ LINES = [
     line("OTHER_IDS", "MORE", count=1),
     line("REQUEST", "OPEN", name="m0", valid_from=AT),
     line("REQUEST", "ENDED", name="m0", valid_from=AT, valid_to=AT),
+    line("REQUEST_PATH", "FOLLOWED", instance_name="hub", database_name="Sales", service_name="S", count=1),
+    line("REQUEST_PATH", "FOLLOWED", instance_name="hub", database_name="Sales", service_name="S", count=2),
+    line("REQUEST_PATH", "LOST", instance_name="hub", database_name="Sales", service_name="S", count=1),
+    line(
+        "REQUEST_HOP",
+        "SENT",
+        instance_name="hub",
+        database_name="Sales",
+        step=2,
+        name="Ask",
+        address="tcp://a",
+        outcome="SENT",
+        reason="NETWORK_ADDRESS",
+    ),
+    line("REQUEST_HOP", "FORWARDED", step=5, name="On", address="tcp://b", outcome="FORWARDED"),
+    line("REQUEST_HOP", "DELIVERED", step=5, name="R", address="LOCAL", outcome="DELIVERED"),
+    line("REQUEST_HOP", "DELAYED", step=7, outcome="DELAYED", reason="NO_ROUTE"),
+    line("REQUEST_HOP", "DROPPED", outcome="DROPPED", reason="SCOPE_BROKER_DISABLED"),
+    line("REQUEST_END", "DELIVERED", instance_name="hub", database_name="Desk"),
+    line("REQUEST_END", "LEFT_ESTATE", address="tcp://a"),
+    *(
+        line("REQUEST_END", finding, instance_name="hub")
+        for finding in ("DELAYED", "DROPPED", "LOOP", "NOT_KNOWN", "FORWARDING_NOT_KNOWN", "TOO_MANY_WAYS")
+    ),
     line("TIER", "USED", name="A", routes=["R", "S"], count=2),
     line("TIER", "NOT_USABLE", name="B", routes=["R"], count=21, reason="SERVICE_NOT_FOUND"),
     line("TIER", "NOT_REACHED", name="D", routes=["R"], count=1),
@@ -155,7 +180,7 @@ def test_every_word_of_the_path_has_its_sentence_here() -> None:
     """The capital words that the rooms of the path write are those that this page says."""
     folder = Path(wording.__file__).parent
     written: set[str] = set()
-    for room in ("path.py", "searches.py", "listing.py", "candidates.py", "background.py"):
+    for room in ("path.py", "searches.py", "listing.py", "candidates.py", "background.py", "request_path.py"):
         for node in ast.walk(ast.parse((folder / room).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isupper():
                 written.add(node.value)

@@ -18,9 +18,11 @@ from routing.analysis.explain.background import Background, find_gap
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, narrow_to
+from routing.analysis.explain.request_path import OtherInstances
 from routing.importing.covered import Row
 from routing.importing.keyed import name_message
 from routing.rules.text import fold, printed_guid
+from routing.rules.ways import Hop
 from routing.schemas import INPUTS
 from routing.storage.columns import Columns
 
@@ -92,7 +94,13 @@ def explain_fate(estate: Estate, fate: Fate) -> Explanation:
         theirs = [one for one in rows["messages"] if one["to_service_name"] == service]
         yield {"messages": _of_instance(theirs, instance, "messages"), "dialogs": tables["dialogs"]}
 
-    known = Known.of_columns(narrow_to(tables, row), chunks)
+    knowledge = estate.knowledge
+
+    def is_known(hop: Hop) -> bool:
+        return hop.verdict is None or not knowledge.of_verdict(hop.instance_name, hop.verdict)
+
+    others = OtherInstances(lambda: estate.instances, is_known)
+    known = Known.of_columns(narrow_to(tables, row), chunks, others)
     return answer(asked, known, Background(find_gap(tables), fate.said))
 
 

@@ -17,7 +17,9 @@ from routing.analysis.repository.knowing import Known
 from routing.rules.ways import Hop
 from routing.schemas import INPUTS
 from routing.storage.columns import Columns
+from routing.terms import BROKER_CONFIGURATION_SERVICE, Reason
 
+_LOST_REQUESTS = "SBR043"
 _OF_BROKERS = ("SBR012", "SBR013", "SBR014")
 _Place = tuple[str | None, str | None, str | None]
 _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
@@ -58,6 +60,9 @@ class BearingFindings:
         self._by_group: dict[int, list[Found]] = {}
         for number, one in enumerate(self._findings):
             self._by_place[one.instance_name, one.database_name, one.object].append(number)
+            if one.code == _LOST_REQUESTS:
+                # What waits for a route has no route of its own to be known by.
+                self._by_place[one.instance_name, one.database_name, BROKER_CONFIGURATION_SERVICE].append(number)
             if one.code in _OF_BROKERS and one.object is not None:
                 # It stands under the first of the databases that have the id.
                 self._by_broker[one.object].append(number)
@@ -96,6 +101,8 @@ def _places(group: Group) -> Iterator[_Place]:
     for one in () if group.path is None else group.path.ways:
         services = {row["to_service_name"], row.get("from_service_name")}
         for hop in one.way.hops:
+            if hop.reason is Reason.ROUTE_REQUESTED:
+                yield hop.instance_name, hop.scope, BROKER_CONFIGURATION_SERVICE
             met = {None, hop.scope, *_databases_at(hop)}
             names = {*met, *services, hop.route_name, hop.address, hop.rerouted_from, *group.brokers}
             yield from ((hop.instance_name, database, name) for database, name in product(met, names))
@@ -122,6 +129,8 @@ def _names(group: Group) -> set[str | None]:
     names = {None, row["to_service_name"], row["database_name"], *group.brokers}
     if verdict is not None:
         names |= {verdict.route_name, verdict.address, verdict.rerouted_from, verdict.destination_database}
+        if verdict.reason is Reason.ROUTE_REQUESTED:
+            names.add(BROKER_CONFIGURATION_SERVICE)
     return names
 
 

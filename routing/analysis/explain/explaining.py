@@ -74,7 +74,7 @@ def answer(asked: Asked, known: Known, background: Background = NOTHING) -> Expl
     """Explain a message by what is known. Raises QuestionError where a run would reject it."""
     found = judge_question(asked, known)
     verdict = verdict_row(found)
-    told = path(found, known.network.instances[found.message.instance], verdict, background)
+    told = path(found, known, verdict, background)
     return Explanation(
         Rows(RESOLVED_ROUTES.optional(), (verdict,)), Rows(EXPLAINED_STEPS, lines.number_lines(told))
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from routing.analysis.explain.request_path import NO_OTHER_INSTANCES, OtherInstances
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import network_of
 from routing.rules.estate import ARRIVALS
@@ -40,22 +41,29 @@ def narrow_to(tables: Mapping[str, Columns], row: Row) -> dict[str, Columns]:
     routes, services = tables["routes"], tables["services"]
     told = enumerate(routes.rows("database_name", "remote_service_name"))
     near = [place for place, (database, name) in told if database in searched or name in named]
-    held = [place for place, name in enumerate(services.values["name"]) if name == service]
+    wanted = (service, BROKER_CONFIGURATION_SERVICE)
+    held = [place for place, name in enumerate(services.values["name"]) if name in wanted]
     return {**tables, "routes": routes.take(near), "services": services.take(held)}
 
 
 @dataclass(frozen=True)
 class Known:
-    """What a message is judged by; ``others`` is asked only where a request may be pending (section 5)."""
+    """What a message is judged by; ``others`` is asked only where a request may be pending (section 5).
+
+    ``other_instances`` are asked only where a request for a route leaves the instance.
+    """
 
     network: Network
     dialogs: KnownDialogs
     chunks: Chunks
+    other_instances: OtherInstances = NO_OTHER_INSTANCES
 
     @classmethod
-    def of_columns(cls, tables: Mapping[str, Columns], chunks: Chunks) -> Known:
+    def of_columns(
+        cls, tables: Mapping[str, Columns], chunks: Chunks, other_instances: OtherInstances = NO_OTHER_INSTANCES
+    ) -> Known:
         """What columns of the configuration, dialogs and route_requests say, in rows without a fault."""
-        return cls(network_of(tables), _dialogs_of(tables), chunks)
+        return cls(network_of(tables), _dialogs_of(tables), chunks, other_instances)
 
     def others(self, message: Message, as_of: int | None) -> Iterator[tuple[Message, Dialog]]:
         """All messages of its instance for its service that can be judged, by (t, message_id), with dialogs."""

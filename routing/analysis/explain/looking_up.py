@@ -11,6 +11,7 @@ from routing.analysis.explain.finding import find_dialog, find_stored
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, Row, narrow_to
 from routing.analysis.explain.reading import Source
+from routing.analysis.explain.request_path import OtherInstances
 from routing.schemas import MESSAGES
 from routing.storage.columns import Columns
 from routing.storage.times import micros_of
@@ -41,7 +42,9 @@ def pose(source: Source, question: Question, as_of: datetime | None) -> Posed:
     near = source.read_near(asked.row)
     if isinstance(question, Described):
         _check_names(source, near, question)
-    return Posed(asked, near, Known.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of)), others)
+    beyond = OtherInstances(lambda: source.read_other_instances(asked.row["instance_name"]))
+    known = Known.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of), beyond)
+    return Posed(asked, near, known, others)
 
 
 def _describe(question: Described, conversation_id: str | None) -> Asked:

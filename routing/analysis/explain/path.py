@@ -10,7 +10,9 @@ from typing import Any
 from routing.analysis.explain import candidates, listing
 from routing.analysis.explain.background import Background
 from routing.analysis.explain.judging import Judged
+from routing.analysis.explain.known import Known
 from routing.analysis.explain.lines import SHOWN, Line, line
+from routing.analysis.explain.request_path import request_lines
 from routing.analysis.explain.searches import Search, searches
 from routing.rules.estate import Instance
 from routing.rules.matching import STEPS, comes_before
@@ -18,9 +20,9 @@ from routing.rules.resolving import Verdict, bound_broker
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 
-def path(judged: Judged, instance: Instance, verdict: dict[str, Any], background: Background) -> list[Line]:
+def path(judged: Judged, known: Known, verdict: dict[str, Any], background: Background) -> list[Line]:
     """All lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
-    told = searches(judged)
+    told, instance = searches(judged), known.network.instances[judged.message.instance]
     lines = [*_message_lines(judged), *background.before_the_path(instance.name, judged.message.t)]
     for search in told:
         came_by = told[0] if search.number > 1 else None
@@ -29,6 +31,8 @@ def path(judged: Judged, instance: Instance, verdict: dict[str, Any], background
             lines += _step_lines(judged, search, instance)
         lines += [*_tier_lines(search), *_location_lines(judged, search)]
         lines += _transport_lines(judged, search, instance)
+    if verdict["reason"] == Reason.ROUTE_REQUESTED:
+        lines += request_lines(instance, told[-1].leg.scope, judged.message.t, known.other_instances)
     in_msdb = bool(told) and told[-1].leg.scope == MSDB
     said = background.after_the_verdict(verdict["outcome"], verdict["reason"], in_msdb=in_msdb)
     return [*lines, _outcome_line(verdict), *said]

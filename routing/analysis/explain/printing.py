@@ -10,10 +10,10 @@ from typing import Any
 from routing.analysis.explain import wording
 
 # Items that stand at the margin, and those that stand below another; all others are between.
-_MARGIN = ("MESSAGE", "SCOPE", "STATUS")
+_MARGIN = ("MESSAGE", "SCOPE", "REQUEST_PATH", "STATUS")
 _DEEP = ("ROUTE", "OTHER_ROUTES", "ID", "OTHER_IDS", "REQUEST", "DATABASE")
 # Items that begin a paragraph.
-_PARAGRAPHS = ("SCOPE", "OUTCOME")
+_PARAGRAPHS = ("SCOPE", "REQUEST_PATH", "OUTCOME")
 
 Row = Mapping[str, Any]
 

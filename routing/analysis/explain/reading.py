@@ -13,12 +13,14 @@ from typing import Any, Protocol
 from routing.analysis.explain import by_arrow
 from routing.analysis.explain.asked import End
 from routing.analysis.explain.known import Chunks, Row
+from routing.plan.estate import instances_of
 from routing.rules import text
+from routing.rules.estate import ARRIVALS, Instance
 from routing.schemas import INPUTS, KEPT, TABLES
 from routing.storage.columns import Columns, Only, Table, check_given, is_frame, joined, shape_of
-from routing.storage.faults import refuse_faults
+from routing.storage.faults import findings, refuse_faults
 from routing.storage.inputs import columns_of, count_by, read_each
-from routing.terms import EVENT_SOURCES
+from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES
 
 # Other messages are read in parts that grow, for the first few mostly settle whether a request is pending.
 _LARGEST_PART, _GROWTH = 100_000, 10
@@ -117,6 +119,26 @@ class Source:
         refuse_faults(near)
         return near
 
+    def read_other_instances(self, here: str) -> dict[str, Instance]:
+        """Return the instances besides one, as far as requests for routes that arrive there meet them.
+
+        Of an instance of which a row is at fault nothing but its own row is taken; such rows stop no explanation.
+        """
+        only: dict[str, Only] = {
+            "services": {"name": [BROKER_CONFIGURATION_SERVICE]},
+            "routes": {"database_name": [ARRIVALS]},
+        }
+        tables = self._tables_of(("instances", "databases", "services", "routes"))
+        found = read_each(tables, lambda key: columns_of(tables[key], key, only.get(key)))
+        names = {name for name in found["instances"].values["instance_name"] if name not in (None, here)}
+        sound = names - {name for fault in findings(found) for name in _beginnings(fault.row_key) if name in names}
+        return instances_of(
+            {
+                key: columns.naming("instance_name", names if key == "instances" else sound)
+                for key, columns in found.items()
+            }
+        )
+
     def read_kept(self, row: Row, *, is_described: bool) -> dict[str, Columns]:
         """What import kept of a message and its instance; of one that is described nothing was observed."""
         here, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
@@ -156,6 +178,12 @@ class Source:
         while True:
             yield size
             size = min(size * _GROWTH, _LARGEST_PART)
+
+
+def _beginnings(row_key: str) -> Iterator[str]:
+    """Yield what may be the first part of a row's key, which is an instance's name: names may hold commas."""
+    parts = row_key.split(", ")
+    yield from (", ".join(parts[:number]) for number in range(1, len(parts) + 1))
 
 
 def count_ends(rows: Table) -> Counter[End]:

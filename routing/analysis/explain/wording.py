@@ -16,6 +16,7 @@ from routing.terms import (
     MSDB,
     MSDB_BROKER_DISABLED,
     UNDELIVERABLE,
+    Ending,
     MatchingStep,
     Outcome,
     Reason,
@@ -47,8 +48,8 @@ _ADVICE = {
     Reason.NETWORK_ADDRESS: _TRANSPORT_ADVICE,
     Reason.MIRROR_ADDRESS: _TRANSPORT_ADVICE,
     Reason.TRANSPORT_ADDRESS: _TRANSPORT_ADVICE,
-    Reason.ROUTE_REQUESTED: "The BrokerConfiguration service has been asked. If this lasts, see whether it answers"
-    " and ends its conversation.",
+    Reason.ROUTE_REQUESTED: "See where the request for a route goes (explain), and where it arrives whether the"
+    " BrokerConfiguration service answers and ends its conversation.",
     Reason.NO_ROUTE: "CREATE ROUTE for the service, or the AutoCreatedLocal route that somebody dropped.",
     Reason.SERVICE_NOT_FOUND: "Create the service here, or the route that leads elsewhere; names are compared"
     " exactly: case and blanks count.",
@@ -305,6 +306,47 @@ def _own_address(line: Line) -> str:
     return f"{what}: a loop" if line["finding"] == "LOOP" else f"{what}: the message comes back"
 
 
+def _request_path(line: Line) -> str:
+    """Who asks whom for the route."""
+    sender = f"{quote_name(line['database_name'])} of {quote_name(line['instance_name'])}"
+    said = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
+    if line["count"] > 1:
+        said += f", by {count(line['count'], 'way')} that the transport may take"
+    return (
+        f"{said}, and reaches no such service: the message waits for ever" if line["finding"] == "LOST" else said
+    )
+
+
+def _request_hop(line: Line) -> str:
+    """What one instance does with the request."""
+    by = [] if line["step"] is None else [f"step {line['step']}"]
+    by += [] if line["name"] is None else [f"route {quote_name(line['name'])}"]
+    is_sent = line["outcome"] in (Outcome.SENT, Outcome.FORWARDED)
+    what = f"{line['outcome']}{_to(line['address']) if is_sent else ''} ({line['reason']})"
+    return f"{quote_name(line['instance_name'])}, {quote_name(line['database_name'])}: {', '.join([*by, what])}"
+
+
+def _request_end(line: Line) -> str:
+    """Where the request ends, and what that means for the message."""
+    finding, instance = line["finding"], line["instance_name"]
+    if finding == Ending.DELIVERED:
+        return f"it arrives in database {quote_name(line['database_name'])} of {quote_name(instance)}"
+    if finding == Ending.LEFT_ESTATE:
+        return f"no known instance has the address {quote_name(line['address'])}: what happens there is not known"
+    if finding == Ending.TOO_MANY_WAYS:
+        return "there are more ways than are shown"
+    return f"on {quote_name(instance)} {_REQUEST_ENDS[finding]}"
+
+
+_REQUEST_ENDS = {
+    Ending.DELAYED: "it waits",
+    Ending.DROPPED: "it is dropped",
+    Ending.LOOP: "it comes by again, and goes round until its hops run out",
+    Ending.NOT_KNOWN: "not all is known that decides what becomes of it",
+    "FORWARDING_NOT_KNOWN": "it is dropped if forwarding is off, which is not known and taken as off",
+}
+
+
 def _instance(line: Line) -> str:
     name = quote_name(line["name"])
     if line["finding"] == "ONLY_NAME":
@@ -392,6 +434,9 @@ _SENTENCES: dict[str, Callable[[Line], str]] = {
     "ID": _id,
     "OTHER_IDS": _other_ids,
     "REQUEST": _request,
+    "REQUEST_PATH": _request_path,
+    "REQUEST_HOP": _request_hop,
+    "REQUEST_END": _request_end,
     "TIER": _tier,
     "LOCATION": _location,
     "DATABASE": _database,
