@@ -19,6 +19,7 @@ from tests.without import SPARK, without
 
 EXAMPLES = ("conf/examples/exports", "conf/examples/scripts/hub.sql")
 FIX = ("--then", "conf/examples/scripts/shop-fix.sql")
+ASKED = "SQL/ServiceBroker/BrokerConfiguration"
 BILLING = "c0000001-5555-4000-8000-000000000001"
 
 
@@ -177,6 +178,27 @@ def test_both_ends_of_a_conversation(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert f"message '{conversation(1)}:T:0:Orders'" in told
     assert f"{conversation(1)}:T:1" not in told
     assert f"{conversation(1)}:I:0" not in run(capsys, folder, "--message", handle(2))
+
+
+@pytest.mark.parametrize(
+    ("views", "codes", "said"),
+    [
+        ({}, ["SBR043"], "and reaches no such service: the message waits for ever"),
+        ({"services": {"msdb": [], "Orders": [{"name": ASKED}]}}, [], "it arrives in database 'Orders' of 'SHOP'"),
+        ({"services": None}, [], "on 'SHOP' not all is known that decides what becomes of it"),
+    ],
+    ids=["nobody holds the service", "Orders holds it", "services that were not exported"],
+)
+def test_where_a_request_for_a_route_goes(
+    views: dict[str, Any], codes: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside the messages that wait for it, and in the explanation of one of them."""
+    asks = {"msdb": [route("AutoCreatedLocal")], "Orders": [route("Ask", ASKED)]}
+    folder = shop(tmp_path, waiting(1, "//nobody"), **{"routes": asks, **views})
+    [group] = json.loads(run(capsys, folder, "--format", "json"))["groups"]
+    assert group["reason"] == "ROUTE_REQUESTED"
+    assert [one["code"] for one in group["findings"]] == codes
+    assert said in run(capsys, folder, "--message", conversation(1))
 
 
 DELAYED, SENT = ("//nobody",), ("//stock",)

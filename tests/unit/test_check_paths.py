@@ -680,7 +680,10 @@ FINDINGS = {
     "two ways back, one of them dead": [("SBR022", "DEPOT", "msdb", "//orders")],
     "the way back by localhost stays at the target": [("SBR037", "STOCK", "Stock", "Back")],
     "one's own address leads by msdb to another instance": [("SBR034", "STOCK", "Stock", "Stock")],
-    "the next instance asks for a route": [("SBR033", "STOCK", "msdb", "//stock")],
+    "the next instance asks for a route": [
+        ("SBR033", "STOCK", "msdb", "//stock"),
+        ("SBR043", "STOCK", "msdb", "Ask"),
+    ],
     "the acknowledgement reaches a copy of the database": [("SBR014", "COPY", "Orders", ORDERS)],
 }
 

@@ -79,9 +79,10 @@ class BearingFindings:
     def _bearing_on(self, group: Group) -> Iterator[Found]:
         numbers = {number for place in set(_places(group)) for number in self._by_place.get(place, ())}
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
-        for number in sorted(numbers):
-            if _is_known(group) or self._findings[number] not in self._resting:
-                yield self._findings[number]
+        for one in (self._findings[number] for number in sorted(numbers)):
+            # Where a message is known to wait for a route, where its request goes may still not be.
+            if one not in self._resting or (_is_known(group) and one.code != _LOST_REQUESTS):
+                yield one
 
 
 def _is_known(group: Group) -> bool:
