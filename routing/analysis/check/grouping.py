@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from routing.analysis.check.deciding import ON_ITS_WAY, Estate, Fate
+from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.missing import OF_ROUTES, Gap
 from routing.analysis.check.near import NearMiss, NearMisses, near_in_common
 from routing.analysis.check.path_ends import IS_DROPPED, MessagePath
@@ -19,15 +19,11 @@ from routing.analysis.check.path_remedies import (
     remedy_of_silence,
 )
 from routing.analysis.check.remedies import remedy_of
-from routing.analysis.check.status_advice import answer_status, needs_answer
-from routing.analysis.check.status_facts import ReportedStatus
+from routing.analysis.check.status_adviser import StatusAdviser
 from routing.analysis.check.stuck import PlacedRemedy, Remedy, Stuck
 from routing.analysis.explain.background import Status
-from routing.analysis.statuses import Trouble, find_trouble
-from routing.plan.verdicts import MessageJudge, may_ask
-from routing.rules.network import Network
 from routing.rules.observed import Agreement, Compared
-from routing.rules.resolving import NO_DIALOG, Message, Verdict
+from routing.rules.resolving import Verdict
 from routing.terms import MSDB, Outcome
 
 _ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
@@ -243,7 +239,7 @@ class _Adviser:
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses
         self._services = frozenset(services)
-        self._network = Network(estate.instances)
+        self._statuses = StatusAdviser(estate, index, addresses, self._services)
         self._known: dict[tuple[object, ...], _Help] = {}
 
     def help_for(self, fate: Fate, facts: _Facts) -> _Help:
@@ -297,7 +293,8 @@ class _Adviser:
         ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
         bare = Group(ordered, helped.near, ())
         on_path = [GroupAdvice(*placed, len(ordered)) for placed in helped.remedies]
-        told = [*self._on_lack_of_endpoint(bare), *self._on_what_is_said(bare, has_remedy=bool(on_path))]
+        answers = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
+        told = [GroupAdvice(*placed, count) for placed, count in answers]
         if bare.path is not None and not told and not on_path and bare.unacknowledged:
             ask = self._on_path_of(bare.first)
             silent = remedy_of_silence(bare.path, bare.first.row["instance_name"], ask)
@@ -305,71 +302,6 @@ class _Adviser:
         if bare.first.is_on_its_way:
             return Group(ordered, helped.near, (*told, *on_path))
         return Group(ordered, helped.near, (*on_path, *told))
-
-    def _on_lack_of_endpoint(self, bare: Group) -> Iterator[GroupAdvice]:
-        """Yield how the sender gets an endpoint, where it has none and a route leads to another instance."""
-        first = bare.first
-        if first.outcome != Outcome.SENT:
-            return
-        if any(find_trouble(said.number, said.text) is Trouble.NO_ENDPOINT for said in bare.said):
-            # SQL Server says so itself.
-            return
-        status = self._reported(first, Trouble.NO_ENDPOINT, Status(first.said.observed_at, None, None))
-        if status.has_no_endpoint(status.instance):
-            yield GroupAdvice(*answer_status(status), len(bare.fates))
-
-    def _on_what_is_said(self, bare: Group, *, has_remedy: bool) -> Iterator[GroupAdvice]:
-        """Yield what to do about what SQL Server reports, for most messages first."""
-        counts: Counter[PlacedRemedy] = Counter()
-        contradicting: Counter[PlacedRemedy] = Counter()
-        # What is answered may hang on the id that a message is bound to.
-        for alike in _by_status_and_broker(bare.fates):
-            said, count = alike[0].said, len(alike)
-            trouble = find_trouble(said.number, said.text)
-            if trouble is None or not needs_answer(bare.verdict, said, bare.first.scope, has_remedy=has_remedy):
-                continue
-            if trouble is Trouble.NOT_TAKEN_THERE and bare.is_failing:
-                # The path tells what the destination lacks.
-                continue
-            of = contradicting if bare.contradicts(said) else counts
-            lacking = self._at_target(alike[0]) if trouble is Trouble.NOT_TAKEN_THERE else None
-            of[lacking or answer_status(self._reported(alike[0], trouble, said))] += count
-        for found in (counts, contradicting):
-            yield from (GroupAdvice(*placed, count) for placed, count in found.most_common())
-
-    def _at_target(self, fate: Fate) -> PlacedRemedy | None:
-        """Return what the destination of a message without a verdict, and so a path, lacks; else None."""
-        row, supposed = fate.row, _in_common(fate.possible)
-        if fate.verdict is not None or supposed is None or supposed.address is None:
-            return None
-        owners = self._network.owners(supposed.address, self._estate.instances[row["instance_name"]])
-        if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
-            return None
-        name, service, t = owners[0].name, row["to_service_name"], self._time_of(fate)
-        arriving = Message("", None, True, t, name, None, service, supposed.broker_instance)
-        verdict = MessageJudge(self._network, is_exact=True).verdict(arriving, NO_DIALOG)
-        if verdict.outcome in ON_ITS_WAY or self._estate.knowledge.of_verdict(name, verdict):
-            return None
-        broker = verdict.broker_instance
-        near = self._index.of(name, MSDB, service, broker, t)
-        known = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
-        return PlacedRemedy(name, remedy_of(Stuck(*known, self._services - {service})))
-
-    def _reported(self, fate: Fate, trouble: Trouble, said: Status) -> ReportedStatus:
-        row, verdict = fate.row, fate.verdict
-        return ReportedStatus(
-            trouble=trouble,
-            said=said,
-            network=self._network,
-            evidence=self._estate.evidence,
-            addresses=self._addresses,
-            instance=row["instance_name"],
-            database=row["database_name"],
-            service=row["to_service_name"],
-            broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
-            verdict=verdict,
-            supposed=_in_common(fate.possible) if verdict is None else verdict,
-        )
 
     def _on_path_of(self, fate: Fate) -> AskStuck:
         return lambda hop, is_return: self._at_hop(fate, hop, is_return)
@@ -411,17 +343,3 @@ class _Adviser:
 
     def _time_of(self, fate: Fate) -> int:
         return self._estate.times[fate.row["instance_name"]]
-
-
-def _by_status_and_broker(fates: Iterable[Fate]) -> Iterable[list[Fate]]:
-    """Return messages in lists of one status and one broker id."""
-    found: dict[tuple[Status, str | None], list[Fate]] = defaultdict(list)
-    for fate in fates:
-        found[fate.said, None if fate.verdict is None else fate.verdict.broker_instance].append(fate)
-    return found.values()
-
-
-def _in_common(possible: Sequence[Verdict]) -> Verdict | None:
-    """Return one of several verdicts, where all lead to one place by one route; None where they do not."""
-    places = {(one.outcome, one.route_name, one.address, one.destination_database) for one in possible}
-    return possible[0] if len(places) == 1 else None

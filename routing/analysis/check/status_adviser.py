@@ -1,0 +1,135 @@
+"""What to do about all that SQL Server reports of a group of messages, with how many each thing is for."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from routing.analysis.check.deciding import ON_ITS_WAY, Estate, Fate
+from routing.analysis.check.near import NearMisses
+from routing.analysis.check.remedies import remedy_of
+from routing.analysis.check.status_advice import answer_status, needs_answer
+from routing.analysis.check.status_facts import ReportedStatus
+from routing.analysis.check.stuck import PlacedRemedy, Stuck
+from routing.analysis.explain.background import Status
+from routing.analysis.statuses import Trouble, find_trouble
+from routing.plan.verdicts import MessageJudge, may_ask
+from routing.rules.network import Network
+from routing.rules.observed import Agreement
+from routing.rules.resolving import NO_DIALOG, Message, Verdict
+from routing.terms import MSDB, Outcome
+
+CountedRemedy = tuple[PlacedRemedy, int]
+"""What to do and where, and for how many messages."""
+
+
+class StatusAdviser:
+    """Answers the statuses of messages of an estate.
+
+    ``services`` are the names of all services that messages are sent to.
+    """
+
+    def __init__(
+        self,
+        estate: Estate,
+        index: NearMisses,
+        addresses: Mapping[str, Sequence[str]],
+        services: Collection[str],
+    ) -> None:
+        self._estate, self._index, self._addresses = estate, index, addresses
+        self._services = frozenset(services)
+        self._network = Network(estate.instances)
+
+    def answer(self, fates: Sequence[Fate], *, is_failing: bool, has_remedy: bool) -> list[CountedRemedy]:
+        """Return what to do about messages of one fate, for most of them first.
+
+        ``is_failing``: they do not arrive where they are sent. ``has_remedy``: what to do about their routes is
+        known without their statuses.
+        """
+        first = self._make_endpoint(fates)
+        return [*first, *self._answer_statuses(fates, is_failing=is_failing, has_remedy=has_remedy)]
+
+    def _make_endpoint(self, fates: Sequence[Fate]) -> Iterator[CountedRemedy]:
+        """Yield how the sender gets an endpoint, where it has none and a route leads to another instance."""
+        first = fates[0]
+        if first.outcome != Outcome.SENT:
+            return
+        if any(find_trouble(fate.said.number, fate.said.text) is Trouble.NO_ENDPOINT for fate in fates):
+            # SQL Server says so itself.
+            return
+        status = self._reported(first, Trouble.NO_ENDPOINT, Status(first.said.observed_at, None, None))
+        if status.has_no_endpoint(status.instance):
+            yield answer_status(status), len(fates)
+
+    def _answer_statuses(
+        self, fates: Sequence[Fate], *, is_failing: bool, has_remedy: bool
+    ) -> Iterator[CountedRemedy]:
+        """Yield what to do about each status; last about those that contradict the routing."""
+        counts: Counter[PlacedRemedy] = Counter()
+        contradicting: Counter[PlacedRemedy] = Counter()
+        # What is answered may hang on the id that a message is bound to.
+        for alike in _by_status_and_broker(fates):
+            fate, said = alike[0], alike[0].said
+            trouble = find_trouble(said.number, said.text)
+            if trouble is None or not needs_answer(fate.verdict, said, fate.scope, has_remedy=has_remedy):
+                continue
+            lacking = None
+            if trouble is Trouble.NOT_TAKEN_THERE:
+                if is_failing:
+                    # The path tells what the destination lacks.
+                    continue
+                lacking = self._mend_target(fate)
+            contradicts = fate.compared is not None and fate.compared.agreement is Agreement.CONTRADICTS
+            of = contradicting if contradicts else counts
+            of[lacking or answer_status(self._reported(fate, trouble, said))] += len(alike)
+        yield from counts.most_common()
+        yield from contradicting.most_common()
+
+    def _mend_target(self, fate: Fate) -> PlacedRemedy | None:
+        """Return what the destination of a message without a verdict, and so a path, lacks; else None."""
+        row, supposed = fate.row, _in_common(fate.possible)
+        if fate.verdict is not None or supposed is None or supposed.address is None:
+            return None
+        owners = self._network.owners(supposed.address, self._estate.instances[row["instance_name"]])
+        if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
+            return None
+        name, service = owners[0].name, row["to_service_name"]
+        t = self._estate.times[row["instance_name"]]
+        arriving = Message("", None, True, t, name, None, service, supposed.broker_instance)
+        verdict = MessageJudge(self._network, is_exact=True).verdict(arriving, NO_DIALOG)
+        if verdict.outcome in ON_ITS_WAY or self._estate.knowledge.of_verdict(name, verdict):
+            return None
+        broker = verdict.broker_instance
+        near = self._index.of(name, MSDB, service, broker, t)
+        known = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
+        return PlacedRemedy(name, remedy_of(Stuck(*known, self._services - {service})))
+
+    def _reported(self, fate: Fate, trouble: Trouble, said: Status) -> ReportedStatus:
+        row, verdict = fate.row, fate.verdict
+        return ReportedStatus(
+            trouble=trouble,
+            said=said,
+            network=self._network,
+            evidence=self._estate.evidence,
+            addresses=self._addresses,
+            instance=row["instance_name"],
+            database=row["database_name"],
+            service=row["to_service_name"],
+            broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
+            verdict=verdict,
+            supposed=_in_common(fate.possible) if verdict is None else verdict,
+        )
+
+
+def _by_status_and_broker(fates: Iterable[Fate]) -> Iterable[list[Fate]]:
+    """Return messages in lists of one status and one broker id."""
+    found: dict[tuple[Status, str | None], list[Fate]] = defaultdict(list)
+    for fate in fates:
+        found[fate.said, None if fate.verdict is None else fate.verdict.broker_instance].append(fate)
+    return found.values()
+
+
+def _in_common(possible: Sequence[Verdict]) -> Verdict | None:
+    """Return one of several verdicts, where all lead to one place by one route; None where they do not."""
+    places = {(one.outcome, one.route_name, one.address, one.destination_database) for one in possible}
+    return possible[0] if len(places) == 1 else None
