@@ -154,6 +154,9 @@ ROUTE_REQUESTS = _table(
     ("requested_at!", _TIME),
     ("message_id!", _STRING),
     ("ended_at", _TIME),
+    # Whose request it is (D10); null in rows of release 0.2.0 and older.
+    ("conversation_id", _STRING),
+    ("is_initiator", _BOOLEAN),
 )
 OBSERVED_ROUTING = _table(
     ("instance_name!", _STRING),
@@ -250,6 +253,11 @@ NEW_ROUTE_REQUESTS = _table(
     ("service_name!", _STRING),
     ("requested_at!", _TIME),
     ("message_id!", _STRING),
+    # Null in rows of release 0.2.0 and older, up to the body.
+    ("conversation_id", _STRING),
+    ("is_initiator", _BOOLEAN),
+    ("message_type_name", _STRING),
+    ("service_contract_name", _STRING),
     ("body!", _STRING),
     ("run_id!", _STRING),
 )

@@ -77,9 +77,8 @@ def _is_sound(row: Row, known: set[str], databases: set[tuple[str, str]]) -> boo
 def _known(tables: Tables) -> Network:
     on_record: dict[tuple[str, str, str], list[Request]] = {}
     for row in tables["route_requests"]:
-        at, end = by_rules.micros(row["requested_at"]), by_rules.micros(row["ended_at"])
         key = (row["instance_name"], row["database_name"], row["service_name"])
-        on_record.setdefault(key, []).append(Request(at or 0, row["message_id"], end))
+        on_record.setdefault(key, []).append(by_rules.request_of(row))
     return Network(by_rules.instances_of(tables), on_record)
 
 
@@ -92,10 +91,11 @@ def _walk(network: Network, row: Row, verdict: Verdict, as_of: datetime | None) 
     conversation, is_initiator = text.fold(row["conversation_id"]), row["is_initiator"]
     t, here = by_rules.micros(time) or 0, network.instances[row["instance_name"]]
     to, back_to = Addressee.of_name(row["to_service_name"]), Addressee.of_name(sender) if sender else None
-    errand = Errand(to, is_initiator, t, hashing.dialog_id_hash(conversation))
+    errand = Errand(to, is_initiator, t, hashing.dialog_id_hash(conversation), conversation)
     args = (errand, here, verdict, database or "msdb", row["hops_remaining"])
     there = follow(network, decide_now, *args).trace
-    path, _ = trace_back(network, decide_now, Sender(here, database, is_initiator, back_to), there, t)
+    who = Sender(here, database, is_initiator, back_to, conversation)
+    path, _ = trace_back(network, decide_now, who, there, t)
     told = path_row(path)
     return {
         **{name: row.get(name) for name in _SAME},

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from routing.messages import ids
 from routing.messages.job import Job
-from routing.messages.results import add_openers, cut
+from routing.messages.results import add_requests, cut
 from routing.plan.candidates import (
     GOES_ON,
     LAST_SEARCH,
@@ -65,13 +65,14 @@ def route_candidates(job: Job, lists: CandidateLists) -> DataFrame:
 
 def _add_list(job: Job) -> DataFrame:
     """Return the messages that have candidates, with the number of their list."""
-    uses, dialogs, openers = job.plan.uses, job.source.dialogs, job.openers
+    uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
     messages, choice = cut(job.choices), F.col("choice")
     number = choice[GOES_ON]
-    if openers is not None:
-        messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
-        asked = F.when(F.col("opens"), choice[OPENS]).when(F.col("opens_in_msdb"), choice[OPENS_IN_MSDB])
-        number = F.when(F.col("opens") | F.col("opens_in_msdb"), asked).otherwise(number)
+    if requests is not None:
+        messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
+        here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
+        asked = F.when(here, choice[OPENS]).when(in_msdb, choice[OPENS_IN_MSDB])
+        number = F.when(here | in_msdb, asked).otherwise(number)
     if dialogs is not None and dialogs.end:
         # Nothing is searched for a message of an expired dialog.
         number = F.when(~F.col("is_expired"), number)

@@ -18,7 +18,7 @@ from routing.messages.dialog_hash import choose_implementation
 from routing.messages.job import Dialogs, Job, KeyPass, Source
 from routing.messages.keying import OF_INSTANCE, OF_TEXTS, Keying
 from routing.messages.lookups import Lookups, look_into
-from routing.messages.openers import find_openers
+from routing.messages.openers import find_requests
 from routing.messages.plan_frames import PreparedPlan, RoutingPlan, as_plan
 from routing.plan.checked import Checked
 from routing.plan.estate import network_of
@@ -29,10 +29,10 @@ from routing.rules.estate import Instance
 from routing.storage import keeping
 from routing.storage.columns import Columns
 from routing.storage.frames import collect
-from routing.storage.joining import Broadcasts
+from routing.storage.joining import Broadcasts, Side
 
-# A dialog's size in memory, roughly.
-_DIALOG = 350
+# The sizes of a dialog and of a conversation's id in memory, roughly.
+_DIALOG, _CONVERSATION = 350, 150
 DecideKeys = Callable[[Columns, Mapping[str, Instance]], DecidedKeys]
 """Decides for distinct keys of `keys.KEY`, by the instances that they name."""
 
@@ -101,7 +101,8 @@ def _source(
     dialog_hash = choose_implementation(messages.sparkSession, options.dialog_hash)
     broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
     dialogs = _size_dialogs(lookups, broadcasts)
-    return Source(messages, lookups, dialogs, options.as_of, keying, dialog_hash), broadcasts
+    source = Source(messages, lookups, dialogs, options.as_of, keying, dialog_hash)
+    return replace(source, conversations=_size_conversations(lookups, broadcasts)), broadcasts
 
 
 def plan_of(
@@ -125,7 +126,7 @@ def plan_of(
 def with_plan(
     counted: KeyPass, plan: RoutingPlan, options: Options, keeper: keeping.Keeper, clock: StageClock
 ) -> Job:
-    """Return the job of a plan, with the messages that open a request."""
+    """Return the job of a plan, with the requests that messages open or wait for."""
     broadcasts = counted.broadcasts
     fits = plan.size <= broadcasts.limit
     if not fits:
@@ -139,7 +140,7 @@ def with_plan(
     if not job.may_ask:
         return job
     with clock.stage("requests"):
-        return replace(job, openers=find_openers(job))
+        return replace(job, requests=find_requests(job))
 
 
 def _size_dialogs(lookups: Lookups, broadcasts: Broadcasts) -> Dialogs | None:
@@ -148,3 +149,11 @@ def _size_dialogs(lookups: Lookups, broadcasts: Broadcasts) -> Dialogs | None:
     if dialogs is None:
         return None
     return Dialogs(broadcasts.of_size(f"{count} dialogs", dialogs, count * _DIALOG), lookups.checked.ending > 0)
+
+
+def _size_conversations(lookups: Lookups, broadcasts: Broadcasts) -> Side | None:
+    """The conversations whose requests are on record, if there are any."""
+    if not lookups.waiting_conversations:
+        return None
+    size = len(lookups.waiting_conversations) * _CONVERSATION
+    return broadcasts.of_size("the conversations of requests on record", lookups.conversations, size)

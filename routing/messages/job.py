@@ -28,10 +28,23 @@ class Dialogs:
 
 
 @dataclass(frozen=True)
+class RequestSides:
+    """What messages that meet step 4 are looked up in, as sides of joins.
+
+    ``openers``: the requests that messages open (`openers.openers`). ``by_endpoint``: by the conversation endpoint
+    that waits for them (D10) its requests, an array of requested_at, message_id and ended_at.
+    """
+
+    openers: Side
+    by_endpoint: Side
+
+
+@dataclass(frozen=True)
 class Source:
     """Messages, what they are looked up in, and by what they are keyed; all frames are lazy.
 
-    ``is_folded``: every conversation id is written as it is compared.
+    ``is_folded``: every conversation id is written as it is compared. ``conversations``: those whose requests are
+    on record, where the keying is wide and there are any.
     """
 
     messages: DataFrame
@@ -41,6 +54,7 @@ class Source:
     keying: Keying
     dialog_hash: DialogHash
     is_folded: bool = False
+    conversations: Side | None = None
 
     @property
     def has_transport(self) -> bool:
@@ -50,6 +64,8 @@ class Source:
     def keys(self, *, is_exact: bool) -> DataFrame:
         """The distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
         messages = keying.add_dialog(keying.clean(self.messages, self.as_of), self.dialog_side)
+        if self.keying.is_wide:
+            messages = keying.add_conversation(messages, self.conversations)
         return keying.count_keys(
             messages, self.lookups, self.keying, transport=self.has_transport, is_exact=is_exact
         )
@@ -65,6 +81,8 @@ class Source:
 
     def key(self, messages: DataFrame) -> DataFrame:
         """Messages of `keying.add_dialog`, bound and keyed; in their scope where a route may read an address."""
+        if self.keying.is_wide:
+            messages = keying.add_conversation(messages, self.conversations)
         return self.keying.add(keying.bind(messages), self.lookups, self.has_transport)
 
     @property
@@ -98,8 +116,8 @@ class Job:
     """What the outputs of a run are made of: frames are lazy, counts are known.
 
     ``choices`` are the messages to be resolved with their choice (`results.choose`); ``keeper`` has what several
-    passes read; ``openers`` are the messages that open a request, None where none may. The notes of ``broadcasts``
-    say where the run departs from the plan's law (a join without broadcast).
+    passes read; ``requests`` are those that messages open or wait for, None where none may. The notes of
+    ``broadcasts`` say where the run departs from the plan's law (a join without broadcast).
     """
 
     counted: KeyPass
@@ -107,7 +125,7 @@ class Job:
     choices: DataFrame
     options: Options
     keeper: Keeper
-    openers: Side | None = None
+    requests: RequestSides | None = None
 
     @property
     def source(self) -> Source:

@@ -173,6 +173,19 @@ def read_dialog(messages: DataFrame) -> DataFrame:
     )
 
 
+def add_conversation(messages: DataFrame, conversations: Side | None) -> DataFrame:
+    """Cleaned messages with key_conversation: their conversation where requests on record are of it, else empty.
+
+    ``conversations`` has distinct ids, as they are compared, so the join keeps the number of messages.
+    """
+    if conversations is None:
+        return messages.withColumn("key_conversation", F.lit(""))
+    side = conversations.with_hint().withColumn("is_waiting", F.lit(True))
+    joined = look_up(messages, side, ["conversation_id"], shuffled=not conversations.fits)
+    key = F.when(F.col("is_waiting"), F.col("conversation_id")).otherwise("")
+    return joined.withColumn("key_conversation", key).drop("is_waiting")
+
+
 def bind(messages: DataFrame) -> DataFrame:
     """Prepared messages of `add_dialog` with bound_broker, the broker instance they are bound to (section 0).
 

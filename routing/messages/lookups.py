@@ -18,8 +18,10 @@ from routing.messages.ids import read_brokers
 from routing.messages.validate import matters
 from routing.plan.checked import Checked
 from routing.plan.keys import FROM_NETWORK
+from routing.rules.requesting import ConversationEndpoint
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
 from routing.storage import frames
+from routing.storage.columns import Columns
 from routing.storage.keeping import HELD_ROWS, Keeper
 
 _SCOPES = Schema(
@@ -40,8 +42,9 @@ class Lookups:
 
     checked: the configuration. named_services and named_brokers: the rows of `services` and `brokers`. requests:
     the columns of route_requests, None where none is on record. dialogs: those that can matter, or None.
-    addresses: address, as compared: every one of every instance; None where no name is read for one. What
-    ``keeper`` is given must stay until it has been read.
+    addresses: address, as compared: every one of every instance; None where no name is read for one.
+    waiting_conversations: those whose requests are on record, of a whole estate. What ``keeper`` is given must
+    stay until it has been read.
     """
 
     spark: SparkSession
@@ -52,6 +55,7 @@ class Lookups:
     requests: DataFrame | None
     dialogs: DataFrame | None
     addresses: DataFrame | None = None
+    waiting_conversations: Collection[str] = ()
 
     @cached_property
     def scopes(self) -> DataFrame:
@@ -67,6 +71,11 @@ class Lookups:
     def brokers(self) -> DataFrame:
         """instance_name, broker: every broker id that a route or a database of the instance names."""
         return _frame(self.spark, self.keeper, *self.named_brokers)
+
+    @cached_property
+    def conversations(self) -> DataFrame:
+        """conversation_id: the rows of ``waiting_conversations``."""
+        return _frame(self.spark, self.keeper, _singly(self.waiting_conversations), _one("conversation_id"))
 
 
 def look_into(spark: SparkSession, checked: Checked, keeper: Keeper, *, is_wide: bool = False) -> Lookups:
@@ -95,7 +104,14 @@ def look_into(spark: SparkSession, checked: Checked, keeper: Keeper, *, is_wide:
         named_services=(_singly(named.services_anywhere()), _one("service")),
         named_brokers=(_singly(named.brokers_anywhere()), _one("broker")),
         addresses=addresses,
+        waiting_conversations=() if requests is None else _waiting(requests),
     )
+
+
+def _waiting(requests: Columns) -> Collection[str]:
+    """The conversations, as their ids are compared, that requests on record name."""
+    endpoints = (ConversationEndpoint.of_row(*row) for row in requests.rows("conversation_id", "is_initiator"))
+    return {one.conversation_id for one in endpoints if one is not None}
 
 
 def _singly(values: Iterable[str]) -> list[tuple[str]]:

@@ -1,19 +1,23 @@
-"""Rule book, section 5: which messages open a request for a route, and what they ask."""
+"""Rule book, section 5: which messages open a request for a route or wait for one, and what they ask."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages.job import Job
-from routing.messages.results import add_openers
-from routing.rules.requesting import escaped_attribute
+from routing.messages import ids
+from routing.messages.job import Job, RequestSides
+from routing.messages.results import add_requests, is_pending
+from routing.rules.requesting import contract_of, escaped_attribute
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.storage.conform import no_rows
 from routing.storage.joining import Side
 from routing.terms import MSDB
 
-_OPENER = ("instance_name", "ask_database", "to_service_name", "decided_at", "message_id")
+_SCOPE = ("instance_name", "ask_database", "to_service_name")
+_ENDPOINT = ("conversation_id", "is_initiator")
 # What XML 1.0 does not allow as a character; Spark's text holds no lone surrogates.
 _NOT_XML = "[^\\x{9}\\x{A}\\x{D}\\x{20}-\\x{D7FF}\\x{E000}-\\x{FFFD}\\x{10000}-\\x{10FFFF}]"
 
@@ -32,26 +36,64 @@ def missing_route(service_name: Column, namespace: str) -> Column:
     )
 
 
-def find_openers(job: Job) -> Side:
-    """Find the messages that open a request, now; only where a message may reach step 4.
+def find_requests(job: Job) -> RequestSides:
+    """Find the requests that messages open or wait for, now; only where a message may reach step 4.
 
-    As many as the services that messages invent.
+    As many as the services that messages invent, and the requests on record.
     """
     record, uses, chosen = job.source.lookups.requests, job.plan.uses, job.choices
     on_record = None if record is None else job.keep("the route requests on record", _by_service(record))
-    what = "the messages that open a route request"
     here = asking_in_scope(chosen)
     if not uses.asks_msdb:
-        return job.keep(what, openers(here, on_record))
+        return _sides(job, openers(here, on_record))
     if not uses.asks_in_databases:
-        return job.keep(what, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
-    # A message that opens a request in its own scope does not come back to ask in msdb as well, so the databases'
-    # requests are settled before those of msdb.
+        return _sides(job, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
+    # A message that waits in its own scope does not come back to ask in msdb as well, so the databases' requests
+    # are settled before those of msdb.
     is_msdb = F.col("ask_database") == MSDB
-    in_databases = job.keep(f"{what} in a database", openers(here.where(~is_msdb), on_record))
-    settled = add_openers(chosen, in_databases, in_msdb=False).where(~F.col("opens"))
-    in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(settled)), on_record)
-    return job.keep(what, in_databases.rows.unionByName(in_msdb))
+    in_databases = _sides(job, openers(here.where(~is_msdb), on_record), " in a database")
+    coming_back = chosen.where(F.col("choice.asks_msdb") & ~F.col("is_expired"))
+    apart = coming_back.withColumn("to_service_name", _of_a_method_before(F.col("to_service_name")))
+    going_on = add_requests(apart, in_databases, in_msdb=False).where(~F.col("requested"))
+    in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(going_on)), on_record)
+    return _sides(job, in_databases.openers.rows.unionByName(in_msdb))
+
+
+def _sides(job: Job, opened: DataFrame, where: str = "") -> RequestSides:
+    """Return the requests of `openers`, with those on record, as messages look them up."""
+    found, record = job.keep(f"the messages that open a route request{where}", opened), job.source.lookups.requests
+    if record is None:
+        # Then a scope and a service have one request, and so has an endpoint.
+        alone = _opened_requests(found.rows).withColumn("requests", F.array("request")).drop("request")
+        return RequestSides(found, replace(found, rows=alone))
+    # An endpoint has one row, whatever it has asked for before: the join keeps the number of messages.
+    both = _opened_requests(found.rows).unionByName(_endpoint_requests(record))
+    grouped = both.groupBy(*_SCOPE, *_ENDPOINT).agg(F.collect_list("request").alias("requests"))
+    return RequestSides(found, job.keep(f"the route requests by conversation{where}", grouped))
+
+
+def _opened_requests(opened: DataFrame) -> DataFrame:
+    """Return the requests of `openers`, each of the endpoint that opens it."""
+    request = F.struct(F.col("decided_at").alias("requested_at"), "message_id", "ended_at")
+    return opened.select(*_SCOPE, *_ENDPOINT, request.alias("request"))
+
+
+def _endpoint_requests(record: DataFrame) -> DataFrame:
+    """Return the requests on record that may be pending and tell whose they are."""
+    lasts = F.col("ended_at").isNull() | (F.col("requested_at") < F.col("ended_at"))
+    return record.where(names_endpoint() & lasts).select(
+        "instance_name",
+        F.col("database_name").alias("ask_database"),
+        F.col("service_name").alias("to_service_name"),
+        ids.conversation_id(F.col("conversation_id")).alias("conversation_id"),
+        "is_initiator",
+        F.struct("requested_at", "message_id", "ended_at").alias("request"),
+    )
+
+
+def names_endpoint() -> Column:
+    """Tell whether a request says whose it is (`ConversationEndpoint.of_row`); never null."""
+    return F.coalesce(ids.is_guid(F.col("conversation_id")) & F.col("is_initiator").isNotNull(), F.lit(False))
 
 
 def _by_service(requests: DataFrame) -> DataFrame:
@@ -63,17 +105,18 @@ def _by_service(requests: DataFrame) -> DataFrame:
 
 
 def openers(asking: DataFrame, on_record: Side | None) -> DataFrame:
-    """The messages that open a request, of those that reach step 4.
+    """Return the requests that messages open, of those messages that reach step 4.
 
-    ``asking`` has instance_name, ask_database, to_service_name, decided_at and message_id, a row for each
-    message that meets step 4 in that scope; ``on_record`` has the rows of `_by_service`. One aggregate
-    over the asking messages; its rows are as many as the scopes and services that reach step 4 (messages may
-    invent services) and the requests on record. Returns distinct rows of the same five columns.
+    ``asking`` has the columns of `_asking`, a row for each message that meets step 4 in that scope; ``on_record``
+    has the rows of `_by_service`. One aggregate over the asking messages; its rows are as many as the scopes and
+    services that reach step 4 (messages may invent services) and the requests on record. Returns the same columns
+    with ended_at, that of a request on record which is opened again; rows equal in (decided_at, message_id) open
+    one request, of the smallest endpoint.
     """
-    scope = list(_OPENER[:3])
-    position = F.struct("decided_at", "message_id")
+    scope = list(_SCOPE)
     if on_record is None:
-        asked = asking.withColumns({"is_own": F.lit(False), "is_pending": F.lit(False)})
+        never = F.lit(None).cast("timestamp")
+        asked = asking.withColumns({"is_own": F.lit(False), "is_pending": F.lit(False), "ended_at": never})
     else:
         record = on_record.with_hint().withColumnsRenamed(
             {"database_name": "ask_database", "service": "to_service_name"}
@@ -81,19 +124,45 @@ def openers(asking: DataFrame, on_record: Side | None) -> DataFrame:
         requests = F.coalesce("requests", F.array().cast(record.schema["requests"].dataType))
         # Requests are grouped by scope and service, so the join keeps the number of rows.
         apart = asking.withColumn("ask_database", _of_a_method_before(F.col("ask_database")))
-        asked = apart.join(record, scope, how="left").withColumns(
-            {"is_own": F.exists(requests, _is_own), "is_pending": F.exists(requests, _is_pending)}
+        joined = apart.join(record, scope, how="left").withColumn("mine", F.filter(requests, _is_own))
+        asked = joined.withColumns(
+            {
+                "is_own": F.size("mine") > 0,
+                "is_pending": F.exists(requests, is_pending),
+                "ended_at": _last_end(F.col("mine")),
+            }
         )
-    own = F.when(F.col("is_own"), position)
+    at = F.struct("decided_at", "message_id", *_ENDPOINT, "ended_at")
     # collect_set keeps this an object hash aggregate: min of a struct alone would sort the messages.
-    first = (
+    found = (
         asked.where(~F.col("is_pending"))
         .groupBy(*scope)
-        .agg(F.min(F.when(~F.col("is_own"), position)).alias("first"), F.collect_set(own).alias("own"))
+        .agg(
+            F.min(F.when(~F.col("is_own"), at)).alias("first"),
+            F.sort_array(F.collect_set(F.when(F.col("is_own"), at))).alias("own"),
+        )
     )
-    before = F.filter("own", lambda at: F.col("first").isNull() | (at < F.col("first")))
+    before = F.filter("own", _is_smallest_before_the_first)
     opened = F.concat(before, F.array_compact(F.array("first")))
-    return first.select(*scope, F.explode(opened).alias("at")).select(*scope, "at.decided_at", "at.message_id")
+    return found.select(*scope, F.explode(opened).alias("at")).select(*scope, "at.*")
+
+
+def _is_smallest_before_the_first(at: Column, place: Column) -> Column:
+    """Tell of a request on record whether this endpoint opens it again: no request that is new is earlier."""
+    first, last = F.col("first"), F.get("own", place - 1)
+    is_smallest = (place == 0) | (_position(last) < _position(at))
+    return is_smallest & (first.isNull() | (_position(at) < _position(first)))
+
+
+def _position(at: Column) -> Column:
+    return F.struct(at["decided_at"], at["message_id"])
+
+
+def _last_end(requests: Column) -> Column:
+    """Return when the last of some requests ended, null where any has not."""
+    is_open = F.exists(requests, lambda request: request["ended_at"].isNull())
+    ends = F.transform(requests, lambda request: request["ended_at"])
+    return F.when(~is_open, F.array_max(ends))
 
 
 def _of_a_method_before(text: Column) -> Column:
@@ -109,14 +178,6 @@ def _is_own(request: Column) -> Column:
     return (request["requested_at"] == F.col("decided_at")) & (request["message_id"] == F.col("message_id"))
 
 
-def _is_pending(request: Column) -> Column:
-    """(requested_at, message_id) before the message's, and not ended at its time."""
-    t = F.col("decided_at")
-    at_once = (request["requested_at"] == t) & (request["message_id"] < F.col("message_id"))
-    earlier = (request["requested_at"] < t) | at_once
-    return earlier & (request["ended_at"].isNull() | (t < request["ended_at"]))
-
-
 def asking_in_scope(resolved: DataFrame) -> DataFrame:
     """The messages that meet step 4 in the scope they start in."""
     database = F.coalesce("database_name", F.lit(MSDB))
@@ -129,22 +190,24 @@ def asking_in_msdb(resolved: DataFrame) -> DataFrame:
 
 
 def _asking(messages: DataFrame, database: Column) -> DataFrame:
-    return messages.select(
-        "instance_name", database.alias("ask_database"), "to_service_name", "decided_at", "message_id"
-    )
+    place = ("instance_name", database.alias("ask_database"), "to_service_name")
+    return messages.select(*place, "decided_at", "message_id", *_ENDPOINT)
 
 
 def new_route_requests(job: Job) -> DataFrame:
     """The rows of ``new_route_requests``: one for each opened request."""
-    if job.openers is None:
+    if job.requests is None:
         return no_rows(job.source.messages.sparkSession, NEW_ROUTE_REQUESTS)
     namespace = job.options.missing_route_namespace
-    return job.openers.rows.select(
+    return job.requests.openers.rows.select(
         "instance_name",
         F.col("ask_database").alias("database_name"),
         F.col("to_service_name").alias("service_name"),
         F.col("decided_at").alias("requested_at"),
         "message_id",
+        *_ENDPOINT,
+        F.lit(namespace).alias("message_type_name"),
+        F.lit(contract_of(namespace)).alias("service_contract_name"),
         missing_route(F.col("to_service_name"), namespace).alias("body"),
         F.lit(job.options.run_id).alias("run_id"),
     )

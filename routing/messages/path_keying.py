@@ -28,7 +28,7 @@ from routing.storage.joining import small_side
 
 
 def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
-    """Messages of `keying.bind` with the columns of `PATH_KEY`.
+    """Messages of `keying.bind` and `keying.add_conversation` with the columns of `PATH_KEY`.
 
     ``lookups`` are those of a whole estate; ``transport``: a route may read its address from a service name.
     key_service, key_broker and key_from are empty text for what is unknown or absent; key_kind tells these
@@ -48,7 +48,12 @@ def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> Dat
 
 
 OF_ESTATE = Keying(
-    PATH_KEY, (*READ, "from_service_name"), add_path_keys, reads_scope=False, is_wide=True, is_exact=True
+    PATH_KEY,
+    (*READ, "from_service_name", "key_conversation"),
+    add_path_keys,
+    reads_scope=False,
+    is_wide=True,
+    is_exact=True,
 )
 """What decides in the whole estate, there and back."""
 

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from routing.messages import ids
 from routing.messages.job import Job
-from routing.messages.results import add_openers, cut
+from routing.messages.results import add_requests, cut
 from routing.plan.rows import PATH, READS_ADDRESS
 from routing.rules.path_rows import EXPIRED, REQUESTED, First, HopRow, PathRow
 from routing.schemas import HOPS, MESSAGE_PATHS
@@ -19,17 +19,17 @@ def message_paths(job: Job) -> DataFrame:
     """The rows of ``message_paths``, one for each message that is not rejected.
 
     ``job`` as `compiling.compile_messages` makes it by `path_keying.OF_ESTATE`. The plan's path stands
-    but for two things that are a message's own: a request that it opens (step 4), and the end of its dialog,
+    but for two things that are a message's own: a request that it waits for (step 4), and the end of its dialog,
     which comes before all else. What cannot happen to these messages is left out.
     """
-    uses, dialogs, openers = job.plan.uses, job.source.dialogs, job.openers
+    uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
     messages = cut(job.choices)
-    if openers is not None:
-        messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
+    if requests is not None:
+        messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
     messages = messages.withColumn("path", _by_hops(F.col("choice.paths")))
     way, scope = F.col("path"), F.coalesce("database_name", F.lit(MSDB))
-    if openers is not None:
-        here, in_msdb = F.col("opens"), F.col("opens_in_msdb")
+    if requests is not None:
+        here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
         asked = _of_its_own(REQUESTED, F.when(here, scope).otherwise(MSDB))
         way = F.when(here | in_msdb, asked).otherwise(way)
     if dialogs is not None and dialogs.end:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from routing.messages import ids
 from routing.messages.dialog_hash import DialogHash
-from routing.messages.job import Job
+from routing.messages.job import Job, RequestSides
 from routing.messages.keying import look_up
 from routing.messages.plan_frames import TIMELINE, RoutingPlan
 from routing.messages.rejecting import add_reasons, readable_texts
@@ -15,7 +15,7 @@ from routing.plan.rows import CHOICE, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.storage.conform import in_shape, no_rows
-from routing.storage.joining import Side, side_of
+from routing.storage.joining import side_of
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 UNSEEN = (
@@ -70,25 +70,45 @@ def _refuse_unseen(joined: DataFrame, is_rejected: Column | None) -> DataFrame:
     return joined.withColumn("choices", F.when(may_pass, F.col("choices")).otherwise(F.raise_error(F.lit(UNSEEN))))
 
 
-def add_openers(messages: DataFrame, opened: Side, *, in_msdb: bool) -> DataFrame:
-    """Chosen messages with what becomes of step 4: columns opens (in the scope) and opens_in_msdb.
+def add_requests(messages: DataFrame, requests: RequestSides, *, in_msdb: bool) -> DataFrame:
+    """Chosen messages with whether step 4 ends their way: requested (in their scope) and requested_in_msdb.
 
-    ``opened`` holds the messages that open a request (`openers.openers`), distinct, so the joins keep the
-    number of messages; ``in_msdb`` whether any may do so after coming back to its instance.
+    ``in_msdb``: any may wait after coming back to its instance.
     """
     scope = F.coalesce("database_name", F.lit(MSDB))
-    first = _add_opener(messages, opened, F.when(F.col("choice.asks"), scope), "opens")
+    first = _add_request(messages, requests, F.when(F.col("choice.asks"), scope), "requested")
     if not in_msdb:
-        return first.withColumn("opens_in_msdb", F.lit(False))
-    return _add_opener(first, opened, F.when(F.col("choice.asks_msdb"), MSDB), "opens_in_msdb")
+        return first.withColumn("requested_in_msdb", F.lit(False))
+    return _add_request(first, requests, F.when(F.col("choice.asks_msdb"), MSDB), "requested_in_msdb")
 
 
-def _add_opener(messages: DataFrame, opened: Side, database: Column, name: str) -> DataFrame:
-    marked = opened.with_hint().withColumnRenamed("ask_database", "asks_in").withColumn(name, F.lit(True))
-    on = ["instance_name", "asks_in", "to_service_name", "decided_at", "message_id"]
+def _add_request(messages: DataFrame, requests: RequestSides, database: Column, name: str) -> DataFrame:
+    """Messages with whether they open a request in a database, or wait there with their conversation.
+
+    A message that opens a request is known by its time and id, one that waits by its endpoint; each stands once in
+    its side, so the joins keep the number of messages.
+    """
+    scope = ["instance_name", "asks_in", "to_service_name"]
     asking = messages.withColumn("asks_in", database)
-    joined = look_up(asking, marked, on, optional=["asks_in"], shuffled=not opened.fits)
-    return joined.withColumn(name, F.coalesce(name, F.lit(False))).drop("asks_in")
+    opening = requests.openers.with_hint().withColumnRenamed("ask_database", "asks_in")
+    marked = opening.select(*scope, "decided_at", "message_id", F.lit(True).alias("opens"))
+    shuffled = not requests.openers.fits
+    on = [*scope, "decided_at", "message_id"]
+    opened = look_up(asking, marked, on, optional=["asks_in"], shuffled=shuffled)
+    waited_for = requests.by_endpoint.with_hint().withColumnRenamed("ask_database", "asks_in")
+    shuffled = not requests.by_endpoint.fits
+    on = [*scope, "conversation_id", "is_initiator"]
+    joined = look_up(opened, waited_for, on, optional=["asks_in"], shuffled=shuffled)
+    waits = F.coalesce(F.exists("requests", is_pending), F.lit(False))
+    return joined.withColumn(name, F.col("opens").isNotNull() | waits).drop("asks_in", "opens", "requests")
+
+
+def is_pending(request: Column) -> Column:
+    """Tell whether a message finds a request pending: made before (decided_at, message_id), not ended by then."""
+    t = F.col("decided_at")
+    at_once = (request["requested_at"] == t) & (request["message_id"] < F.col("message_id"))
+    earlier = (request["requested_at"] < t) | at_once
+    return earlier & (request["ended_at"].isNull() | (t < request["ended_at"]))
 
 
 def resolved_routes(job: Job, attempt: Column | None = None) -> DataFrame:
@@ -108,13 +128,13 @@ def decide(job: Job, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
     The plan's choice stands but for what is a message's own: its hops, its request for a route and the end of its
     dialog, which comes before all else. What cannot happen to these messages is left out.
     """
-    uses, dialogs, openers = job.plan.uses, job.source.dialogs, job.openers
-    may_be_long = openers is not None or job.source.has_transport
+    uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
+    may_be_long = requests is not None or job.source.has_transport
     messages, way = cut(chosen) if may_be_long else chosen, F.col("choice")
-    if openers is not None:
-        messages = add_openers(messages, openers, in_msdb=uses.asks_msdb)
+    if requests is not None:
+        messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
         asked = _of_its_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
-        way = F.when(F.col("opens") | F.col("opens_in_msdb"), asked).otherwise(way)
+        way = F.when(F.col("requested") | F.col("requested_in_msdb"), asked).otherwise(way)
     if dialogs is not None and dialogs.end:
         expired = _of_its_own(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None)
         way = F.when(F.col("is_expired"), expired).otherwise(way)
@@ -129,9 +149,9 @@ def decide(job: Job, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
     no_hops = way["counts_hops"] & (F.col("hops_remaining") <= 0)
     values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(way["outcome"])
     values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(way["reason"])
-    if openers is not None:
-        # A message that asks in msdb keeps the id picked before and the route that led it back.
-        is_led = ~(F.col("is_expired") | F.col("opens"))
+    if requests is not None:
+        # A message that waits in msdb keeps the id picked before and the route that led it back.
+        is_led = ~(F.col("is_expired") | F.col("requested"))
         for name in ("broker_instance", "rerouted_from"):
             values[name] = F.when(is_led, F.col("choice")[name])
     values["broker_instance"] = F.coalesce(values["broker_instance"], F.col("bound_broker"))

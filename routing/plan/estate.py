@@ -11,7 +11,8 @@ from routing.process.garbage import no_search_for_cycles
 from routing.rules import text
 from routing.rules.estate import Instance, Route, furnish, list_instances
 from routing.rules.network import Network
-from routing.rules.requesting import Request
+from routing.rules.requesting import ConversationEndpoint, Request
+from routing.schemas import ROUTE_REQUESTS
 from routing.storage.columns import Columns
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
@@ -19,6 +20,8 @@ Settings = Mapping[str, Columns]
 """Columns of routes, databases, services, instances and, if there is one, route_requests."""
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
+REQUEST_COLUMNS = ROUTE_REQUESTS.names
+"""What the rules read of ``route_requests``."""
 
 
 def instances_of(tables: Settings) -> dict[str, Instance]:
@@ -68,9 +71,9 @@ def network_of(settings: Settings, services: Collection[str] | None = None) -> N
 def requests_of(requests: Columns) -> dict[tuple[str, str, str], list[Request]]:
     """Return requests by instance, database and service."""
     found: dict[tuple[str, str, str], list[Request]] = defaultdict(list)
-    names = ("instance_name", "database_name", "service_name", "requested_at", "message_id", "ended_at")
-    for instance, database, service, requested_at, message_id, ended_at in requests.rows(*names):
-        found[instance, database, service].append(Request(requested_at, message_id, ended_at))
+    for instance, database, service, requested_at, message_id, ended_at, *of in requests.rows(*REQUEST_COLUMNS):
+        endpoint = ConversationEndpoint.of_row(*of)
+        found[instance, database, service].append(Request(requested_at, message_id, ended_at, endpoint))
     return dict(found)
 
 

@@ -2,7 +2,8 @@
 
 Names and broker instances that nothing known names fall into one class each, so that garbage in the data does not
 make a plan larger. `KEY` is what decides within an instance; `PATH_KEY` what decides in the whole estate, there
-and back, where a name that begins with an address of a known instance counts by this address.
+and back, where a name that begins with an address of a known instance counts by this address, and a conversation
+whose requests are on record by itself (D10).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from routing.rules.deciding import UNNAMED, Key
 from routing.rules.estate import Instance, NameAddress, address_of_name
 from routing.rules.network import Addressee
+from routing.rules.pathing import Sender
 from routing.storage.columns import Columns
 
 FROM_NETWORK = ""
@@ -23,8 +25,11 @@ KeyRow = tuple[str, str, str, str, int]
 # The same with the service of a message as it is written, whether or not anything names it; key_role is key_kind
 # without the class of a service.
 TEXTS = ("instance_name", "key_database", "to_service_name", "key_broker", "key_role")
-PATH_KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind")
-PathKeyRow = tuple[str, str, str, str, str, int]
+PATH_KEY = (
+    *("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind"),
+    "key_conversation",
+)
+PathKeyRow = tuple[str, str, str, str, str, int, str]
 
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
 CLASSES = 4
@@ -92,7 +97,10 @@ def key_of(row: KeyRow, instance: Instance) -> Key:
 
 
 class PathKey(NamedTuple):
-    """A row of `PATH_KEY`, read: ``back_to`` is the service to which a reply goes, None where none is known."""
+    """A row of `PATH_KEY`, read.
+
+    ``back_to`` is the service that a reply goes to, None where none is known; ``conversation_id`` as in `Sender`.
+    """
 
     instance: str
     database: str | None
@@ -100,15 +108,21 @@ class PathKey(NamedTuple):
     broker: str | None
     back_to: Addressee | None
     is_initiator: bool
+    conversation_id: str | None
+
+    def sender(self, instance: Instance) -> Sender:
+        """Return who sends the messages of this key, from the instance that it names."""
+        return Sender(instance, self.database, self.is_initiator, self.back_to, self.conversation_id)
 
 
 def path_key_of(row: PathKeyRow) -> PathKey:
     """Return what a row of the columns `PATH_KEY` means to the rules."""
-    instance, database, service, broker, sender, kind = row
+    instance, database, service, broker, sender, kind, conversation = row
     of_sender = kind // FROM_FACTOR % CLASSES
     back_to = None if (of_sender, sender) == (KNOWN, "") else _addressee(of_sender, sender)
     to = _addressee(kind // SERVICE_FACTOR % CLASSES, service)
-    return PathKey(instance, database or None, to, _broker(broker, kind), back_to, bool(kind & 1))
+    bound = _broker(broker, kind)
+    return PathKey(instance, database or None, to, bound, back_to, bool(kind & 1), conversation or None)
 
 
 def _broker(broker: str, kind: int) -> str | None:

@@ -33,7 +33,7 @@ class PathChoice:
     """What a dialog's hash chooses.
 
     ``decision`` is that of the first hop. ``paths`` are those of messages with 0, 1, … hops left, the last one for
-    all that have more; they hold where the message opens no request, and its dialog has not ended.
+    all that have more; they hold where step 4 does not end its way at the first hop, and its dialog has not ended.
     """
 
     decision: Decision
@@ -104,7 +104,7 @@ class PathTimeline:
         return TimeInterval(t, earliest(decided.valid_to, one.until), choices)
 
     def find(self, message: Message) -> FoundPath:
-        """Return the path of a message that opens no request, and whose dialog has not ended; all else is left."""
+        """Return the path of a message that `PathChoice` is right for."""
         left = None if message.hops_remaining is None else max(message.hops_remaining, 0)
         hashed: int | None = None
         for picks, by_rest in self._found.items():
@@ -170,13 +170,13 @@ class _PathsAtTime:
         return PathChoice(decision, tuple([self.add_reply(trace) for trace in cut]))
 
     def follow(self, decision: Decision, hashed: int, left: int | None) -> Followed:
-        """Follow a message that opens no request, and has so many hops left; ``decision`` is that of its hash."""
+        """Follow a message that has so many hops left, past step 4; ``decision`` is that of its hash."""
         known = self._found.get((hashed, left))
         if known is not None:
             return known
         whose = self.timeline
         verdict = settled(decision, whose.broker, left, whose.to.address)
-        errand = Errand(whose.to, whose.sender.is_initiator, self.t, hashed)
+        errand = Errand(whose.to, whose.sender.is_initiator, self.t, hashed, whose.sender.conversation_id)
         args = (errand, whose.sender.instance, verdict, whose.key.scope, left)
         found = follow(whose.network, whose.deciding, *args)
         self.until = earliest(self.until, found.until)
@@ -207,7 +207,8 @@ class PathPlanner:
 
     def follow(self, sender: Sender, message: Message, verdict: Verdict, hashed: int) -> Followed:
         """Follow one message on from what its first instance does with it."""
-        errand = Errand(Addressee.of_name(message.service), message.is_initiator, message.t, hashed)
+        to = Addressee.of_name(message.service)
+        errand = Errand(to, message.is_initiator, message.t, hashed, sender.conversation_id)
         scope = scope_of(message.database)
         args = (errand, sender.instance, verdict, scope, message.hops_remaining, self._most_ways)
         return follow(self.network, self._deciding, *args)
@@ -262,9 +263,12 @@ class MessagePaths:
 
     def find(self, message: Message, broker: str | None, from_service: str | None, verdict: Verdict) -> PathRow:
         """Return the path of a message that is bound to a broker instance or none, with its verdict."""
-        if verdict.opens_in is not None or verdict.decision is None:
+        if verdict.requested_in is not None or verdict.decision is None:
             return self._find_ended(message, verdict)
-        names = message.instance, message.database, message.service, broker, message.is_initiator, from_service
+        names = (
+            *(message.instance, message.database, message.service, broker, message.is_initiator, from_service),
+            self._conversation(message),
+        )
         timeline = self._by_names.get(names)
         if timeline is None:
             timeline = remember(self._by_names, names, self._timeline(message, broker, from_service))
@@ -273,7 +277,7 @@ class MessagePaths:
 
     def _find_ended(self, message: Message, verdict: Verdict) -> PathRow:
         """Return the path of a message that its own instance keeps or drops, whatever the routes."""
-        key = message.instance, message.database, verdict.opens_in, verdict.reason
+        key = message.instance, message.database, verdict.requested_in, verdict.reason
         row = self._ended.get(key)
         if row is None:
             sender = Sender(self._planner.network.instances[message.instance], message.database, True)
@@ -285,13 +289,19 @@ class MessagePaths:
         to = self._addressee(message.service)
         back_to = None if from_service is None else self._addressee(from_service)
         named = broker if broker is None or broker in self._brokers else UNNAMED
-        key = message.instance, message.database, message.is_initiator, to, back_to, named
+        conversation = self._conversation(message)
+        key = message.instance, message.database, message.is_initiator, to, back_to, named, conversation
         timeline = self._by_key.get(key)
         if timeline is None:
             instance = self._planner.network.instances[message.instance]
-            sender = Sender(instance, message.database, message.is_initiator, back_to)
+            sender = Sender(instance, message.database, message.is_initiator, back_to, conversation)
             timeline = remember(self._by_key, key, self._planner.timeline(sender, to, named))
         return timeline
+
+    def _conversation(self, message: Message) -> str | None:
+        """Return the conversation of a message if a request on record is of it: all others count alike (D10)."""
+        conversation = message.conversation_id
+        return conversation if conversation in self._planner.network.waiting_conversations else None
 
     def _addressee(self, name: str) -> Addressee:
         """Return what the rules read of a name; of one that nothing names its address, if an instance has it."""

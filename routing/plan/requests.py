@@ -1,4 +1,8 @@
-"""Which messages open a request for a route (rule book, section 5): all that ask, taken in their order."""
+"""Which messages open a request for a route (rule book, section 5): all that ask, taken in their order.
+
+The one settling of requests in plain Python; afterwards `rules.requesting.Scope` tells of each message whether it
+opens one, waits with its conversation, or goes on.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,11 @@ from routing.rules.requesting import Request, Requests
 from routing.rules.resolving import Dialog, Message, judge
 
 
+def order_of_asking(message: Message) -> tuple[int, str, str, bool]:
+    """Return the place of a message among those that ask; rows equal in (t, message_id) by their endpoint."""
+    return message.t, message.message_id, message.conversation_id or "", message.is_initiator
+
+
 class AskingMessage(NamedTuple):
     """A message that meets step 4, with what is decided for it."""
 
@@ -21,7 +30,7 @@ class AskingMessage(NamedTuple):
 
     @property
     def position(self) -> tuple[int, str]:
-        """Where it stands in the order of those that ask."""
+        """When it asks: (t, message_id)."""
         return self.message.t, self.message.message_id
 
     @property
@@ -33,7 +42,7 @@ class AskingMessage(NamedTuple):
 
 
 def open_requests(asking: Iterable[AskingMessage], requests: Requests) -> None:
-    """Have messages of one instance, which come in the order of (t, message_id), open their requests.
+    """Have messages of one instance, which come in the order of `order_of_asking`, open their requests.
 
     Afterwards any message can be judged by ``requests``, in any order.
     """
@@ -46,7 +55,7 @@ class AskingMessages:
     """The messages of one instance that may open a request; ``requests`` are those on record.
 
     Few of them have to be remembered: of the messages that ask in one database alone, and whose request is not on
-    record, the first opens one, and every later one finds it pending.
+    record, the first opens one, and every later one finds it pending, whether it then waits or goes on.
     """
 
     requests: Requests
@@ -65,17 +74,21 @@ class AskingMessages:
             return
         if scope.is_on_record(*asking.position):
             self._others.append(asking)
-        elif place not in self._first or asking.position < self._first[place].position:
+        elif place not in self._first or _order(asking) < _order(self._first[place]):
             self._first[place] = asking
 
     def open_requests(self) -> Requests:
         """Return all requests, those that the messages open included."""
-        open_requests(sorted(self._all(), key=lambda asking: asking.position), self.requests)
+        open_requests(sorted(self._all(), key=_order), self.requests)
         return self.requests
 
     def _all(self) -> Iterator[AskingMessage]:
         yield from self._first.values()
         yield from self._others
+
+
+def _order(asking: AskingMessage) -> tuple[int, str, str, bool]:
+    return order_of_asking(asking.message)
 
 
 def requests_on_record(network: Network) -> Mapping[str, Requests]:

@@ -18,15 +18,14 @@ from routing.rules.deciding import Decision, scope_of, signature
 from routing.rules.estate import ARRIVALS, Instance
 from routing.rules.network import Network
 from routing.rules.path_rows import PathRow, path_row, reads_address
-from routing.rules.pathing import Sender
 from routing.rules.resolving import VERDICT_COLUMNS, settled
 from routing.rules.timeline import TimeInterval
 from routing.schemas import MESSAGE_PATHS, RESOLVED_ROUTES, ArrayOf, Field, Kind, Schema
 from routing.storage.columns import Columns
 
 # reads_address: the address is to be read from the message's service name. counts_hops: HOP_LIMIT where no hops
-# remain. asks, asks_msdb: step 4 is reached in the scope, or in msdb after the message came back; with a pending
-# request the choice stands, else a request is opened.
+# remain. asks, asks_msdb: step 4 is reached in the scope, or in msdb after the message came back; the choice
+# stands where requests are pending, none of them of the message's own conversation endpoint.
 READS_ADDRESS = "reads_address"
 _ASKS = (Field("asks", Kind.BOOLEAN), Field("asks_msdb", Kind.BOOLEAN))
 CHOICE = Schema(
@@ -150,7 +149,7 @@ def follow_keys(keys: Columns, network: Network) -> DecidedKeys:
     with no_search_for_cycles():
         for row in keys.rows(*PATH_KEY):
             key = path_key_of(row)
-            sender = Sender(network.instances[key.instance], key.database, key.is_initiator, key.back_to)
+            sender = key.sender(network.instances[key.instance])
             timeline = planner.timeline(sender, key.to, key.broker)
             intervals = (
                 TimeInterval(one.valid_from, one.valid_to, tuple(map(_path_choice, one.choices)))

@@ -64,7 +64,7 @@ class KeyedMessages:
         decision = interval.choices[number]
         if decision.asks or decision.asks_again or (dialog is not NO_DIALOG and dialog.is_expired(message.t)):
             verdict = judge(message, dialog, decision, requests)
-            if verdict.opens_in is not None or verdict.decision is None:
+            if verdict.requested_in is not None or verdict.decision is None:
                 return verdict
         place = interval.valid_from, number, is_out_of_hops(message.hops_remaining)
         shared = self.verdicts.get(place)
@@ -73,7 +73,7 @@ class KeyedMessages:
         return shared
 
     def verdict_of(self, decision: Decision, hops_remaining: int | None) -> Verdict:
-        """Return the verdict of a decision for these messages, where no request is opened."""
+        """Return the verdict of a decision for these messages, where step 4 does not end it."""
         return settled(decision, self.broker, hops_remaining, address_in_name(self.service))
 
 

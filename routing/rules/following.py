@@ -14,6 +14,7 @@ from typing import NamedTuple
 from routing.rules.deciding import Decision, Key, Leg
 from routing.rules.estate import ARRIVALS, Instance
 from routing.rules.network import Addressee, Network
+from routing.rules.requesting import ConversationEndpoint
 from routing.rules.resolving import Verdict, requested, settled
 from routing.rules.timeline import TimeInterval
 from routing.rules.ways import Hop, Trace, Way
@@ -40,12 +41,20 @@ class Errand:
     """What of a message stays the same on its way.
 
     ``t`` is the time of all decisions. ``hashed`` is the dialog-ID hash, or a number congruent to it by all picks.
+    ``conversation_id`` is None where the conversation is not known, or no request on record is of it.
     """
 
     to: Addressee
     is_initiator: bool
     t: int
     hashed: int
+    conversation_id: str | None = None
+
+    @property
+    def endpoint(self) -> ConversationEndpoint | None:
+        """The conversation endpoint that sends the message, None where no request on record is of it."""
+        conversation = self.conversation_id
+        return None if conversation is None else ConversationEndpoint(conversation, self.is_initiator)
 
 
 @dataclass(frozen=True)
@@ -168,9 +177,10 @@ class _Walk:
 
     def _judge(self, decision: Decision, here: Instance, ahead: _Ahead) -> Verdict:
         if decision.asks:
-            is_pending, until = self.network.is_pending(here, ARRIVALS, self.errand.to, self.errand.t)
+            errand = self.errand
+            stops, until = self.network.is_requested(here, ARRIVALS, errand.to, errand.t, errand.endpoint)
             self._ends_at(until)
-            if not is_pending:
+            if stops:
                 return requested(decision, ahead.broker, ARRIVALS)
         return settled(decision, ahead.broker, ahead.hops_remaining, self.errand.to.address)
 
@@ -224,8 +234,8 @@ class _Walk:
 
 def _hop_of(verdict: Verdict, instance: Instance, scope: str) -> Hop:
     decision = verdict.decision
-    if verdict.opens_in is not None:
-        scope = verdict.opens_in
+    if verdict.requested_in is not None:
+        scope = verdict.requested_in
     elif decision is not None:
         scope = decision.last.scope
     return Hop(
@@ -238,7 +248,7 @@ def _hop_of(verdict: Verdict, instance: Instance, scope: str) -> Hop:
         verdict.reason,
         verdict.broker_instance,
         verdict.rerouted_from,
-        reads_address=decision is not None and verdict.opens_in is None and decision.last.reads_address,
+        reads_address=decision is not None and verdict.requested_in is None and decision.last.reads_address,
         verdict=verdict,
     )
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from routing.rules import text
 from routing.rules.deciding import Key
 from routing.rules.estate import Instance, NameAddress, places_of
-from routing.rules.requesting import Request
+from routing.rules.requesting import ConversationEndpoint, Request
 from routing.terms import LOOPBACK_HOSTS
 
 
@@ -87,12 +87,23 @@ class Network:
                 found.setdefault(name, []).append(instance)
         return found
 
-    def is_pending(self, here: Instance, scope: str, to: Addressee, t: int) -> tuple[bool, int | None]:
-        """Whether a request on record for a service is pending in a database; and until when that stays so.
+    @cached_property
+    def waiting_conversations(self) -> frozenset[str]:
+        """The conversations, by id as compared, whose requests are on record: each waits by itself (D10)."""
+        requests = (request for found in self.on_record.values() for request in found)
+        return frozenset(one.endpoint.conversation_id for one in requests if one.endpoint is not None)
 
-        Ids of messages are not compared: one that was made before this time is pending.
+    def is_requested(
+        self, here: Instance, scope: str, to: Addressee, t: int, endpoint: ConversationEndpoint | None
+    ) -> tuple[bool, int | None]:
+        """Return whether step 4 ends the way of a message in a database, by requests on record; and until when.
+
+        It does where none is pending for the service, or one of the message's own conversation endpoint (D10),
+        which is None where it is not known. Ids of messages are not compared: what was made before is pending.
         """
-        found = self.on_record.get((here.name, scope, to.name or ""), ())
-        moments = (moment for request in found for moment in (request.requested_at + 1, request.ended_at))
+        on_record = self.on_record.get((here.name, scope, to.name or ""), ())
+        moments = (moment for request in on_record for moment in (request.requested_at + 1, request.ended_at))
         until = min((moment for moment in moments if moment is not None and moment > t), default=None)
-        return any(request.is_pending(t, "") for request in found), until
+        pending = [request for request in on_record if request.is_pending(t, "")]
+        is_own = endpoint is not None and any(request.endpoint == endpoint for request in pending)
+        return is_own or not pending, until

@@ -15,12 +15,16 @@ from routing.terms import Ending
 
 @dataclass(frozen=True)
 class Sender:
-    """Who sends: ``database`` None for an arrival. ``back_to`` is the service that sent, None where unknown."""
+    """Who sends: ``database`` None for an arrival. ``back_to`` is the service that sent, None where unknown.
+
+    ``conversation_id`` is None where the conversation is not known, or no request on record is of it (D10).
+    """
 
     instance: Instance
     database: str | None
     is_initiator: bool
     back_to: Addressee | None = None
+    conversation_id: str | None = None
 
     @property
     def broker(self) -> str | None:
@@ -55,7 +59,7 @@ class Path:
 def trace_back(
     network: Network, deciding: Deciding, sender: Sender, there: Trace, t: int
 ) -> tuple[Path, int | None]:
-    """The path of a message that was traced there, with its reply; and the time before which it holds.
+    """Return the path of a message that was traced there, with its reply; and the time before which it holds.
 
     The reply goes from where the first way was delivered.
     """
@@ -83,27 +87,27 @@ def trace_reply(
     timed = deciding(key, here, t)
     # Bound to an id there is nothing to pick.
     [decision] = timed.choices
-    verdict, until = _reply(network, decision, here, key, back_to, t)
-    errand = Errand(back_to, not sender.is_initiator, t, 0)
+    errand = Errand(back_to, not sender.is_initiator, t, 0, sender.conversation_id)
+    verdict, until = _reply(network, decision, here, key, errand)
     back = follow(network, deciding, errand, here, verdict, key.scope, None, most_ways)
     return replace(back, until=earliest(timed.valid_to, until, back.until))
 
 
 def _reply(
-    network: Network, decision: Decision, here: Instance, key: Key, back_to: Addressee, t: int
+    network: Network, decision: Decision, here: Instance, key: Key, errand: Errand
 ) -> tuple[Verdict, int | None]:
-    """What becomes of a reply where it is sent, by the requests on record; and until when."""
+    """Return the verdict of a reply where it is sent, by the requests on record; and until when it holds."""
     until: int | None = None
     if decision.asks:
-        is_pending, until = network.is_pending(here, key.scope, back_to, t)
-        if not is_pending:
+        stops, until = network.is_requested(here, key.scope, errand.to, errand.t, errand.endpoint)
+        if stops:
             return requested(decision, key.broker, key.scope), until
     if decision.asks_again:
-        is_pending, ends = network.is_pending(here, ARRIVALS, back_to, t)
+        stops, ends = network.is_requested(here, ARRIVALS, errand.to, errand.t, errand.endpoint)
         until = earliest(until, ends)
-        if not is_pending:
+        if stops:
             return requested_again(decision, key.broker), until
-    return settled(decision, key.broker, None, back_to.address), until
+    return settled(decision, key.broker, None, errand.to.address), until
 
 
 def earliest(*moments: int | None) -> int | None:

@@ -1,98 +1,183 @@
-"""Rule book, section 5: which messages open a request for a route, and what they ask."""
+"""Rule book, section 5: which messages open a request for a route or wait for one, and what they ask."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import cached_property
+from typing import NamedTuple
+
+from routing.rules import text
 
 # What XML 1.0 does not allow as a character.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+class ConversationEndpoint(NamedTuple):
+    """One end of a conversation, which waits as a whole (D10); of equal rows the smallest opens a request."""
+
+    conversation_id: str
+    is_initiator: bool
+
+    @classmethod
+    def of_row(cls, conversation_id: str | None, is_initiator: bool | None) -> ConversationEndpoint | None:
+        """Return the endpoint that a row names; None where either is missing, or the id is no GUID."""
+        if conversation_id is None or is_initiator is None or not text.is_guid(conversation_id):
+            return None
+        return cls(text.fold(conversation_id), is_initiator)
+
+
 @dataclass(frozen=True)
 class Request:
-    """A request on record; ``ended_at`` is None while it has no end."""
+    """A request for a route.
+
+    ``ended_at`` is None while it has no end, ``endpoint`` where it is not known whose it is.
+    """
 
     requested_at: int
     message_id: str
     ended_at: int | None = None
+    endpoint: ConversationEndpoint | None = None
 
     def is_pending(self, t: int, message_id: str) -> bool:
-        """Whether a message that is decided at ``t`` finds it pending."""
+        """Return True if a message that is decided at ``t`` finds it pending."""
         is_earlier = (self.requested_at, self.message_id) < (t, message_id)
         return is_earlier and (self.ended_at is None or t < self.ended_at)
 
     def is_of(self, t: int, message_id: str) -> bool:
-        """Whether it is this message's own."""
+        """Return True if it is this message's own."""
         return (self.requested_at, self.message_id) == (t, message_id)
+
+
+class RequestAction(Enum):
+    """What a message does that meets step 4."""
+
+    OPENS = auto()
+    """It opens a request, or its own one again, and waits for the route."""
+    WAITS = auto()
+    """A request of its own conversation endpoint is pending, and it waits with it (D10)."""
+    GOES_ON = auto()
+    """A request of another endpoint is pending: it goes on with step 5 (D2)."""
+
+    @property
+    def stops(self) -> bool:
+        """Return True if step 4 ends the way of the message."""
+        return self is not RequestAction.GOES_ON
 
 
 @dataclass
 class Scope:
-    """The requests for one service in one database: those on record, and the one that messages open besides.
+    """The requests for one service in one database: those on record, and those that messages open.
 
-    Messages must come by `opens` in the order of (t, message_id); once all have come, they may come again in any.
+    Messages must ask in the order of (t, message_id, endpoint); once all have asked, they may ask again in any.
     """
 
     on_record: tuple[Request, ...] = ()
     opened: Request | None = field(default=None, init=False)
+    reopened: dict[tuple[int, str], Request] = field(default_factory=dict, init=False)
+    """The requests on record that messages have opened again, by position, each of the endpoint that did so."""
 
-    def opens(self, t: int, message_id: str) -> bool:
-        """Whether a message that meets step 4 opens a request; else it finds one pending, and goes on."""
+    def ask(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> RequestAction:
+        """Return what a message does that meets step 4; ``endpoint`` is None for one of any dialog."""
+        if self.find_awaited(t, message_id, endpoint) is not None:
+            return RequestAction.WAITS
         if self.is_pending_on_record(t, message_id):
-            return False
+            return RequestAction.GOES_ON
         if self.opened is not None and self.opened.is_pending(t, message_id):
-            return False
-        if not self.is_on_record(t, message_id):
-            self.opened = Request(t, message_id)
-        return True
+            return RequestAction.GOES_ON
+        if self.is_on_record(t, message_id):
+            self._reopen(t, message_id, endpoint)
+        elif self.opened is None or not self.opened.is_of(t, message_id):
+            self.opened = Request(t, message_id, None, endpoint)
+        return RequestAction.OPENS
+
+    def find_awaited(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> Request | None:
+        """Return a request of a message's own endpoint that it finds pending, None where there is none."""
+        if endpoint is None:
+            return None
+        opened = self.opened
+        if opened is not None and opened.endpoint == endpoint and opened.is_pending(t, message_id):
+            return opened
+        return _find_pending(self._by_endpoint.get(endpoint, ()), t, message_id)
+
+    def _reopen(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> None:
+        """Give the requests of this message the endpoint that opens them again; the first in order does so."""
+        position = (t, message_id)
+        if position in self.reopened:
+            return
+        self.reopened[position] = Request(t, message_id, None, endpoint)
+        if endpoint is not None:
+            own = (request for request in self.on_record if request.is_of(t, message_id))
+            self._by_endpoint[endpoint] = _lasting([*self._by_endpoint.get(endpoint, ()), *own])
 
     def is_pending_on_record(self, t: int, message_id: str) -> bool:
-        """Whether a message finds a request on record pending."""
-        after = bisect_left(self._lasting, (t, message_id), key=_position)
-        near = self._lasting[max(after - 1, 0) : after + 1]
-        return any(request.is_pending(t, message_id) for request in near)
+        """Return True if a message finds a request on record pending."""
+        return _find_pending(self._lasting, t, message_id) is not None
 
     def is_on_record(self, t: int, message_id: str) -> bool:
-        """Whether a message's own request is on record."""
+        """Return True if a message's own request is on record."""
         return (t, message_id) in self._own
 
     @cached_property
     def _lasting(self) -> Sequence[Request]:
-        """The requests on record in their order, each of which ends later than all before it.
+        return _lasting(self.on_record)
 
-        Whoever finds another one pending finds one of these, and finds the last that was made before.
-        """
-        found: list[Request] = []
-        for request in sorted(self.on_record, key=_position):
-            last = found[-1] if found else None
-            if last is None or _lasts_longer(request, last):
-                found.append(request)
-        return found
+    @cached_property
+    def _by_endpoint(self) -> dict[ConversationEndpoint, Sequence[Request]]:
+        """The requests on record of each endpoint that is known."""
+        requests: dict[ConversationEndpoint, list[Request]] = {}
+        for request in self.on_record:
+            if request.endpoint is not None:
+                requests.setdefault(request.endpoint, []).append(request)
+        return {endpoint: _lasting(theirs) for endpoint, theirs in requests.items()}
 
     @cached_property
     def _own(self) -> frozenset[tuple[int, str]]:
         return frozenset(map(_position, self.on_record))
 
     def is_settled(self, t: int, message_id: str) -> bool:
-        """Whether no message from this one on opens a request that is not on record: one without end is there."""
+        """Return True if no message from this one on opens a request, its own again or another."""
         unended = (request for request in self._lasting if request.ended_at is None)
         return self.opened is not None or any(request.is_pending(t, message_id) for request in unended)
 
     def all(self) -> tuple[Request, ...]:
-        """Every request: those on record, and the one that was opened besides."""
+        """Return every request: those on record, and the one that was opened besides."""
         return self.on_record if self.opened is None else (*self.on_record, self.opened)
+
+    def all_opened(self) -> Iterator[Request]:
+        """Yield every request that messages have opened, one on record that was opened again included."""
+        yield from self.reopened.values()
+        if self.opened is not None:
+            yield self.opened
 
 
 def _position(request: Request) -> tuple[int, str]:
     return request.requested_at, request.message_id
 
 
+def _lasting(requests: Iterable[Request]) -> Sequence[Request]:
+    """Return requests in their order without those that end no later than one before.
+
+    A message that finds any request pending finds one of these, and finds the last that was made before it.
+    """
+    lasting: list[Request] = []
+    for request in sorted(requests, key=_position):
+        if not lasting or _lasts_longer(request, lasting[-1]):
+            lasting.append(request)
+    return lasting
+
+
+def _find_pending(lasting: Sequence[Request], t: int, message_id: str) -> Request | None:
+    """Return the last request before a message, where it finds that one pending."""
+    before = bisect_left(lasting, (t, message_id), key=_position) - 1
+    return lasting[before] if before >= 0 and lasting[before].is_pending(t, message_id) else None
+
+
 def _lasts_longer(request: Request, other: Request) -> bool:
-    """Whether a request ends after another, or never and the other does."""
+    """Return True if a request ends after another, or never and the other does."""
     if request.ended_at is None or other.ended_at is None:
         return other.ended_at is not None
     return request.ended_at > other.ended_at
@@ -106,15 +191,21 @@ class Requests:
 
     @classmethod
     def on_record(cls, rows: Iterable[tuple[str, str, Request]]) -> Requests:
-        """Requests from rows of (database, service, request)."""
+        """Return requests from rows of (database, service, request)."""
         found: dict[tuple[str, str], list[Request]] = {}
         for database, service, request in rows:
             found.setdefault((database, service), []).append(request)
         return cls({scope: Scope(tuple(requests)) for scope, requests in found.items()})
 
     def of(self, database: str, service: str) -> Scope:
-        """The requests for a service in a database."""
+        """Return the requests for a service in a database."""
         return self.scopes.setdefault((database, service), Scope())
+
+    def all_opened(self) -> Iterator[tuple[str, str, Request]]:
+        """Yield (database, service, request) of every request that messages have opened."""
+        for (database, service), scope in self.scopes.items():
+            for request in scope.all_opened():
+                yield database, service, request
 
 
 def missing_route(service_name: str, namespace: str) -> str:
@@ -125,6 +216,11 @@ def missing_route(service_name: str, namespace: str) -> str:
     return (
         f'<MissingRoute xmlns="{escaped_attribute(namespace)}"><SERVICE_NAME>{name}</SERVICE_NAME></MissingRoute>'
     )
+
+
+def contract_of(namespace: str) -> str:
+    """Return the contract of requests, whose message type is the namespace of their bodies (D7)."""
+    return namespace.removesuffix("/MissingRoute")
 
 
 def escaped_attribute(namespace: str) -> str:

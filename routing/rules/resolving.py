@@ -9,7 +9,7 @@ from routing.rules import text
 from routing.rules.columns import names_of, plain_columns
 from routing.rules.deciding import Decision, Key, scope_of
 from routing.rules.estate import ARRIVALS, Instance, Route
-from routing.rules.requesting import Requests
+from routing.rules.requesting import ConversationEndpoint, RequestAction, Requests
 from routing.terms import MatchingStep, Outcome, Reason
 
 MESSAGE_COLUMNS = (
@@ -48,6 +48,12 @@ class Message:
     service: str
     broker: str | None = None
     hops_remaining: int | None = None
+
+    @property
+    def endpoint(self) -> ConversationEndpoint | None:
+        """The conversation endpoint that sends it; None where any dialog is meant."""
+        conversation = self.conversation_id
+        return None if conversation is None else ConversationEndpoint(conversation, self.is_initiator)
 
     @classmethod
     def of_row(
@@ -141,12 +147,14 @@ VERDICT_COLUMNS = names_of(VerdictColumns)
 class Verdict(VerdictColumns):
     """What becomes of a message.
 
-    ``decision`` is what led to it, None for an expired dialog. ``opens_in`` is the database in which it opens a
-    request for a route, None where it opens none.
+    ``decision`` is what led to it, None for an expired dialog. ``requested_in`` is the database in which step 4
+    ends its way, so that it waits for a route that was requested; None where it does not. ``opens_request``: it
+    opens the request itself; else its conversation waits for an earlier one (D10).
     """
 
     decision: Decision | None = None
-    opens_in: str | None = None
+    requested_in: str | None = None
+    opens_request: bool = False
 
     def plain(self) -> dict[str, Any]:
         """Return its columns by name, with values as tables hold them."""
@@ -164,11 +172,15 @@ def judge(message: Message, dialog: Dialog, decision: Decision, requests: Reques
     broker = bound_broker(message, dialog)
     if dialog.is_expired(message.t):
         return Verdict(broker, Outcome.DROPPED, Reason.DIALOG_EXPIRED)
-    scope = scope_of(message.database)
-    if decision.asks and requests.of(scope, message.service).opens(message.t, message.message_id):
-        return requested(decision, broker, scope)
-    if decision.asks_again and requests.of(ARRIVALS, message.service).opens(message.t, message.message_id):
-        return requested_again(decision, broker)
+    scope, position = scope_of(message.database), (message.t, message.message_id, message.endpoint)
+    if decision.asks:
+        action = requests.of(scope, message.service).ask(*position)
+        if action.stops:
+            return replace(requested(decision, broker, scope), opens_request=action is RequestAction.OPENS)
+    if decision.asks_again:
+        action = requests.of(ARRIVALS, message.service).ask(*position)
+        if action.stops:
+            return replace(requested_again(decision, broker), opens_request=action is RequestAction.OPENS)
     return settled(decision, broker, message.hops_remaining, text.address_in_name(message.service))
 
 
@@ -177,14 +189,14 @@ def is_out_of_hops(hops_remaining: int | None) -> bool:
     return hops_remaining is not None and hops_remaining <= 0
 
 
-def requested(decision: Decision, broker: str | None, opens_in: str) -> Verdict:
-    """A request for a route is opened, in a database whose routes were searched (section 5)."""
-    step = MatchingStep.ROUTE_REQUEST
-    return Verdict(broker, Outcome.DELAYED, Reason.ROUTE_REQUESTED, step, decision=decision, opens_in=opens_in)
+def requested(decision: Decision, broker: str | None, database: str) -> Verdict:
+    """Return the verdict of a message that waits for a route, in a database whose routes were searched."""
+    step, reason = MatchingStep.ROUTE_REQUEST, Reason.ROUTE_REQUESTED
+    return Verdict(broker, Outcome.DELAYED, reason, step, decision=decision, requested_in=database)
 
 
 def requested_again(decision: Decision, broker: str | None) -> Verdict:
-    """A request is opened in msdb, to which the message came back; ``broker`` is the id that it brings.
+    """Return the verdict of a message that waits in msdb, to which it came back; ``broker`` is the id it brings.
 
     It keeps the id that was picked before, and the route that led it back.
     """
@@ -196,7 +208,7 @@ def requested_again(decision: Decision, broker: str | None) -> Verdict:
 def settled(
     decision: Decision, broker: str | None, hops_remaining: int | None, address_in_name: str | None
 ) -> Verdict:
-    """What a decision comes to where no request is opened; ``broker`` is the id that the message brings."""
+    """Return the verdict of a decision that step 4 does not end; ``broker`` is the id that the message brings."""
     leg, picked = decision.last, decision.pick
     no_hops = leg.end.counts_hops and is_out_of_hops(hops_remaining)
     return Verdict(

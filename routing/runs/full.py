@@ -26,7 +26,7 @@ def run_full(work: Work) -> Written:
     with clock.stage("write"):
         is_known = counts.is_exact and job.counted.may_reject
         outputs = {
-            "new_route_requests": None if job.openers is None else openers.new_route_requests(job),
+            "new_route_requests": None if job.requests is None else openers.new_route_requests(job),
             "rejected_messages": results.rejected_messages(job) if is_known else None,
             "resolved_routes": results.resolved_routes(job),
         }

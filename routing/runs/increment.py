@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config, Location, size_in_bytes
 from routing.errors import InternalError, OutputError
-from routing.messages import duplicates, pending, results
+from routing.messages import duplicates, openers, pending, results
 from routing.messages.job import Job
 from routing.messages.lookups import Lookups
 from routing.messages.rejecting import readable_texts
@@ -33,6 +33,7 @@ from routing.storage.tables import Snapshot
 from routing.storage.ways import Appended
 from routing.terms import Outcome
 
+_ENDPOINT = ["conversation_id", "is_initiator"]
 _REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at", "message_id"]
 
 
@@ -43,7 +44,7 @@ class Increment:
     messages: in their declared columns and ``attempt``; none where ``is_idle``, for there is nothing to do.
     as_read: these messages as they came in. tried_again: rows of ``pending_messages``, None where there are none.
     requests: the route requests on record, given and stored, or None. duplicates: rows to be rejected with their
-    reasons, None where there are none. on_record: the keys of stored route requests, or None.
+    reasons, None where there are none. on_record: the stored route requests, or None.
     """
 
     messages: DataFrame
@@ -145,7 +146,7 @@ def _left(
     keeper: Keeper,
 ) -> tuple[DataFrame | None, DataFrame | None]:
     """What the runs so far left: the messages to be tried again, and the route requests; None for no rows."""
-    wanted = {"new_route_requests": _REQUEST_KEY}
+    wanted: dict[str, Sequence[str]] = {"new_route_requests": [*_REQUEST_KEY, *_ENDPOINT]}
     if "pending_messages" in last.output_versions:
         wanted["pending_messages"] = PENDING_MESSAGES.names
     # All are tables as they stand: where they are large nothing is gained by keeping them.
@@ -221,13 +222,31 @@ def _without_duplicates(
 
 
 def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts) -> Increment:
-    """The step with the requests of earlier runs on record; where `route_requests` has one, its row counts."""
+    """The step with the requests of earlier runs on record; where `route_requests` has one, its row counts.
+
+    A row of `route_requests` that does not tell whose it is takes that of the run that opened it (D10).
+    """
     known = step.requests
     ours = requests.withColumn("ended_at", F.lit(None).cast("timestamp")).select(*ROUTE_REQUESTS.names)
     if known is not None:
         listed = broadcasts.side("the rows of route_requests", known.select(*_REQUEST_KEY))
-        ours = known.unionByName(ours.join(listed.with_hint(), _REQUEST_KEY, how="left_anti"))
+        others = ours.join(listed.with_hint(), _REQUEST_KEY, how="left_anti")
+        ours = _with_endpoints(known, requests, broadcasts).unionByName(others)
     return replace(step, requests=ours, on_record=requests)
+
+
+def _with_endpoints(known: DataFrame, requests: DataFrame, broadcasts: Broadcasts) -> DataFrame:
+    """Rows of `route_requests`, those that do not tell whose they are with what the runs so far wrote of them."""
+    opened = requests.where(openers.names_endpoint()).groupBy(*_REQUEST_KEY)
+    # A request has one row here, whatever is stored: the join keeps the number of requests.
+    whose = broadcasts.side("the route requests of earlier runs", opened.agg(_smallest().alias("opened_by")))
+    joined = known.join(whose.with_hint(), _REQUEST_KEY, how="left").withColumn("tells", openers.names_endpoint())
+    of_run = {name: F.when(F.col("tells"), F.col(name)).otherwise(F.col("opened_by")[name]) for name in _ENDPOINT}
+    return joined.withColumns(of_run).select(*ROUTE_REQUESTS.names)
+
+
+def _smallest() -> Column:
+    return F.min(F.struct(*_ENDPOINT))
 
 
 def _with_retries(step: Increment, now: datetime) -> Increment:

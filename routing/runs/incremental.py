@@ -48,7 +48,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
     counts = job.counted.counts
     with clock.stage("write"):
         outputs: dict[str, DataFrame | None] = {"rejected_messages": None} if is_first else {}
-        if job.openers is not None or is_first:
+        if job.requests is not None or is_first:
             rows = openers.new_route_requests(job)
             outputs["new_route_requests"] = increment.not_on_record(rows, step, job.broadcasts)
         outputs["resolved_routes"] = results.resolved_routes(job, attempt=F.col("attempt"))

@@ -35,7 +35,7 @@ RULE_BOOK = (
     *(f"step {int(step)}" for step in MatchingStep),
     *(f"tier {tier.letter}" for tier in TIERS),
     *(str(reason) for reason in Reason),
-    *(f"D{number}" for number in range(1, 10)),
+    *(f"D{number}" for number in range(1, 17)),
     "order of steps",
     "order of tiers",
     "bounds of time",

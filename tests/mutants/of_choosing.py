@@ -37,7 +37,7 @@ MUTANTS = (
     in_rules(
         "choosing",
         "mirrored-route-leads-back",
-        "tier A, MIRROR_ADDRESS",
+        "tier A, MIRROR_ADDRESS, D12",
         "3: a route of tier A is not tested for an own address",
         _TIER_A,
         _TIER_A.replace("never", "has_own_address"),
@@ -133,7 +133,7 @@ MUTANTS = (
     in_rules(
         "choosing",
         "arrived-is-delayed",
-        "D4",
+        "D4, D16",
         "3: what has arrived and cannot be sent on is DROPPED",
         "Outcome.DROPPED if situation.is_from_network else Outcome.DELAYED",
         "Outcome.DELAYED",
@@ -270,7 +270,7 @@ MUTANTS = (
     in_rules(
         "locating",
         "disabled-database-receives",
-        "BROKER_DISABLED",
+        "BROKER_DISABLED, D11",
         "4: a database whose broker is off is passed over",
         "[holder.name for holder in fitting if holder.is_enabled]",
         "[holder.name for holder in fitting]",

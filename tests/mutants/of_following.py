@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 
-def _following(name: str, rule: str, before: str, after: str, room: str = "following") -> Mutant:
-    return Mutant(name, rule, f"routing/rules/{room}.py", before, after)
+def _following(
+    name: str, rule: str, before: str, after: str, room: str = "following", breaks: tuple[str, ...] = ()
+) -> Mutant:
+    return Mutant(name, rule, f"routing/rules/{room}.py", before, after, breaks=breaks)
 
 
 MUTANTS = (
@@ -39,19 +41,41 @@ MUTANTS = (
         "a message arrives bound to the id that was picked on its way",
         "arrived = ahead._replace(searches=(*ahead.searches, search), broker=verdict.broker_instance)",
         "arrived = ahead._replace(searches=(*ahead.searches, search))",
+        breaks=("D14",),
     ),
     _following(
         "requests-never-pending",
         "past the first hop requests on record are pending",
-        'return any(request.is_pending(t, "") for request in found), until',
-        "return False, until",
+        'pending = [request for request in on_record if request.is_pending(t, "")]',
+        "pending: list[Request] = []",
         "network",
+    ),
+    _following(
+        "conversation-goes-on-past-the-first-hop",
+        "D10: past the first hop a conversation waits for its own request",
+        "return is_own or not pending, until",
+        "return not pending, until",
+        "network",
+    ),
+    _following(
+        "any-role-waits-past-the-first-hop",
+        "D10: the other role of a conversation is another endpoint, of a reply too",
+        "request.endpoint == endpoint for request in pending)",
+        "request.endpoint and request.endpoint[0] == endpoint[0] for request in pending)",
+        "network",
+    ),
+    _following(
+        "reply-of-no-conversation",
+        "D10: a reply waits for the request of its own conversation",
+        "errand = Errand(back_to, not sender.is_initiator, t, 0, conversation_id)",
+        "errand = Errand(back_to, not sender.is_initiator, t, 0)",
+        "pathing",
     ),
     _following(
         "reply-of-the-initiator",
         "a reply is the other end's message",
-        "errand = Errand(back_to, not sender.is_initiator, t, 0)",
-        "errand = Errand(back_to, sender.is_initiator, t, 0)",
+        "errand = Errand(back_to, not sender.is_initiator, t, 0, conversation_id)",
+        "errand = Errand(back_to, sender.is_initiator, t, 0, conversation_id)",
         "pathing",
     ),
     _following(

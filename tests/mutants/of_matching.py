@@ -304,7 +304,7 @@ MUTANTS = (
     in_rules(
         "matching",
         "step-5-before-step-4",
-        "order of steps",
+        "order of steps, D15",
         "2: a route is asked for before those of any service are taken",
         "    Step(MatchingStep.ROUTE_REQUEST, route_request),\n    Step(MatchingStep.ANY_SERVICE, any_service),\n",
         "    Step(MatchingStep.ANY_SERVICE, any_service),\n    Step(MatchingStep.ROUTE_REQUEST, route_request),\n",

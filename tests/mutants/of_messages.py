@@ -9,15 +9,64 @@ RESOLVED = (
     "tests/spark/test_cases.py",
     "tests/spark/test_random_estates.py::test_order_and_layout_do_not_matter_at_one_time[0]",
 )
+ASKED = ("tests/spark/test_askers.py",)
 
 MUTANTS = (
     Mutant(
         name="spark-request-pends-at-its-end",
         rule="5: a request is pending until ended_at, that moment not included",
-        file="routing/messages/openers.py",
+        file="routing/messages/results.py",
         before='(t < request["ended_at"])',
         after='(t <= request["ended_at"])',
         tests=RESOLVED,
+    ),
+    Mutant(
+        name="spark-conversation-goes-on",
+        rule="D10: a conversation waits as a whole for its own request",
+        file="routing/messages/results.py",
+        before='F.col("opens").isNotNull() | waits',
+        after='F.col("opens").isNotNull()',
+        tests=ASKED,
+    ),
+    Mutant(
+        name="spark-waiting-asks-in-msdb",
+        rule="D10: a message that waits does not go on to msdb",
+        file="routing/messages/openers.py",
+        before='.where(~F.col("requested"))',
+        after='.where(F.col("requested").isNotNull())',
+        tests=ASKED,
+    ),
+    Mutant(
+        name="spark-rows-of-requests-multiply",
+        rule="D10: a conversation that has asked several times keeps its rows",
+        file="routing/messages/openers.py",
+        before='both.groupBy(*_SCOPE, *_ENDPOINT).agg(F.collect_list("request").alias("requests"))',
+        after='both.withColumn("requests", F.array("request")).drop("request")',
+        tests=ASKED,
+    ),
+    Mutant(
+        name="spark-every-equal-row-opens",
+        rule="D10: of equal rows the smallest end opens a request on record again",
+        file="routing/messages/openers.py",
+        before="is_smallest = (place == 0) | (_position(last) < _position(at))",
+        after="is_smallest = (place == 0) | last.isNotNull()",
+        tests=ASKED,
+    ),
+    Mutant(
+        name="spark-any-text-is-a-conversation",
+        rule="D10: an id that is no GUID does not tell whose a request is",
+        file="routing/messages/openers.py",
+        before='ids.is_guid(F.col("conversation_id")) & F.col("is_initiator")',
+        after='F.col("is_initiator")',
+        tests=ASKED,
+    ),
+    Mutant(
+        name="spark-opened-again-for-ever",
+        rule="5: a request on record that is opened again ends when it ended",
+        file="routing/messages/openers.py",
+        before='"ended_at": _last_end(F.col("mine")),',
+        after='"ended_at": F.lit(None).cast("timestamp"),',
+        tests=ASKED,
     ),
     Mutant(
         name="spark-acknowledged-too-late",

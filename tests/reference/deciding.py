@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from .instances import MSDB
 from .messages import Message
-from .requests import Asked, Moment
+from .requests import Asked, End, Moment
 from .routes import (
     LOCAL,
     MIRROR,
@@ -52,8 +52,8 @@ class Decision:
 class Book(Protocol):
     """Requests, as a decision asks for them."""
 
-    def opens(self, asked: Asked, moment: Moment) -> bool:
-        """Open a request for a message, or tell by False that one is pending for it."""
+    def stops(self, asked: Asked, moment: Moment, end: End) -> bool:
+        """Whether a message waits here: it opens a request, or its conversation waits for one that is pending."""
 
 
 def decide(message: Message, requests: Book) -> Decision:
@@ -84,7 +84,8 @@ def _route(message: Message, broker: str | None, sender: str | None, requests: B
     found = match_named(scope, message.service, broker, message.at, message.conversation_id)
     if found is None and scope.asks_for_routes(message.at):
         asked = (instance.name, database, message.service)
-        if requests.opens(asked, (message.at, message.message_id)):
+        moment, end = (message.at, message.message_id), (message.conversation_id, message.is_initiator)
+        if requests.stops(asked, moment, end):
             return Decision("DELAYED", "ROUTE_REQUESTED", broker, step=4)
     found = found or match_open(scope, broker, message.at)
     if found is not None:

@@ -154,6 +154,8 @@ def random_requests(rng: random.Random, tables: Tables) -> list[Row]:
     An end before its own request is odd but no fault.
     """
     requests: list[Row] = []
+    # Chances of their own, so that the estates stay what they were before requests told whose they are.
+    whose = random.Random(repr(tables["messages"]))
     for message in tables["messages"]:
         wanted = [message[column] for column in REQUIRED_COLUMNS]
         if not all(map(_filled, wanted)) or rng.random() < 0.8:
@@ -169,8 +171,17 @@ def random_requests(rng: random.Random, tables: Tables) -> list[Row]:
                 "requested_at": its_time if its_own else rng.choice(words.MOMENTS),
                 "message_id": message["message_id"] if its_own else rng.choice((*words.MESSAGE_IDS, "m1")),
                 "ended_at": maybe(rng, 0.75, rng.choice(words.MOMENTS)),
+                **_whose(whose, message),
             }
         )
         if rng.random() < 0.1:
             requests.append({**requests[-1], "ended_at": rng.choice((None, *words.MOMENTS))})
     return requests
+
+
+def _whose(rng: random.Random, message: Row) -> Row:
+    """Draw whose request it is: the message's own end of its conversation, another one, or nothing that tells."""
+    own, other = message["conversation_id"], rng.choice(words.CONVERSATIONS)
+    conversation = pick(rng, (5, [own]), (3, [other]), (1, [None, "", f"{{{own}}}", *BAD_CONVERSATIONS]))
+    role = message["is_initiator"] if rng.random() < 0.8 else rng.choice((True, False, None))
+    return {"conversation_id": cased(rng, conversation) if conversation else conversation, "is_initiator": role}

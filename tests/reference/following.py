@@ -11,7 +11,7 @@ from typing import Any
 from .deciding import Book, Decision, searches
 from .instances import MSDB, Instance, Rows, read_instances
 from .messages import Message
-from .requests import Asked, Moment
+from .requests import Asked, End, Moment, end_of
 from .text import LOOPBACK_HOSTS, address_key
 from .times import utc
 from .ways import Hop, Path, Trace, Way
@@ -26,14 +26,16 @@ class _OnRecord:
     """The requests of the route_requests table alone; ids of messages do not count."""
 
     def __init__(self, rows: Rows) -> None:
-        self._spans: dict[Asked, list[tuple[Any, Any]]] = {}
+        self._spans: dict[Asked, list[tuple[Any, Any, End | None]]] = {}
         for row in rows:
             asked = (row["instance_name"], row["database_name"], row["service_name"])
-            self._spans.setdefault(asked, []).append((utc(row["requested_at"]), utc(row.get("ended_at"))))
+            span = (utc(row["requested_at"]), utc(row.get("ended_at")), end_of(row))
+            self._spans.setdefault(asked, []).append(span)
 
-    def opens(self, asked: Asked, moment: Moment) -> bool:
-        at = moment[0]
-        return not any(made < at and (end is None or at < end) for made, end in self._spans.get(asked, ()))
+    def stops(self, asked: Asked, moment: Moment, end: End) -> bool:
+        at, spans = moment[0], self._spans.get(asked, ())
+        pending = {whose for made, over, whose in spans if made < at and (over is None or at < over)}
+        return not pending or end in pending
 
 
 @dataclass

@@ -7,6 +7,7 @@ from typing import Any
 
 from .instances import read_instances
 from .messages import MESSAGE_COLUMNS, as_written, faults
+from .requests import end_of
 from .resolver import resolve
 from .text import given
 from .times import utc
@@ -34,7 +35,7 @@ class Increments:
         new = self._without_doubles(batch, run_id)
         attempts = {key: attempt + 1 for key, (_, attempt) in self._waiting.items()}
         again = [{**row, "observed_at": now} for row, _ in self._waiting.values()]
-        requests = (self._tables.get("route_requests") or []) + self._on_record()
+        requests = self._given_requests() + self._on_record()
         tables = {**self._tables, "messages": new + again, "route_requests": requests}
         done = resolve(tables, run_id=run_id)
         as_read = {_key(row): row for row in new} | {key: row for key, (row, _) in self._waiting.items()}
@@ -76,6 +77,12 @@ class Increments:
             self.rejected_messages.append({**read, "reasons": reasons, "run_id": run_id})
         return judged
 
+    def _given_requests(self) -> list[Row]:
+        """The rows of `route_requests`; one that does not tell whose it is takes that of the opening run."""
+        ends = {_request(row): _whose(row) for row in self.new_route_requests}
+        rows = self._tables.get("route_requests") or []
+        return [row if end_of(row) else {**row, **ends.get(_request(row), {})} for row in rows]
+
     def _on_record(self) -> list[Row]:
         """The requests of earlier runs; where `route_requests` has one as well, that row counts."""
         listed = {_request(row) for row in self._tables.get("route_requests") or []}
@@ -84,6 +91,10 @@ class Increments:
 
 def _key(row: Row) -> Key:
     return row["instance_name"], row["message_id"]
+
+
+def _whose(row: Row) -> Row:
+    return {name: row[name] for name in ("conversation_id", "is_initiator")}
 
 
 def _request(row: Row) -> tuple[Any, ...]:

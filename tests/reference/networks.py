@@ -205,6 +205,8 @@ def _dialogs(rng: random.Random, tables: Tables, ids: tuple[str, ...]) -> list[R
 
 
 def _requests(rng: random.Random, tables: Tables) -> list[Row]:
+    # Chances of their own, so that the networks stay what they were before requests told whose they are.
+    whose = random.Random(repr(tables["messages"]))
     asking = [row for row in tables["routes"] if row["remote_service_name"] == words.CONFIGURATION_SERVICE]
     return [
         {
@@ -214,6 +216,8 @@ def _requests(rng: random.Random, tables: Tables) -> list[Row]:
             "requested_at": rng.choice(words.MOMENTS),
             "message_id": f"r{number}",
             "ended_at": maybe(rng, 0.6, rng.choice(words.MOMENTS)),
+            "conversation_id": maybe(whose, 0.8, cased(whose, whose.choice(words.CONVERSATIONS))),
+            "is_initiator": whose.choice((True, True, False, None)),
         }
         for number, route in enumerate(asking)
         for service in {**dict.fromkeys(SERVICES), **dict.fromkeys(SENDERS)}

@@ -6,7 +6,7 @@ from collections import defaultdict
 from datetime import datetime
 from typing import Any
 
-from .text import missing_route_body
+from .text import is_guid, missing_route_body
 from .times import utc
 
 D7_NAMESPACE = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
@@ -17,40 +17,56 @@ Moment = tuple[datetime, str]
 """When and for whom: (requested_at or t, message_id), the order in which requests are opened."""
 
 
+End = tuple[str, bool]
+"""Whose request it is: the conversation in lower case, and whether its initiator sent the message."""
+
+
+def end_of(row: dict[str, Any]) -> End | None:
+    """Whose request a row is, None where it does not tell."""
+    conversation, is_initiator = row.get("conversation_id"), row.get("is_initiator")
+    if is_initiator is None or conversation is None or not is_guid(conversation):
+        return None
+    return conversation.lower(), is_initiator
+
+
 class RequestBook:
     """The requests on record and those of this run.
 
-    Messages must come in the order of their moments: then every request of the run that could be
-    pending for a message has been opened before it.
+    Messages must come in the order of their moments and ends: then every request of the run that could be
+    pending for a message has been opened before it, and by the smallest end.
     """
 
     def __init__(self, rows: list[dict[str, Any]] | None) -> None:
         """Take the route_requests rows as the requests on record."""
-        self._record: dict[Asked, list[tuple[Moment, datetime | None]]] = defaultdict(list)
+        self._record: dict[Asked, list[tuple[Moment, datetime | None, End | None]]] = defaultdict(list)
         for row in rows or ():
             asked = (row["instance_name"], row["database_name"], row["service_name"])
             requested_at = utc(row["requested_at"])
             assert requested_at is not None
             moment = (requested_at, row["message_id"])
-            self._record[asked].append((moment, utc(row.get("ended_at"))))
+            self._record[asked].append((moment, utc(row.get("ended_at")), end_of(row)))
         self._new: dict[Asked, Moment] = {}
-        self._opened: dict[tuple[Asked, Moment], None] = {}
+        self._opened: dict[tuple[Asked, Moment], End] = {}
 
-    def opens(self, asked: Asked, moment: Moment) -> bool:
-        """Open a request for a message, or tell by False that one is pending for it.
+    def stops(self, asked: Asked, moment: Moment, end: End) -> bool:
+        """Whether a message waits here: it opens a request, or its conversation waits for one that is pending.
 
-        A new request has no end yet, so there is one at most for each thing asked for.
+        A new request has no end in time yet, so there is one at most for each thing asked for.
         """
-        record = self._record.get(asked, ())
-        at = moment[0]
-        if any(made < moment and (end is None or at < end) for made, end in record):
-            return False
+        pending = [
+            (made, whose)
+            for made, over, whose in self._record.get(asked, ())
+            if made < moment and (over is None or moment[0] < over)
+        ]
         new = self._new.get(asked)
         if new is not None and new < moment:
-            return False
-        if all(made != moment for made, _ in record):
+            pending.append((new, None))
+        if pending:
+            return any(end in (whose, self._opened.get((asked, made))) for made, whose in pending)
+        if all(made != moment for made, _, _ in self._record.get(asked, ())):
             self._new[asked] = moment
-        self._opened[asked, moment] = None
+        # Of equal rows the first that comes has the smallest end.
+        self._opened.setdefault((asked, moment), end)
         return True
 
     def rows(self, namespace: str, run_id: str) -> list[dict[str, Any]]:
@@ -62,8 +78,14 @@ class RequestBook:
                 "service_name": service,
                 "requested_at": requested_at,
                 "message_id": message_id,
+                "conversation_id": conversation,
+                "is_initiator": is_initiator,
+                "message_type_name": namespace,
+                "service_contract_name": namespace.removesuffix("/MissingRoute"),
                 "body": missing_route_body(namespace, service),
                 "run_id": run_id,
             }
-            for (instance, database, service), (requested_at, message_id) in self._opened
+            for asked, end in self._opened.items()
+            for (instance, database, service), (requested_at, message_id) in [asked]
+            for conversation, is_initiator in [end]
         ]

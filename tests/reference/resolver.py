@@ -66,7 +66,7 @@ def resolve(
             messages.append(read_message(row, instances, dialogs, moment))
     # In this order every earlier request of the run is open before a later message asks,
     # in msdb as well, where messages from other databases may end up on the way.
-    order = sorted(range(len(messages)), key=lambda index: (messages[index].at, messages[index].message_id))
+    order = sorted(range(len(messages)), key=lambda index: _place(messages[index]))
     decisions: list[Decision | None] = [None] * len(messages)
     for index in order:
         decisions[index] = decide(messages[index], requests)
@@ -77,6 +77,10 @@ def resolve(
         resolved.append(_resolved_row(message, decision, run_id))
         tiers.append(decision.tier)
     return Resolution(resolved, requests.rows(namespace, run_id), rejected, tiers)
+
+
+def _place(message: Message) -> tuple[Any, ...]:
+    return message.at, message.message_id, message.conversation_id, message.is_initiator
 
 
 def _resolved_row(message: Message, decision: Decision, run_id: str) -> dict[str, Any]:

@@ -169,9 +169,10 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
     done = resolved(spark, tables, messages, broadcast_limit="1B")
     try:
         path = main_path(done.resolved_routes, messages)
-        # The dialogs, the plan's keys and its rows, and the openers of requests: of their own scope, and of msdb.
+        # The dialogs, the plan's keys and its rows; the openers of requests and who waits, each in their own scope
+        # and in msdb.
         joins = ("ShuffledHashJoin", "SortMergeJoin")
-        assert [path.count(name) for name in joins] == ([5, 0] if held_by_tasks else [2, 3])
+        assert [path.count(name) for name in joins] == ([7, 0] if held_by_tasks else [2, 5])
         assert ("Sort" in path) is not held_by_tasks
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == set()
         notes = jobs[0].notes
@@ -179,13 +180,15 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
             "dialogs are",
             "the routing plan takes",
             "on record are",
-            "in a database are",
+            "open a route request in a database are",
+            "by conversation in a database are",
             "open a route request are",
+            "by conversation are",
         )
-        assert [[part in note for part in parts].index(True) for note in notes] == [0, 1, 2, 3, 4], notes
+        assert [[part in note for part in parts].index(True) for note in notes] == [*range(7)], notes
         assert all("over broadcast_limit" in note for note in notes)
         in_memory = [note.endswith("(shuffled hash join)") for note in notes]
-        assert in_memory == ([True] * 5 if held_by_tasks else [False, True, False, False, False])
+        assert in_memory == ([True] * 7 if held_by_tasks else [False, True, *[False] * 5])
         assert all(note.endswith(("(shuffled hash join)", "(sort-merge join)")) for note in notes)
         assert_as_expected(done, tables)
         expected = reference(tables, as_of=None, run_id="law").new_route_requests

@@ -65,7 +65,7 @@ def test_worked_case(case: dict[str, Any]) -> None:
 
 
 def _opens(judged: JudgedRow) -> bool:
-    return judged.verdict is not None and judged.verdict.opens_in is not None
+    return judged.verdict is not None and judged.verdict.opens_request
 
 
 _NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -103,10 +103,11 @@ def _estate(routes: list[Row], messages: list[Row], **more: list[Row]) -> Tables
 
 def test_messages_that_ask_may_come_in_any_order() -> None:
     """The earliest asks, wherever it stands, and rows like it do; the others go on to step 5."""
-    ids = ["m3", "m1", "m2", "m1"]
+    messages = [_message("m3", conversation_id=_B), *map(_message, ("m1", "m2", "m1"))]
+    messages[2]["conversation_id"] = _B
     routes = [_route("asked", remote_service_name=_ASKED), _route("any")]
     for size in (1, 3, None):
-        judged = judge_messages(_estate(routes, [_message(found) for found in ids]), None, size)
+        judged = judge_messages(_estate(routes, messages), None, size)
         assert [found.verdict.reason for found in judged if found.verdict] == [
             *("SERVICE_NOT_FOUND", "ROUTE_REQUESTED", "SERVICE_NOT_FOUND", "ROUTE_REQUESTED")
         ]
@@ -145,7 +146,7 @@ def test_what_may_ask_must_be_settled_first() -> None:
     with pytest.raises(ValueError, match="find_openers has to see them"):
         judge.judge(batch)
     judge.find_openers([batch])
-    assert [found.verdict.opens_in for found in judge.judge(batch) if found.verdict] == ["app"]
+    assert [found.verdict.requested_in for found in judge.judge(batch) if found.verdict] == ["app"]
 
 
 def test_where_nothing_asks_messages_are_read_once() -> None:

@@ -171,7 +171,7 @@ def _asks_msdb(fate: Fate) -> bool:
     verdict = fate.verdict
     if verdict is None or verdict.decision is None or not verdict.decision.asks_again:
         return False
-    return verdict.opens_in in (None, MSDB)
+    return verdict.requested_in in (None, MSDB)
 
 
 class _InstanceMessages:

@@ -148,26 +148,25 @@ class Knowledge:
             # An expired dialog comes before anything else.
             return []
         legs = [decision.first]
-        if decision.again is not None and verdict.opens_in != decision.first.scope:
+        is_requested = verdict.requested_in is not None
+        if decision.again is not None and verdict.requested_in != decision.first.scope:
             legs.append(decision.again)
-        found = {
-            gap for leg in legs for gap in self._of_leg(instance, leg, has_asked=verdict.opens_in is not None)
-        }
+        found = {gap for leg in legs for gap in self._of_leg(instance, leg, is_requested=is_requested)}
         if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
             found.add(Gap(instance, None, What.ADDRESSES))
         return sorted(found, key=lambda gap: gap.place)
 
-    def _of_leg(self, name: str, leg: Leg, *, has_asked: bool) -> Iterator[Gap]:
+    def _of_leg(self, name: str, leg: Leg, *, is_requested: bool) -> Iterator[Gap]:
         if leg.match is None:
             # The scope's broker is off: nothing is searched.
             return
         if not leg.is_reply:
             routes = self.routes(name, leg.scope)
             if routes is not None and (
-                routes.what is not What.ALL_ROUTES or (has_asked or leg.step in _NAMES_NO_SERVICE)
+                routes.what is not What.ALL_ROUTES or (is_requested or leg.step in _NAMES_NO_SERVICE)
             ):
                 yield routes
-        if has_asked:
+        if is_requested:
             # Who asks for a route waits for the answer, whatever else there is.
             return
         yield from self._unread_holders(name, leg)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.analysis.diff.sides import OneSide, Sides
-from routing.plan.estate import instances_of
+from routing.plan.estate import instances_of, requests_of
 from routing.rules.estate import Instance
 from routing.rules.requesting import Request
 from routing.storage.columns import Columns
@@ -112,23 +112,23 @@ def _asked_otherwise(before: OneSide, after: OneSide) -> Iterator[tuple[str, str
     yield from {scope[::2] for scope in old.keys() | new.keys() if old.get(scope) != new.get(scope)}
 
 
-def _states(requests: Columns | None, at: int) -> dict[tuple[str, str, str], tuple[Any, ...]]:
-    """What requests on record say at a time, by instance, database and service.
+def _states(requests: Columns | None, at: int) -> dict[tuple[str, str, str], set[tuple[Any, ...]]]:
+    """Return what requests on record say at a time, by instance, database and service.
 
-    Whether one is pending for every message; of those of this very moment the ids of the messages, which are
-    compared (section 5), with their end.
+    Of those that are pending for every message the conversation endpoints, which wait (D10); of those of this very
+    moment also the ids of the messages, which are compared (section 5), and whether they are still open.
     """
-    found: dict[tuple[str, str, str], tuple[bool, frozenset[tuple[str, bool]]]] = {}
-    if requests is None:
-        return {}
-    names = ("instance_name", "database_name", "service_name", "requested_at", "message_id", "ended_at")
-    for instance, database, service, *rest in requests.rows(*names):
-        request = Request(*rest)
-        scope = (instance, database, service)
-        is_pending, own = found.get(scope, (False, frozenset()))
-        if request.requested_at == at:
-            own |= {(request.message_id, request.ended_at is None or at < request.ended_at)}
-        elif request.requested_at < at:
-            is_pending |= request.ended_at is None or at < request.ended_at
-        found[scope] = (is_pending, own)
-    return {scope: state for scope, state in found.items() if state != (False, frozenset())}
+    found: dict[tuple[str, str, str], set[tuple[Any, ...]]] = {}
+    for scope, on_record in ({} if requests is None else requests_of(requests)).items():
+        state = {one for request in on_record for one in _state(request, at)}
+        if state:
+            found[scope] = state
+    return found
+
+
+def _state(request: Request, at: int) -> Iterator[tuple[Any, ...]]:
+    is_open = request.ended_at is None or at < request.ended_at
+    if request.requested_at < at and is_open:
+        yield (request.endpoint,)
+    elif request.requested_at == at:
+        yield request.endpoint, request.message_id, is_open

@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 
 from routing.analysis.explain.asked import AGE, End
 from routing.analysis.explain.known import Row
+from routing.messages import ids
+from routing.rules.text import fold
 from routing.schemas import Field, Kind, Schema
 from routing.storage import frames
 from routing.storage.columns import Columns, Only
@@ -17,8 +19,9 @@ from routing.storage.joining import small_side
 from routing.storage.utf8 import readable
 
 _SHOWN_INSTANCES = 20
-# The order in which messages ask, and what else of them decides: rows equal in all of it are decided alike.
-_TEXTS = ("message_id", "database_name", "conversation_id", "to_broker_instance")
+# What decides of a message besides its time, first what tells the order in which messages ask: rows equal in all
+# of it are decided alike.
+_TEXTS = ("message_id", "conversation_id", "role", "database_name", "to_broker_instance")
 
 
 def messages_of(messages: DataFrame, only: Only) -> Columns:
@@ -83,21 +86,20 @@ def in_parts(messages: DataFrame, only: Only, as_of: int | None, sizes: Iterator
 def _place(as_of: int | None) -> Column:
     """The place of a message among those that ask: t, its id, and what else it is decided by."""
     t = F.unix_micros(F.coalesce("observed_at", "enqueue_time")) if as_of is None else F.lit(as_of).cast("long")
-    texts = [F.coalesce(name, F.lit("")).alias(name) for name in _TEXTS]
-    return F.struct(t.alias("t"), *texts, F.coalesce(F.col("is_initiator").cast("int"), F.lit(0)).alias("role"))
+    own = {"conversation_id": ids.conversation_id(F.col("conversation_id"))}
+    own["role"] = F.when(F.col("is_initiator"), "1").otherwise("0")
+    texts = [F.coalesce(own.get(name, F.col(name)), F.lit("")).alias(name) for name in _TEXTS]
+    return F.struct(t.alias("t"), *texts)
 
 
 def _place_of(row: Row, as_of: int | None) -> tuple[Any, ...]:
     """The same of a row; texts are compared by their code points here and there."""
     seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
-    return (
-        seen if as_of is None else as_of,
-        *(row[name] or "" for name in _TEXTS),
-        int(bool(row["is_initiator"])),
-    )
+    own = {"conversation_id": fold(row["conversation_id"] or ""), "role": "1" if row["is_initiator"] else "0"}
+    return seen if as_of is None else as_of, *((own[name] if name in own else row[name]) or "" for name in _TEXTS)
 
 
 def _literal(place: tuple[Any, ...]) -> Column:
-    t, *texts, role = place
+    t, *texts = place
     named = [F.lit(text).alias(name) for name, text in zip(_TEXTS, texts, strict=True)]
-    return F.struct(F.lit(t).cast("long").alias("t"), *named, F.lit(role).alias("role"))
+    return F.struct(F.lit(t).cast("long").alias("t"), *named)

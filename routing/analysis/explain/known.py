@@ -9,6 +9,7 @@ from typing import Any
 from routing.analysis.explain.request_path import NO_OTHER_INSTANCES, OtherInstances
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import network_of
+from routing.plan.requests import order_of_asking
 from routing.rules.estate import ARRIVALS
 from routing.rules.network import Network
 from routing.rules.rejecting import rejections
@@ -21,7 +22,7 @@ Row = Mapping[str, Any]
 Chunks = Callable[[str, str], Iterable[Mapping[str, Columns]]]
 """From an instance and a service to its messages (``messages``) and their dialogs (``dialogs``, if there are any).
 
-In chunks by the order of (t, message_id); inside a chunk in any order.
+In chunks in the order in which they ask (`order_of_asking`); inside a chunk in any order.
 """
 
 
@@ -66,11 +67,11 @@ class Known:
         return cls(network_of(tables), _dialogs_of(tables), chunks, other_instances)
 
     def others(self, message: Message, as_of: int | None) -> Iterator[tuple[Message, Dialog]]:
-        """All messages of its instance for its service that can be judged, by (t, message_id), with dialogs."""
+        """Yield all messages of its instance for its service that can be judged, as they ask, with dialogs."""
         for chunk in self.chunks(message.instance, message.service):
             dialogs, rows = _dialogs_of(chunk), chunk["messages"].dicts()
             sound = (row for row in rows if not rejections(row, self.network.instances.get(row["instance_name"])))
-            read = sorted((message_of(row, as_of) for row in sound), key=lambda each: (each.t, each.message_id))
+            read = sorted((message_of(row, as_of) for row in sound), key=order_of_asking)
             yield from ((each, dialogs.of(each)) for each in read)
 
 

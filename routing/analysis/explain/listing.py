@@ -7,6 +7,7 @@ from routing.analysis.explain.lines import SHOWN, Line, line
 from routing.analysis.explain.searches import Search
 from routing.rules.estate import Database
 from routing.rules.locating import has_id
+from routing.rules.requesting import Request
 from routing.terms import MatchingStep
 
 
@@ -63,12 +64,24 @@ def id_lines(judged: Judged, search: Search) -> list[Line]:
     return [*lines, line("OTHER_IDS", "MORE", **place, count=more)] if more > 0 else lines
 
 
-def request_lines(judged: Judged, search: Search, step: int) -> list[Line]:
-    """The newest requests for the service in this scope, not the message's own; at most `SHOWN`."""
+def find_awaited(judged: Judged, search: Search) -> Request | None:
+    """Return the request that the message's conversation waits for (D10), None where it waits for none."""
+    if not search.is_requested:
+        return None
     message = judged.message
+    scope = judged.requests.of(search.leg.scope, message.service)
+    return scope.find_awaited(message.t, message.message_id, message.endpoint)
+
+
+def request_lines(judged: Judged, search: Search, step: int) -> list[Line]:
+    """Return the requests for the service in this scope, not the message's own; at most `SHOWN`, newest first.
+
+    The one that the message's conversation waits for comes before all others.
+    """
+    message, awaited = judged.message, find_awaited(judged, search)
     requests = judged.requests.of(search.leg.scope, message.service).all()
     others = [request for request in requests if not request.is_of(message.t, message.message_id)]
-    others.sort(key=lambda request: (request.requested_at, request.message_id), reverse=True)
+    others.sort(key=lambda each: (each is awaited, each.requested_at, each.message_id), reverse=True)
     return [
         line(
             "REQUEST",

@@ -119,7 +119,10 @@ def _step_lines(judged: Judged, search: Search, instance: Instance) -> list[Line
     lines = []
     for step in (*(each.number for each in STEPS), MatchingStep.NO_MATCH):
         common = {"search": search.number, "step": int(step)}
-        lines.append(line("STEP", _step(step, search), **common, broker_instance=search.leg.broker))
+        awaited = listing.find_awaited(judged, search) if step is MatchingStep.ROUTE_REQUEST else None
+        asker = None if awaited is None else awaited.message_id
+        broker = search.leg.broker
+        lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=asker))
         lines += routes.by_step.get(step, [])
         if step is search.leg.step:
             lines += listing.id_lines(judged, search)

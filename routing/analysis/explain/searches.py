@@ -16,13 +16,13 @@ from routing.terms import MatchingStep, Reason
 class Search:
     """One search of a routing table that takes place.
 
-    ``opens``: the message opens a request and goes no further. ``is_undecided``: what is picked, and all that
-    follows, hangs on a dialog that is not given.
+    ``is_requested``: step 4 ends it, the message waits for a route that was requested. ``is_undecided``: what is
+    picked, and all that follows, hangs on a dialog that is not given.
     """
 
     number: int
     leg: Leg
-    opens: bool
+    is_requested: bool
     is_undecided: bool
 
     @property
@@ -33,12 +33,12 @@ class Search:
     @property
     def stop(self) -> MatchingStep | None:
         """The step that ended the search."""
-        return MatchingStep.ROUTE_REQUEST if self.opens else self.leg.step
+        return MatchingStep.ROUTE_REQUEST if self.is_requested else self.leg.step
 
     @property
     def is_told(self) -> bool:
         """Whether tiers and what follows them are the same for every dialog, or the dialog is known."""
-        return self.leg.match is not None and not self.opens and not self.is_undecided
+        return self.leg.match is not None and not self.is_requested and not self.is_undecided
 
     def address(self, service: str) -> str | None:
         """The address that was chosen, read from the service name where the route leaves it to that."""
@@ -66,13 +66,13 @@ def searches(judged: Judged) -> list[Search]:
     verdict, decision = judged.verdict, judged.decision
     if verdict.decision is None:
         return []
-    opens = verdict.opens_in is not None
-    # What is opened after the message came back names the route that led it there.
-    opens_first = opens and verdict.rerouted_from is None
-    first = Search(1, decision.first, opens_first, _hangs_on_dialog(judged, decision.first))
-    if decision.again is None or opens_first or first.is_undecided:
+    is_requested = verdict.requested_in is not None
+    # What is requested after the message came back names the route that led it there.
+    ends_first = is_requested and verdict.rerouted_from is None
+    first = Search(1, decision.first, ends_first, _hangs_on_dialog(judged, decision.first))
+    if decision.again is None or ends_first or first.is_undecided:
         return [first]
-    return [first, Search(2, decision.again, opens, _hangs_on_dialog(judged, decision.again))]
+    return [first, Search(2, decision.again, is_requested, _hangs_on_dialog(judged, decision.again))]
 
 
 def _hangs_on_dialog(judged: Judged, leg: Leg) -> bool:

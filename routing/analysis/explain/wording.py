@@ -179,7 +179,7 @@ def _broker(line: Line) -> str:
 def _step(line: Line) -> str:
     step, finding = MatchingStep(line["step"]), line["finding"]
     is_open = line["broker_instance"] is None
-    answer = {"MATCHED": "yes", "NO_MATCH": "no", "NOT_REACHED": "not reached", "PENDING": "no"}[finding]
+    answer = {"MATCHED": "yes", "NO_MATCH": "no", "NOT_REACHED": "not reached"}.get(finding, "no")
     if (
         finding == "NO_MATCH"
         and is_open
@@ -196,6 +196,9 @@ def _step(line: Line) -> str:
         answer = "no, a request for this service is pending"
     if finding == "MATCHED" and step == MatchingStep.ROUTE_REQUEST:
         answer = "yes, none is pending: the message opens a request and waits"
+        if line["name"] is not None:
+            asker = quote_name(line["name"])
+            answer = f"yes, its conversation waits for the route that its message {asker} has asked for"
     return f"step {int(step)}, {STEP_TITLES[step]}: {answer}"
 
 

@@ -76,8 +76,9 @@ def read_network(tables: Mapping[str, Table], services: Collection[str]) -> Netw
 def _paths(judged: Judged, network: Network, from_service: str | None) -> tuple[Path, ...]:
     message = judged.message
     back_to = None if from_service is None else Addressee.of_name(from_service)
-    sender = Sender(network.instances[message.instance], message.database, message.is_initiator, back_to)
-    planner, count, dialog = PathPlanner(network), len(judged.possible), message.conversation_id
+    dialog, instance = message.conversation_id, network.instances[message.instance]
+    sender = Sender(instance, message.database, message.is_initiator, back_to, dialog)
+    planner, count = PathPlanner(network), len(judged.possible)
 
     def follow(hashed: int) -> Followed:
         return planner.follow(sender, message, judged.possible[hashed % count][1], hashed)

@@ -8,7 +8,7 @@ from typing import Any
 from routing.rules import hashing, text
 from routing.rules.deciding import ConcerningRoutes, Decision
 from routing.rules.estate import Instance, Route, estate_of
-from routing.rules.requesting import Request, Requests
+from routing.rules.requesting import ConversationEndpoint, Request, Requests
 from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, judge, key_of
 
 Row = dict[str, Any]
@@ -74,6 +74,12 @@ def decisions_of(message: Message, dialog: Dialog, instance: Instance) -> tuple[
     return ConcerningRoutes.of(key_of(message, dialog, instance), instance).decide(message.t)
 
 
+def request_of(row: Row) -> Request:
+    """A row of ``route_requests``."""
+    endpoint = ConversationEndpoint.of_row(row.get("conversation_id"), row.get("is_initiator"))
+    return Request(micros(row["requested_at"]) or 0, row["message_id"], micros(row.get("ended_at")), endpoint)
+
+
 def resolve(message: Message, dialog: Dialog, instance: Instance, requests: Requests) -> Verdict:
     """Resolve one message of a known dialog; ``requests`` have seen what asked before, and learn of its own."""
     decision = hashing.pick(decisions_of(message, dialog, instance), message.conversation_id or "")
@@ -86,11 +92,7 @@ def resolved(tables: Tables, as_of: datetime | None = None) -> dict[int, Verdict
     requests: dict[str, Requests] = {}
     for name in instances:
         requests[name] = Requests.on_record(
-            (
-                row["database_name"],
-                row["service_name"],
-                Request(micros(row["requested_at"]) or 0, row["message_id"], micros(row.get("ended_at"))),
-            )
+            (row["database_name"], row["service_name"], request_of(row))
             for row in tables.get("route_requests") or []
             if row["instance_name"] == name
         )
@@ -111,10 +113,10 @@ def resolved(tables: Tables, as_of: datetime | None = None) -> dict[int, Verdict
             text.broker_id(row.get("to_broker_instance")),
             row.get("hops_remaining"),
         )
-        read.append((t, message.message_id, place, message, dialog))
+        read.append((t, message.message_id, message.endpoint, place, message, dialog))
     return {
         place: resolve(message, dialog, instances[message.instance], requests[message.instance])
-        for _, _, place, message, dialog in sorted(read, key=lambda found: found[:3])
+        for *_, place, message, dialog in sorted(read, key=lambda found: found[:4])
     }
 
 

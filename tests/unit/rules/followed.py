@@ -47,10 +47,7 @@ class Followed:
         requests: dict[tuple[str, str, str], list[Request]] = {}
         for row in tables["route_requests"]:
             scope = (row["instance_name"], row["database_name"], row["service_name"])
-            request = Request(
-                by_rules.micros(row["requested_at"]) or 0, row["message_id"], by_rules.micros(row["ended_at"])
-            )
-            requests.setdefault(scope, []).append(request)
+            requests.setdefault(scope, []).append(by_rules.request_of(row))
         self.network = Network(by_rules.instances_of(tables), requests)
         self.tables = tables
         self.planner = PathPlanner(self.network)
@@ -75,20 +72,31 @@ class Followed:
     def walked(self, message: Sent) -> Path:
         """The path of a message by a walk of its own."""
         row = message.row
-        sender, to = self._sender(row), Addressee.of_name(row["to_service_name"])
-        errand = Errand(to, row["is_initiator"], message.t, message.hashed)
+        conversation = text.fold(row["conversation_id"])
+        sender, to = self._sender(row, conversation), Addressee.of_name(row["to_service_name"])
+        errand = Errand(to, row["is_initiator"], message.t, message.hashed, conversation)
         scope = row["database_name"] or "msdb"
         args = (errand, sender.instance, message.verdict, scope, message.hops)
         there = follow(self.network, decide_now, *args).trace
         return trace_back(self.network, decide_now, sender, there, message.t)[0]
 
     def planned(self, message: Sent) -> Path | None:
-        """The path that the plan of its key has for a message; None for one that opens a request, or is over."""
-        if message.verdict.decision is None or message.verdict.opens_in is not None:
+        """The path that the plan of its key has for a message; None for one that waits, or is over."""
+        if message.verdict.decision is None or message.verdict.requested_in is not None:
             return None
         row = message.row
-        sender, to = self._sender(row), self._shared(row["to_service_name"])
-        key = (sender.instance.name, sender.database, sender.is_initiator, sender.back_to, to, message.broker)
+        waiting, conversation = self.network.waiting_conversations, text.fold(row["conversation_id"])
+        named = conversation if conversation in waiting else None
+        sender, to = self._sender(row, named), self._shared(row["to_service_name"])
+        key = (
+            sender.instance.name,
+            sender.database,
+            sender.is_initiator,
+            sender.back_to,
+            to,
+            message.broker,
+            named,
+        )
         if key not in self._plans:
             self._plans[key] = list(self.planner.timeline(sender, to, message.broker).intervals())
         [found] = [
@@ -101,13 +109,14 @@ class Followed:
         most = len(choice.paths) - 1
         return choice.paths[most if message.hops is None else max(0, min(message.hops, most))]
 
-    def _sender(self, row: Row) -> Sender:
+    def _sender(self, row: Row, conversation: str | None) -> Sender:
         back = row["from_service_name"]
         return Sender(
             self.network.instances[row["instance_name"]],
             row["database_name"],
             row["is_initiator"],
             Addressee.of_name(back) if back else None,
+            conversation,
         )
 
     def _shared(self, service: str) -> Addressee:

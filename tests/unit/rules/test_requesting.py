@@ -6,7 +6,15 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from routing.rules.requesting import Request, Requests, Scope, escaped_attribute, missing_route
+from routing.rules.requesting import (
+    ConversationEndpoint,
+    Request,
+    RequestAction,
+    Requests,
+    Scope,
+    escaped_attribute,
+    missing_route,
+)
 from routing.terms import MISSING_ROUTE_NAMESPACE
 
 given = pytest.mark.parametrize
@@ -60,15 +68,60 @@ def test_a_request_on_record(request_: Request, t: int, message_id: str, is_pend
 )
 def test_who_opens_a_request(on_record: list[Request], messages: list[tuple[int, str, bool]]) -> None:
     scope = Scope(tuple(on_record))
-    assert [(t, name, scope.opens(t, name)) for t, name, _ in messages] == messages
+    assert [(t, name, _opens(scope, t, name)) for t, name, _ in messages] == messages
 
     # Once all have come, in any order.
-    assert [(t, name, scope.opens(t, name)) for t, name, _ in reversed(messages)] == messages[::-1]
+    assert [(t, name, _opens(scope, t, name)) for t, name, _ in reversed(messages)] == messages[::-1]
+
+
+def _opens(scope: Scope, t: int, name: str) -> bool:
+    """Whether a message of any dialog opens a request."""
+    action = scope.ask(t, name, None)
+    assert action.stops is (action is RequestAction.OPENS)
+    return action.stops
+
+
+_A = ConversationEndpoint("aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa", True)
+
+
+@given(
+    ("conversation_id", "is_initiator", "endpoint"),
+    [
+        (None, None, None),
+        (None, True, None),
+        (_A.conversation_id, None, None),
+        ("", True, None),
+        (" ", True, None),
+        ("a conversation", True, None),
+        (f"{{{_A.conversation_id}}}", True, None),
+        (f"{_A.conversation_id} ", True, None),
+        (_A.conversation_id, True, _A),
+        (_A.conversation_id.upper(), True, _A),
+        (_A.conversation_id, False, _A._replace(is_initiator=False)),
+    ],
+)
+def test_whose_a_request_is(
+    conversation_id: str | None, is_initiator: bool | None, endpoint: ConversationEndpoint | None
+) -> None:
+    assert ConversationEndpoint.of_row(conversation_id, is_initiator) == endpoint
 
 
 # Ends: at once, before it was made, soon, late, never.
 _TIMES = st.integers(0, 6)
-_REQUESTS = st.builds(Request, _TIMES, st.sampled_from("abc"), st.none() | st.integers(0, 9))
+_ENDPOINTS = st.sampled_from([_A, _A._replace(is_initiator=False)])
+_REQUESTS = st.builds(
+    Request, _TIMES, st.sampled_from("abc"), st.none() | st.integers(0, 9), st.none() | _ENDPOINTS
+)
+
+
+@hypothesis.given(st.lists(_REQUESTS, max_size=8), _TIMES, st.sampled_from("abc"), _ENDPOINTS)
+def test_a_message_waits_where_any_pending_request_is_its_own(
+    record: list[Request], t: int, name: str, endpoint: ConversationEndpoint
+) -> None:
+    pending = [request for request in record if request.is_pending(t, name)]
+    is_own = any(request.endpoint == endpoint for request in pending)
+    expected = RequestAction.WAITS if is_own else RequestAction.GOES_ON if pending else RequestAction.OPENS
+    assert Scope(tuple(record)).ask(t, name, endpoint) is expected
 
 
 @hypothesis.given(st.lists(_REQUESTS, max_size=8), _TIMES, st.sampled_from("abc"))
@@ -82,12 +135,12 @@ def test_a_scope_and_a_service_are_asked_for_apart() -> None:
     requests = Requests.on_record([("Orders", "S", Request(5, "a")), ("Orders", "S", Request(2, "b", 3))])
     assert requests.of("Orders", "S").on_record == (Request(5, "a"), Request(2, "b", 3))
     opens = [
-        (database, service, requests.of(database, service).opens(6, "m"))
+        (database, service, _opens(requests.of(database, service), 6, "m"))
         for database, service in (("Orders", "S"), ("Orders", "s"), ("msdb", "S"), ("Orders", "T"))
     ]
     assert opens == [("Orders", "S", False), ("Orders", "s", True), ("msdb", "S", True), ("Orders", "T", True)]
     # It stays known.
-    assert not requests.of("msdb", "S").opens(6, "n")
+    assert not _opens(requests.of("msdb", "S"), 6, "n")
     assert Requests.on_record([]) == Requests()
 
 

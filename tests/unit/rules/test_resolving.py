@@ -89,7 +89,7 @@ def test_a_dialog_gets_one_of_several_ids() -> None:
 
 def _asking(hub: Instance, requests: Requests, database: str | None = "Orders") -> tuple[str, str | None]:
     verdict = resolve(message(database=database), NO_DIALOG, hub, requests)
-    return str(verdict.reason), verdict.opens_in
+    return str(verdict.reason), verdict.requested_in
 
 
 def test_where_a_message_asks_for_a_route() -> None:
@@ -115,5 +115,5 @@ def test_a_message_that_came_back_asks_in_msdb() -> None:
 def test_an_expired_dialog_opens_no_request() -> None:
     requests = Requests()
     hub = instance({"Orders": [ASK]})
-    assert resolve(message(message_id="a"), Dialog(lifetime=3), hub, requests).opens_in is None
-    assert resolve(message(message_id="b"), NO_DIALOG, hub, requests).opens_in == "Orders"
+    assert resolve(message(message_id="a"), Dialog(lifetime=3), hub, requests).requested_in is None
+    assert resolve(message(message_id="b"), NO_DIALOG, hub, requests).requested_in == "Orders"

@@ -34,13 +34,15 @@ def test_case(case: dict[str, Any]) -> None:
     for place, row in enumerate(tables["messages"]):
         verdict, decided_at = verdicts[place], by_rules.decided_at(row, as_of)
         resolved[row["message_id"]] = {**by_rules.columns(verdict), "decided_at": decided_at}
-        if verdict.opens_in is not None:
+        if verdict.opens_request:
             opened[decided_at, row["message_id"]] = {
                 "instance_name": row["instance_name"],
-                "database_name": verdict.opens_in,
+                "database_name": verdict.requested_in,
                 "service_name": row["to_service_name"],
                 "requested_at": decided_at,
                 "message_id": row["message_id"],
+                "conversation_id": row["conversation_id"].lower(),
+                "is_initiator": row["is_initiator"],
                 "body": missing_route(row["to_service_name"], MISSING_ROUTE_NAMESPACE),
             }
     assert len(expected["resolved_routes"]) > 0

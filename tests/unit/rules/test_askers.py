@@ -1,0 +1,53 @@
+"""The table of askers in plain Python: messages one by one, and the tests' own resolver."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import network_of
+from routing.plan.verdicts import RowJudge
+from routing.storage.inputs import columns_of, read_messages
+from routing.storage.times import moment_of
+from tests import askers
+from tests.frames import arrow
+from tests.reference.resolver import resolve as reference
+
+_CASES = pytest.mark.parametrize("case", askers.CASES, ids=[case.name for case in askers.CASES])
+
+
+@_CASES
+def test_the_tests_own_resolver(case: askers.Case) -> None:
+    found = reference(askers.estate_of(case))
+    assert askers.stops_of(found.resolved_routes) == askers.expected_stops(case)
+    assert askers.requests_of(found.new_route_requests) == askers.expected_requests(case)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "the last first"])
+@_CASES
+def test_messages_one_by_one(case: askers.Case, order: int) -> None:
+    tables = askers.estate_of(case)
+    tables["messages"] = tables["messages"][::order]
+    given = arrow(tables)
+    settings = {key: columns_of(table, key) for key, table in given.items() if key != "messages"}
+    judge = RowJudge(network_of(settings), KnownDialogs.of_table(None), None)
+    judge.find_openers(read_messages(given["messages"]))
+    judged = [judged for batch in read_messages(given["messages"]) for judged in judge.judge(batch)]
+    stops = sorted(
+        (moment_of(found.message.t), found.message.message_id, *found.message.endpoint, found.verdict.requested_in)
+        for found in judged
+        if found.message and found.message.endpoint and found.verdict
+    )
+    assert stops == askers.expected_stops(case)
+    opened = judge.messages.requests["hub"].all_opened()
+    requests = [
+        (database, moment_of(request.requested_at), request.message_id, *request.endpoint)
+        for database, service, request in opened
+        if request.endpoint and service == askers.SERVICE
+    ]
+    assert sorted(requests) == askers.expected_requests(case)
+    assert {
+        found.message.message_id
+        for found in judged
+        if found.message and found.verdict and found.verdict.opens_request
+    } == {one.message_id for one in case.opened}
