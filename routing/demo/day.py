@@ -49,8 +49,9 @@ def _ask_for_routes(day: Conversations) -> None:
     waiting, answered = service(WAITING_PARTNER), service(ANSWERED_PARTNER)
     day.draft.request(*_CAMPAIGNS, waiting, at_hour(-6), "yesterday-1")
     asked = at_hour(9.2)
-    day.draft.request(*_CAMPAIGNS, answered, asked, "bluebird-1", at_hour(9.25))
-    day.draft.message("bluebird-1", guid(day.rng), asked, *_CAMPAIGNS, answered)
+    conversation = guid(day.rng)
+    day.draft.request(*_CAMPAIGNS, answered, asked, "bluebird-1", at_hour(9.25), conversation)
+    day.draft.message("bluebird-1", conversation, asked, *_CAMPAIGNS, answered)
 
 
 def _bad_messages(day: Conversations) -> list[Row]:

@@ -62,6 +62,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "requested_at",
         "message_id",
         "ended_at",
+        "conversation_id",
+        "is_initiator",
     ),
 }
 _FIRST_USER_DATABASE_ID = 5
@@ -193,8 +195,9 @@ class Draft:
         at: datetime,
         message_id: str,
         ended_at: datetime | None = None,
+        conversation: str | None = None,
     ) -> None:
-        """A route request on record, still open where it has no end."""
+        """A route request on record, still open where it has no end, of the initiator of a conversation if known."""
         self._add(
             "route_requests",
             instance_name=instance,
@@ -203,4 +206,6 @@ class Draft:
             requested_at=at,
             message_id=message_id,
             ended_at=ended_at,
+            conversation_id=conversation,
+            is_initiator=None if conversation is None else True,
         )

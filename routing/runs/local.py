@@ -13,7 +13,7 @@ from routing.engines.arrow import requests
 from routing.engines.arrow.message_rows import MessageRows
 from routing.engines.arrow.parallel import for_each_thread
 from routing.engines.arrow.rejecting import RejectedRows
-from routing.engines.arrow.requests import OpenedRequests
+from routing.engines.arrow.requests import FoundRequests
 from routing.engines.arrow.resolving import BatchResolver, MessageScan
 from routing.errors import ConfigError
 from routing.plan.checked import check_without_spark
@@ -106,15 +106,15 @@ def run_full_locally(work: RunWork) -> Written:
     messages = MessageRows.of(tables["messages"], options.as_of)
     with clock.stage("lookups"):
         scan = MessageScan.of(messages, checked.dialogs, checked)
-    opened = None
+    found = None
     if requests.may_any_ask(scan):
         with clock.stage("requests"):
-            opened = _find_opened(scan)
+            found = _find_requests(scan)
     versions = {}
     with clock.stage("write"):
-        asked = list(opened.rows(options.missing_route_namespace, options.run_id)) if opened is not None else []
+        asked = list(found.rows(options.missing_route_namespace, options.run_id)) if found is not None else []
         versions["new_route_requests"] = _commit(work, "new_route_requests", PlainRows(asked) if asked else None)
-        resolved = ResolvedRows(scan, opened, options.run_id)
+        resolved = ResolvedRows(scan, found, options.run_id)
         versions["resolved_routes"] = _commit(work, "resolved_routes", resolved)
     with clock.stage("counts"):
         groups = count_resolved(work, versions)
@@ -137,10 +137,10 @@ def _open_tables(work: RunWork) -> dict[str, Table]:
     }
 
 
-def _find_opened(scan: MessageScan) -> OpenedRequests:
+def _find_requests(scan: MessageScan) -> FoundRequests:
     resolver = BatchResolver(scan)
     keyed = (resolver.key(batch) for batch in scan.batches())
-    return requests.find_opened(scan, keyed, requests.read_on_record(scan))
+    return requests.find_requests(scan, keyed, requests.read_on_record(scan))
 
 
 def _commit(work: RunWork, key: str, rows: RowSource | None) -> int:
@@ -157,7 +157,7 @@ class ResolvedRows:
     """The rows of ``resolved_routes``, made while they are written; ``read`` are all messages then."""
 
     scan: MessageScan
-    opened: OpenedRequests | None
+    requests: FoundRequests | None
     run_id: str
     read: int = field(default=0, init=False)
 
@@ -170,7 +170,7 @@ class ResolvedRows:
                 read += len(batch)
                 keyed = resolver.key(batch)
                 if len(keyed.rows):
-                    _write_all(resolver.resolve(keyed, self.opened, self.run_id), file)
+                    _write_all(resolver.resolve(keyed, self.requests, self.run_id), file)
             return read
 
         self.read = sum(for_each_thread(self.scan.batches(), work))

@@ -28,7 +28,7 @@ _ALTERNATIVES = "alternative_routes"
 _NUMBER = "matching_step"
 _TEXTS = tuple(name for name in VERDICT_COLUMNS if name not in (_ALTERNATIVES, _NUMBER))
 _LEAST, _MOST = -(2**63), 2**63 - 1
-# The first two numbers: a dialog that has ended, and a request that is opened in the message's own scope.
+# The first two numbers: a dialog that has ended, and a message that waits for a route in its own scope.
 EXPIRED, REQUESTED = 0, 1
 
 
@@ -116,8 +116,8 @@ class Decided(NamedTuple):
     """Columns of decisions, by their number.
 
     ``words`` and ``numbers`` are those of each column of text of `VERDICT_COLUMNS`. ``out_of_hops`` is the number
-    of what becomes of a message that must not be forwarded any more, and ``requested`` that of one which opens a
-    request in msdb; null where that cannot be.
+    of what becomes of a message that must not be forwarded any more, and ``requested`` that of one which waits
+    in msdb for a route; null where that cannot be.
     """
 
     words: dict[str, pyarrow.Array]

@@ -1,4 +1,4 @@
-"""The messages that open a request for a route (rule book, section 5): found by one pass, marked by the next.
+"""The requests that messages open or wait for (rule book, section 5): found by one pass, marked by the next.
 
 Few of those that ask become objects of Python: of messages that ask in one database for a service of which no
 request is on record, the first of a batch.
@@ -15,7 +15,7 @@ from routing.plan.keys import FROM_NETWORK
 from routing.plan.requests import requests_on_record
 from routing.plan.verdicts import may_ask
 from routing.rules.network import Network
-from routing.rules.requesting import Requests, missing_route
+from routing.rules.requesting import ConversationEndpoint, Request, Requests, contract_of, missing_route
 from routing.storage.arrow import plain_values
 from routing.terms import MSDB
 
@@ -26,39 +26,35 @@ if TYPE_CHECKING:
     from routing.engines.arrow.resolving import KeyedBatch, MessageScan
 
 _GROUP = ("scope", "in_scope", "service")
-
-
-class OpenedRequest(NamedTuple):
-    """A request that a message opens."""
-
-    instance: str
-    database: str
-    service: str
-    requested_at: int
-    message_id: str
+# The order of messages that ask at one time.
+_ORDER = ("message_id", "conversation_id", "is_initiator")
 
 
 @dataclass(frozen=True)
-class OpenedRequests:
-    """The requests that messages open; ``message_ids`` are those of the messages."""
+class FoundRequests:
+    """The requests that messages open or wait for: those of each instance, of which all messages have asked.
+
+    ``message_ids`` are those of the messages that open one, ``conversations`` those that may wait for one (D10).
+    """
 
     scopes: list[tuple[str, str]]
-    opened: frozenset[OpenedRequest]
+    by_instance: Mapping[str, Requests]
     message_ids: pyarrow.Array
+    conversations: pyarrow.Array
 
     def find(self, keyed: KeyedBatch, decided: Decided) -> tuple[pyarrow.Array, pyarrow.Array]:
-        """Return which messages open a request in their own scope, and which in msdb, after they came back."""
+        """Return which messages step 4 ends in their own scope, and which in msdb, after they came back."""
         import pyarrow
         import pyarrow.compute as pc
 
         rows = asking_rows(keyed, decided)
-        rows = rows.filter(pc.is_in(rows["message_id"], value_set=self.message_ids))
+        opens = pc.is_in(rows["message_id"], value_set=self.message_ids)
+        waits = pc.is_in(rows["conversation_id"], value_set=self.conversations)
         in_scope, in_msdb = [], []
-        for row in _rows_of(rows, self.scopes):
-            if row.in_scope and row.request(row.database) in self.opened:
-                in_scope.append(row.place)
-            elif row.in_msdb and row.request(MSDB) in self.opened:
-                in_msdb.append(row.place)
+        for row in _rows_of(rows.filter(pc.or_(opens, waits)), self.scopes):
+            database = row.ask(self.by_instance[row.instance])
+            if database is not None:
+                (in_scope if row.in_scope and database == row.database else in_msdb).append(row.place)
         everywhere = pyarrow.array(range(len(keyed.rows)), pyarrow.int64())
         return tuple(
             pc.is_in(everywhere, value_set=pyarrow.array(places, pyarrow.int64()))
@@ -69,16 +65,27 @@ class OpenedRequests:
 
     def rows(self, namespace: str, run_id: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``new_route_requests``."""
-        for one in sorted(self.opened):
-            yield {
-                "instance_name": one.instance,
-                "database_name": one.database,
-                "service_name": one.service,
-                "requested_at": one.requested_at,
-                "message_id": one.message_id,
-                "body": missing_route(one.service, namespace),
-                "run_id": run_id,
-            }
+        for instance, requests in sorted(self.by_instance.items()):
+            for database, service, request in sorted(requests.all_opened(), key=_place_of):
+                conversation_id, is_initiator = request.endpoint or (None, None)
+                yield {
+                    "instance_name": instance,
+                    "database_name": database,
+                    "service_name": service,
+                    "requested_at": request.requested_at,
+                    "message_id": request.message_id,
+                    "conversation_id": conversation_id,
+                    "is_initiator": is_initiator,
+                    "message_type_name": namespace,
+                    "service_contract_name": contract_of(namespace),
+                    "body": missing_route(service, namespace),
+                    "run_id": run_id,
+                }
+
+
+def _place_of(opened: tuple[str, str, Request]) -> tuple[str, str, int, str]:
+    database, service, request = opened
+    return database, service, request.requested_at, request.message_id
 
 
 class AskingRow(NamedTuple):
@@ -90,17 +97,26 @@ class AskingRow(NamedTuple):
     service: str
     at: int
     message_id: str
+    endpoint: ConversationEndpoint
     in_scope: bool
     in_msdb: bool
 
-    def request(self, database: str) -> OpenedRequest:
-        """Return the request that it opens in a database, if it does."""
-        return OpenedRequest(self.instance, database, self.service, self.at, self.message_id)
+    @property
+    def order(self) -> tuple[int, str, ConversationEndpoint]:
+        """Where it stands in the order of those that ask."""
+        return self.at, self.message_id, self.endpoint
+
+    def ask(self, requests: Requests) -> str | None:
+        """Return the database in which step 4 ends its way, None where it goes on; ``requests`` learn of its own."""
+        for database, asks in ((self.database, self.in_scope), (MSDB, self.in_msdb)):
+            if asks and requests.of(database, self.service).ask(*self.order).stops:
+                return database
+        return None
 
 
-def find_opened(
+def find_requests(
     scan: MessageScan, keyed: Iterable[KeyedBatch], on_record: Mapping[str, Requests]
-) -> OpenedRequests:
+) -> FoundRequests:
     """Find the requests that messages open, of all that there are; ``on_record`` are those of each instance."""
     import pyarrow
 
@@ -113,16 +129,15 @@ def find_opened(
         if len(batch.rows)
     ]
     asking = _that_may_open(pyarrow.concat_tables(parts), recorded) if parts else None
-    rows = [] if asking is None else sorted(_rows_of(asking, scopes), key=lambda row: (row.at, row.message_id))
-    opened = set()
-    for row in rows:
-        requests = on_record[row.instance]
-        for database, asks in ((row.database, row.in_scope), (MSDB, row.in_msdb)):
-            if asks and requests.of(database, row.service).opens(row.at, row.message_id):
-                opened.add(row.request(database))
-                break
-    ids = pyarrow.array(sorted({one.message_id for one in opened}), pyarrow.string())
-    return OpenedRequests(scopes, frozenset(opened), ids)
+    for row in [] if asking is None else sorted(_rows_of(asking, scopes), key=lambda row: row.order):
+        row.ask(on_record[row.instance])
+    found = [scope for one in on_record.values() for scope in one.scopes.values()]
+    opened = [request for scope in found for request in scope.all_opened()]
+    ids = {request.message_id for request in opened}
+    waited_for = (*opened, *(request for scope in found for request in scope.on_record))
+    conversations = {one.endpoint.conversation_id for one in waited_for if one.endpoint is not None}
+    named = (pyarrow.array(sorted(values), pyarrow.string()) for values in (ids, conversations))
+    return FoundRequests(scopes, on_record, *named)
 
 
 def may_any_ask(scan: MessageScan) -> bool:
@@ -156,6 +171,8 @@ def asking_rows(keyed: KeyedBatch, decided: Decided) -> pyarrow.Table:
             "service": service.cast(pyarrow.string()),
             "at": keyed.rows["at"].take(places),
             "message_id": keyed.rows["message_id"].take(places).cast(pyarrow.string()),
+            "conversation_id": keyed.rows["conversation_id"].take(places).cast(pyarrow.string()),
+            "is_initiator": keyed.rows["is_initiator"].take(places),
             "in_scope": in_scope.take(places),
             "in_msdb": in_msdb.take(places),
         }
@@ -176,7 +193,7 @@ def _that_may_open(rows: pyarrow.Table, recorded: pyarrow.Array) -> pyarrow.Tabl
     least = alike.join(first_times, list(_GROUP)) if len(alike) else alike
     if len(least):
         least = least.filter(pc.equal(least["at"], least["at_min"])).drop_columns(["at_min"])
-        firsts = least.sort_by("message_id").group_by(_GROUP, use_threads=False)
+        firsts = least.sort_by([(name, "ascending") for name in _ORDER]).group_by(_GROUP, use_threads=False)
         names = [name for name in rows.column_names if name not in _GROUP]
         found = firsts.aggregate([(name, "first") for name in names])
         least = found.rename_columns([name.removesuffix("_first") for name in found.column_names])
@@ -184,10 +201,11 @@ def _that_may_open(rows: pyarrow.Table, recorded: pyarrow.Array) -> pyarrow.Tabl
 
 
 def _rows_of(rows: pyarrow.Table, scopes: list[tuple[str, str]]) -> Iterator[AskingRow]:
-    names = ("place", "scope", "service", "at", "message_id", "in_scope", "in_msdb")
-    for place, scope, service, at, message_id, in_scope, in_msdb in zip(
+    names = ("place", "scope", "service", "at", *_ORDER, "in_scope", "in_msdb")
+    for place, scope, service, at, message_id, conversation_id, is_initiator, *asks in zip(
         *(plain_values(rows[name]) for name in names), strict=True
     ):
         instance, database = scopes[scope]
         own = MSDB if database == FROM_NETWORK else database
-        yield AskingRow(place, instance, own, service, at, message_id, in_scope, in_msdb)
+        endpoint = ConversationEndpoint(conversation_id, is_initiator)
+        yield AskingRow(place, instance, own, service, at, message_id, endpoint, *asks)

@@ -11,7 +11,7 @@ from routing.engines.arrow.dialog_ends import DialogEnds
 from routing.engines.arrow.message_keys import find_sound
 from routing.engines.arrow.message_rows import MessageRows
 from routing.engines.arrow.numbers import NONE, OTHER, Numbers
-from routing.engines.arrow.requests import OpenedRequests
+from routing.engines.arrow.requests import FoundRequests
 from routing.engines.arrow.words import WordReader, Words, first_of, same_for_all
 from routing.plan.checked import Checked
 from routing.schemas import RESOLVED_ROUTES, Kind
@@ -130,13 +130,13 @@ class BatchResolver:
         decisions = scan.decisions.choose(timelines, batch["at"], batch["conversation_id"])
         return KeyedBatch(batch, scopes, decisions, self._named.read(given), of_dialogs, is_expired)
 
-    def resolve(self, keyed: KeyedBatch, opened: OpenedRequests | None, run_id: str) -> Iterator[pyarrow.Table]:
+    def resolve(self, keyed: KeyedBatch, requests: FoundRequests | None, run_id: str) -> Iterator[pyarrow.Table]:
         """Yield the rows of ``resolved_routes`` of a batch, in parts of a size that can be held."""
         import pyarrow
         import pyarrow.compute as pc
 
         rows, decided = keyed.rows, self._scan.decisions.decided()
-        way = _find_way(keyed, decided, opened).dictionary_encode()
+        way = _find_way(keyed, decided, requests).dictionary_encode()
         columns: dict[str, Any] = {name: rows[name] for name in ("message_id", "conversation_id", "is_initiator")}
         columns |= {name: self._texts[name].read(_texts(rows, name)).array() for name in _NUMBERED[:3]}
         columns["message_sequence_number"] = _numbers(rows, "message_sequence_number")
@@ -158,13 +158,13 @@ class BatchResolver:
         yield from _with_alternatives(columns, alternatives, way.indices)
 
 
-def _find_way(keyed: KeyedBatch, decided: Decided, opened: OpenedRequests | None) -> pyarrow.Array:
+def _find_way(keyed: KeyedBatch, decided: Decided, requests: FoundRequests | None) -> pyarrow.Array:
     """Return the numbers of decisions, with what is a message's own: its request, its dialog's end, its hops."""
     import pyarrow.compute as pc
 
     way = keyed.decisions
-    if opened is not None:
-        in_scope, in_msdb = opened.find(keyed, decided)
+    if requests is not None:
+        in_scope, in_msdb = requests.find(keyed, decided)
         way = pc.if_else(in_msdb, decided.requested.take(way), way)
         way = pc.if_else(in_scope, REQUESTED, way)
     if keyed.is_expired is not None:
