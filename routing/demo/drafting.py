@@ -197,7 +197,7 @@ class Draft:
         ended_at: datetime | None = None,
         conversation: str | None = None,
     ) -> None:
-        """A route request on record, still open where it has no end, of the initiator of a conversation if known."""
+        """A route request on record, still open where it has no end, of a conversation's initiator if known."""
         self._add(
             "route_requests",
             instance_name=instance,

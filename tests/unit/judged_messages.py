@@ -63,20 +63,20 @@ def resolved_rows(judged: Iterable[JudgedRow]) -> list[Row]:
 
 def decide_by_planner(tables: Tables, as_of: datetime | None) -> Decided:
     """The rows of a run as the planner decides its messages, in the columns that it knows of."""
-    rows, judged = tables["messages"], judge_messages(tables, as_of)
-    requests = {
-        (found.message.instance, found.verdict.opens_in, found.message.service, found.message.t, message_id)
-        for found in judged
-        if found.message and found.verdict and found.verdict.opens_in and (message_id := found.message.message_id)
-    }
+    rows, given = tables["messages"], arrow(tables)
+    judge = judge_of(given, given.get("dialogs"), micros(as_of))
+    judge.find_openers(_batches(given["messages"], None))
+    judged = [judged for batch in _batches(given["messages"], None) for judged in judge.judge(batch)]
+    requests = [
+        (instance, database, service, moment_of(one.requested_at), one.message_id, *(one.endpoint or ()))
+        for instance, theirs in judge.messages.requests.items()
+        for database, service, one in theirs.all_opened()
+    ]
     rejected = [
         {"message_id": as_written(row["message_id"]), "reasons": list(found.rejections)}
         for row, found in zip(rows, judged, strict=True)
         if found.rejections
     ]
-    asked = ("instance_name", "database_name", "service_name", "requested_at", "message_id")
-    return Decided(
-        resolved_rows(judged),
-        [dict(zip(asked, (*scope, moment_of(t), one), strict=True)) for *scope, t, one in requests],
-        rejected,
-    )
+    of = ("instance_name", "database_name", "service_name", "requested_at", "message_id")
+    asked = (*of, "conversation_id", "is_initiator")
+    return Decided(resolved_rows(judged), [dict(zip(asked, one, strict=True)) for one in requests], rejected)

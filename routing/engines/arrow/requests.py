@@ -50,7 +50,8 @@ class FoundRequests:
         rows = asking_rows(keyed, decided)
         opens = pc.is_in(rows["message_id"], value_set=self.message_ids)
         waits = pc.is_in(rows["conversation_id"], value_set=self.conversations)
-        in_scope, in_msdb = [], []
+        in_scope: list[int] = []
+        in_msdb: list[int] = []
         for row in _rows_of(rows.filter(pc.or_(opens, waits)), self.scopes):
             database = row.ask(self.by_instance[row.instance])
             if database is not None:
@@ -107,7 +108,7 @@ class AskingRow(NamedTuple):
         return self.at, self.message_id, self.endpoint
 
     def ask(self, requests: Requests) -> str | None:
-        """Return the database in which step 4 ends its way, None where it goes on; ``requests`` learn of its own."""
+        """Return the database in which step 4 ends its way, None where it goes on; it may open a request."""
         for database, asks in ((self.database, self.in_scope), (MSDB, self.in_msdb)):
             if asks and requests.of(database, self.service).ask(*self.order).stops:
                 return database
