@@ -102,6 +102,12 @@ HAS: tuple[Estate, ...] = (
     Estate("SBR019", databases(("two", "Second", "id-second", "Stock")), [("two", None, "Stock")]),
     Estate("SBR020", routes(TO_STOCK, local=False), [("two", "Stock", "Sales")]),
     Estate("SBR021", routes(TO_STOCK, local=False), [("two", "msdb", "Stock")]),
+    # A loopback name leads to the other instance of the machine.
+    Estate(
+        "SBR021",
+        beside("tcp://one:5022", sales("tcp://localhost:5022", "Elsewhere")),
+        [("beside", "msdb", "Elsewhere")],
+    ),
     Estate("SBR022", routes(("one", "Sales", "R", "tcp://two:4022", "Lost")), [("two", "msdb", "Lost")]),
     Estate("SBR023", pair, [("one", "msdb", "Sales"), ("two", "msdb", "Stock")]),
     Estate("SBR024", lambda: pair(local=False), [("one", "msdb", "Sales"), ("two", "msdb", "Stock")]),

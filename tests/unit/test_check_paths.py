@@ -684,6 +684,9 @@ FINDINGS = {
         ("SBR033", "STOCK", "msdb", "//stock"),
         ("SBR043", "STOCK", "msdb", "Ask"),
     ],
+    "localhost leads to another instance of the machine, which lacks the service": [
+        ("SBR022", "BOX\\TWO", "msdb", "//stock")
+    ],
     "the acknowledgement reaches a copy of the database": [("SBR014", "COPY", "Orders", ORDERS)],
 }
 
@@ -727,3 +730,47 @@ def test_the_statement_for_an_alternative_is_about_the_route_that_was_taken(tmp_
     done = checked(tmp_path / "exports", CASES[name], then=[str(fix)])
     assert done.tried is not None
     assert [fate.end for fate in done.tried.fates] == ["DELIVERED"]
+
+
+def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:
+    import json
+
+    from routing.analysis.check.explaining import explain_messages
+
+    done = checked(tmp_path, CASES["no route leads back"])
+    told = explain_messages(done, "c0000001-0000-4000-8000-000000000000", as_json=False)
+    assert "\nfollowed from here, it ends NO_RETURN_PATH\nthere:\n" in told
+    last = "    1. 'STOCK', 'Stock': step 5, route 'AutoCreatedLocal', DELAYED"
+    assert f"and back, the acknowledgement:\n{last}" in told
+    [explained] = json.loads(explain_messages(done, "c0000001-0000-4000-8000-000000000000", as_json=True))[
+        "explained"
+    ]
+    assert explained["end"] == "NO_RETURN_PATH"
+    assert [way["direction"] for way in explained["path"]["ways"]] == ["THERE", "BACK"]
+
+
+def test_a_script_that_mends_another_instance_is_a_change(tmp_path: Path) -> None:
+    from routing.analysis.check.json_form import as_object
+    from routing.analysis.check.printing import as_text
+
+    fix = tmp_path / "fix.sql"
+    fix.write_text(f":CONNECT STOCK\n{CREATE_BACK}\n")
+    done = checked(tmp_path / "exports", CASES["no route leads back"], then=[str(fix)])
+    [change] = as_object(done)["then"]["changes"]
+    sides = [
+        (change[side]["outcome"], change[side]["end"], change[side]["end_instance"])
+        for side in ("before", "after")
+    ]
+    assert sides == [("SENT", "NO_RETURN_PATH", "STOCK"), ("SENT", "DELIVERED", None)]
+    assert "ends NO_RETURN_PATH at 'STOCK' → SENT, " in as_text(done)
+
+
+def test_a_page_says_what_does_not_arrive_and_where_it_is_mended(tmp_path: Path) -> None:
+    from routing.analysis.check.page_form import as_report
+
+    page = as_report(checked(tmp_path, CASES["no route leads back"]))
+    assert page.headline.endswith(": 1 SENT; of those that are sent: 1 NO_RETURN_PATH")
+    assert page.advice is not None
+    [advice] = page.advice
+    assert advice.words.startswith("On 'STOCK': No acknowledgement comes back")
+    assert advice.statement == CREATE_BACK

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.faults import unknown_message
-from routing.analysis.check.json_form import gap_object
+from routing.analysis.check.json_form import gap_object, path_object
 from routing.analysis.check.notes import notes_on_times
+from routing.analysis.check.path_lines import needed_lines, path_lines
 from routing.analysis.check.phrases import cut
 from routing.analysis.check.printing import not_known
 from routing.analysis.explain import printing
@@ -72,7 +73,11 @@ def explain_messages(done: Check, asked: str, *, as_json: bool) -> str:
 
 
 def _as_text(done: Check, fate: Fate) -> str:
-    return printing.as_text(explain_fate(done.estate, fate).steps)
+    steps = printing.as_text(explain_fate(done.estate, fate).steps)
+    if fate.path is None:
+        return steps
+    beyond = [*path_lines(fate.path), *needed_lines(fate.path, done.knowledge)]
+    return "\n".join([f"{steps}\n", f"followed from here, it ends {fate.end}", *beyond])
 
 
 def _as_object(done: Check, fate: Fate) -> object:
@@ -80,7 +85,8 @@ def _as_object(done: Check, fate: Fate) -> object:
         return {"verdict": None, "not_known": [gap_object(gap) for gap in fate.gaps]}
     told = explain_fate(done.estate, fate)
     [verdict] = told.verdict
-    return json.loads(printing.as_json(verdict, told.steps.rows))
+    path = None if fate.path is None else path_object(fate.path, done.knowledge)
+    return {**json.loads(printing.as_json(verdict, told.steps.rows)), "end": fate.end, "path": path}
 
 
 def explain_fate(estate: Estate, fate: Fate) -> Explanation:

@@ -118,7 +118,7 @@ def _failing(done: Check) -> str:
     if not ends:
         return ""
     told = ", ".join(f"{ends[end]:,} {end}" for end in PathEnd if ends[end])
-    return f"; {ends.total():,} of those that leave their instance do not arrive, or are not acknowledged: {told}"
+    return f"; of those that are sent: {told}"
 
 
 def _others(groups: Sequence[Group]) -> str:

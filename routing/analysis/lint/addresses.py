@@ -110,7 +110,7 @@ def pinned_to_nobody(row: RouteRow, around: Surroundings) -> Found | None:
     if is_local(route):
         places: tuple[Instance, ...] = () if here is None else (here,)
     else:
-        places = around.estate.places.get(route.compared or "", ())
+        places = around.estate.owners(row.place[0], route.compared)
         if any(place.is_forwarding for place in places):
             return None
     if not places or any(route.broker in place.brokers for place in places):

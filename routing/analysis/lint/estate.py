@@ -81,6 +81,13 @@ class Estate:
         """The instances that the tables list, as a message meets them."""
         return Network({name: self.instances[name] for name in sorted(self.listed)})
 
+    def owners(self, instance: str | None, address: str | None) -> tuple[Instance, ...]:
+        """Return the instances at an address that an instance sends to; loopback names lead to its machine."""
+        here = self.instances.get(instance or "")
+        if address is None or here is None:
+            return ()
+        return self.network.owners(address, here)
+
     @cached_property
     def holders(self) -> tuple[Holder, ...]:
         """Who holds what."""

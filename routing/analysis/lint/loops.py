@@ -63,7 +63,7 @@ def _ways(estate: Estate, given: Answers) -> tuple[dict[str, Ways], Ways]:
         for leg in verdict.legs:
             if leg.end.outcome is Outcome.FORWARDED:
                 addresses = addresses_of(leg, service)
-                targets.update(place.name for one in addresses for place in estate.places.get(one, ()))
+                targets.update(place.name for one in addresses for place in estate.owners(here, one))
     return ways, rest
 
 

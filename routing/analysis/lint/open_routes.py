@@ -28,7 +28,8 @@ def open_to_several(estate: Estate, given: Answers, proved: Hazards) -> Iterator
         for leg in verdict.legs:
             if leg.step is not MatchingStep.SERVICE or not leg.alternatives:
                 continue
-            places = (place for address in addresses_of(leg, service) for place in estate.places.get(address, ()))
+            here, addresses = verdict.asked.instance, addresses_of(leg, service)
+            places = (place for address in addresses for place in estate.owners(here, address))
             targets = {place.name for place in places if place.holders_of(service)}
             if len(targets) > 1:
                 said = "it and others without broker id lead to '%s' at %s"

@@ -159,7 +159,7 @@ def _named_routes(estate: Estate) -> Iterator[LiveRoute]:
 def _leading(estate: Estate) -> Iterator[tuple[LiveRoute, str]]:
     """Named routes with the other instances whose address they have."""
     for live in _named_routes(estate):
-        for place in estate.places.get(live.route.compared or "", ()):
+        for place in estate.owners(live.instance, live.route.compared):
             if place.name != live.instance:
                 yield live, place.name
 
