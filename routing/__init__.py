@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from routing.analysis.messages.asked import ask
     from routing.analysis.messages.listing import list_messages
     from routing.analysis.reconcile.reconciling import Reconciliation, reconcile
-    from routing.analysis.report.facts import Report
+    from routing.analysis.report.facts import Flow, Report
     from routing.analysis.report.reporting import report
     from routing.analysis.report.writing import write_page
     from routing.analysis.texts import text_of
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from routing.runs.pipeline import Resolution, current_routes, read_run, resolve, run
     from routing.runs.ranking import RankedCandidates, candidates
     from routing.runs.tracing import trace_all
+    from routing.sessions.session import start_of_config as spark_session
+    from routing.storage.tables import table_names
     from routing.terms import MatchingStep, Outcome, Reason
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "ContractError",
     "Described",
     "Diff",
+    "Flow",
     "MatchingStep",
     "Outcome",
     "RankedCandidates",
@@ -72,6 +75,8 @@ __all__ = [
     "resolve",
     "resolve_local",
     "run",
+    "spark_session",
+    "table_names",
     "text_of",
     "trace",
     "trace_all",
@@ -89,7 +94,7 @@ _ROOMS = {
     "routing.analysis.messages.asked": ("ask",),
     "routing.analysis.messages.listing": ("list_messages",),
     "routing.analysis.reconcile.reconciling": ("Reconciliation", "reconcile"),
-    "routing.analysis.report.facts": ("Report",),
+    "routing.analysis.report.facts": ("Flow", "Report"),
     "routing.analysis.report.reporting": ("report",),
     "routing.analysis.report.writing": ("write_page",),
     "routing.analysis.texts": ("text_of",),
@@ -102,9 +107,16 @@ _ROOMS = {
     "routing.runs.pipeline": ("Resolution", "current_routes", "read_run", "resolve", "run"),
     "routing.runs.ranking": ("RankedCandidates", "candidates"),
     "routing.runs.tracing": ("trace_all",),
+    "routing.sessions.session": ("spark_session",),
+    "routing.storage.tables": ("table_names",),
     "routing.terms": ("MatchingStep", "Outcome", "Reason"),
 }
-_OTHER_NAMES = {"finding": "mark", "load_config": "load", "register_dialog_hash": "register"}
+_OTHER_NAMES = {
+    "finding": "mark",
+    "load_config": "load",
+    "register_dialog_hash": "register",
+    "spark_session": "start_of_config",
+}
 
 
 def __getattr__(name: str) -> Any:

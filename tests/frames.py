@@ -153,6 +153,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def assert_same_frames(found: DataFrame, expected: DataFrame) -> None:
+    """Both have the same columns and rows, in any order; what may be null is not compared."""
+    from chispa import assert_df_equality
+
+    assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+
+
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     """A frame's rows as plain Python, times as aware UTC whatever the session's zone."""
     from pyspark.sql import functions as F

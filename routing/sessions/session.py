@@ -26,6 +26,8 @@ from routing.sessions.settings import apply_settings, find_setting
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from routing.config import Config
+
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -119,6 +121,14 @@ def start(
         return session
     own = {**_small_local_run(), **(_FOR_LITTLE_DATA if little_data else {}), **_DELTA}
     return _start_local({**own, **settings}, verbose=verbose)
+
+
+def start_of_config(config: Config) -> SparkSession:
+    """Return the session that is there, or start the small local one that the commands start, with Delta.
+
+    Raises EnvironmentFault and ConfigError as `start` does.
+    """
+    return start(config.spark)
 
 
 def check_installed() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from routing.errors import condition
 from routing.storage import statements
 
 
@@ -26,32 +24,24 @@ def ensure_hash_function(
     Raises:
         PySparkException: the session makes no such function.
     """
-    with suppress(_MissingFunction):
+    if statements.has_function(spark, name):
         return _gives(spark, name, answers)
     try:
         if make is None:
             statements.create_hash_function(spark, name)
         else:
             make()
-    except PySparkException as error:
-        try:
-            # Another thread may have made it meanwhile.
-            return _gives(spark, name, answers)
-        except _MissingFunction:
-            raise error from None
+    except PySparkException:
+        # Another thread may have made it meanwhile.
+        if not statements.has_function(spark, name):
+            raise
+        return _gives(spark, name, answers)
     return True
 
 
-class _MissingFunction(Exception):
-    """The session has no function of a name."""
-
-
 def _gives(spark: SparkSession, name: str, answers: Mapping[str, int]) -> bool:
-    """Return True if a function gives these answers. Raises _MissingFunction."""
+    """Return True if a function gives these answers; one that takes no text, or fails for these, does not."""
     try:
         return statements.call_function(spark, name, list(answers)) == list(answers.values())
-    except PySparkException as error:
-        if condition(error) == "UNRESOLVED_ROUTINE":
-            raise _MissingFunction from error
-        # Another function may take no text, or fail for these.
+    except PySparkException:
         return False

@@ -205,6 +205,11 @@ def _last_rows(routes: Sql) -> Sql:
     )
 
 
+def has_function(spark: SparkSession, name: str) -> bool:
+    """Return True if the session, or its current schema, has a function of a name."""
+    return not spark.sql(_sql("SHOW USER FUNCTIONS LIKE {name}", name=_literal(name))).isEmpty()
+
+
 def create_hash_function(spark: SparkSession, name: str) -> None:
     """Make the dialog-ID hash a function of the session, in SQL. Raises PySparkException where there is one."""
     text = _sql(

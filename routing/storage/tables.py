@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.config import Location, in_reading_order
+from routing.config import Config, Location, in_reading_order
 from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.holding import HasSession, Held
@@ -65,6 +65,15 @@ class AsItIs:
 
 
 Input = Snapshot | AsItIs
+
+
+def table_names(config: Config) -> dict[str, str]:
+    """Return the tables of a configuration as Spark SQL and ``spark.read.table`` name them, by their keys.
+
+    A path is named by Delta: ``delta.`/data/routes` ``.
+    """
+    locations = {**config.tables, **config.kept, **config.output, **config.beside}
+    return {key: str(statements.sql_name(location)) for key, location in locations.items()}
 
 
 def find(asked: HasSession, location: Location) -> Input | None:

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pyspark
-from chispa import assert_df_equality
 
 import routing
 from routing import cli, config
 from routing.sessions import session
+from tests.frames import assert_same_frames
 from tests.stored import small_estate
 
 # hadoop-aws of the Hadoop that this Spark brings, and of the AWS SDK only what it calls.
@@ -60,7 +60,7 @@ def _compare(spark: pyspark.sql.SparkSession, file: str, names: list[str]) -> No
         table = spark.table(runs.text) if runs.is_name else spark.read.format("delta").load(runs.text)
         run_id = table.collect()[0]["run_id"]
         found[how] = routing.read_run(spark, settings, run_id).resolved_routes.drop("run_id")
-    assert_df_equality(found["by_path"], found["by_name"], ignore_row_order=True, ignore_nullable=True)
+    assert_same_frames(found["by_path"], found["by_name"])
     print(json.dumps({how: frame.count() for how, frame in found.items()}))  # noqa: T201
 
 

@@ -9,10 +9,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chispa import assert_df_equality
 
 import routing
-from tests.frames import Tables, frames, load_cases, merged, moment, prefixed, rows_of
+from tests.frames import Tables, assert_same_frames, frames, load_cases, merged, moment, prefixed, rows_of
 from tests.reference.estates import joined, random_estate
 from tests.stored import STORE, message, small_estate
 
@@ -87,9 +86,7 @@ def _assert_alternatives(candidates: DataFrame, resolved: DataFrame) -> None:
 
 def _assert_same_rows(found: DataFrame, expected: DataFrame) -> None:
     by = found.columns
-    assert_df_equality(
-        found.groupBy(*by).count(), expected.groupBy(*by).count(), ignore_row_order=True, ignore_nullable=True
-    )
+    assert_same_frames(found.groupBy(*by).count(), expected.groupBy(*by).count())
 
 
 def _plan_of(frame: DataFrame) -> str:
@@ -130,7 +127,7 @@ def test_over_the_limit_candidates_are_joined_without_a_broadcast(spark: SparkSe
     try:
         assert [note for note in ranked.notes if note.startswith("the candidates of all keys are over")]
         assert within.notes == []
-        assert_df_equality(ranked.route_candidates, within.route_candidates, ignore_row_order=True)
+        assert_same_frames(ranked.route_candidates, within.route_candidates)
     finally:
         ranked.unpersist()
         within.unpersist()

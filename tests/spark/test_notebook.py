@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 # How many pictures each has, and what it prints of the demo.
 PICTURES = {"routing-outcomes": 7, "what-if": 6}
+PICTURES_IN_SPARK = 3
 PRINTED = {
     "routing-outcomes": [
         "12,059 messages read, 12,050 resolved, 9 rejected",
@@ -34,6 +35,17 @@ PRINTED = {
         "12,059 messages compared: 30 change, none gets worse; 1 route in force differs",
     ],
 }
+# Lines of tables, whose columns are as wide as their longest value.
+IN_SPARK = [
+    "12,059 messages read, 12,050 resolved, 9 rejected",
+    "|DELIVERED|LOCAL_SERVICE            |5227    |",
+    "|DELAYED  |SERVICE_NOT_FOUND        |496     |",
+    "|//larkfield.example/Orders/Archive       |12      |",
+    # Every message that opens a request has one route to ask by.
+    "|            4|NULL|        13|     0|",
+    "|hq-customers |Campaigns    |AutoCreatedLocal|63      |",
+    "|fwd-south               |msdb         |ByName          |299     |",
+]
 LONGEST_CELL = 300
 PNG = "image/png"
 Outputs = dict[str, list[list[Any]]]
@@ -43,8 +55,10 @@ def _read(name: str) -> Any:
     return nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)  # type: ignore[no-untyped-call]
 
 
-def _code(notebook: Any) -> list[Any]:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+def _code(notebook: Any, *, in_spark: bool | None = None) -> list[Any]:
+    """The cells of code: all, or those that need Spark, or those that do not."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [cell for cell in cells if in_spark in (None, "spark" in cell.metadata.get("tags", ()))]
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +94,7 @@ def _executed(name: str, kernel: str, folder: Path) -> list[list[Any]]:
 
     notebook = _read(name)
     nbformat.validate(notebook)
+    notebook.cells = [cell for cell in notebook.cells if "spark" not in cell.metadata.get("tags", ())]
     where = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=LONGEST_CELL, kernel_name=kernel, resources=where).execute()
     return [cell.outputs for cell in _code(notebook)]
@@ -133,15 +148,59 @@ def test_names_of_a_catalog_and_a_given_session_tell_the_same(
 
     monkeypatch.setenv("SBROUTE_DEMO", str(demo.folder))
     known: dict[str, Any] = {}
-    first, *later = _code(_read(name))
+    first, *later = _code(_read(name), in_spark=False)
     _run(first.source, known)
     config = known["config"] = routing.load_config(str(demo.folder / "demo.yaml"), catalog)
     assert {location.is_name for location in (*config.tables.values(), *config.output.values())} == {True}
+    shown, out = _run_all(later, known)
+    assert out == _printed(outputs[name])
+    assert sum(isinstance(one, TopLevelMixin | Drawn) for one in shown) == PICTURES[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("routing-outcomes", "5,227 DELIVERED, 3,920 SENT, 2,238 FORWARDED, 584 DELAYED, 81 DROPPED"),
+        ("what-if", "12 DELAYED BROKER_DISABLED, 9 DROPPED BROKER_DISABLED"),
+    ],
+)
+def test_spark_sql_shows_the_same_numbers(
+    name: str, printed: str, spark: SparkSession, demo: DemoRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBROUTE_DEMO", str(demo.folder))
+    [last] = _code(_read(name), in_spark=True)
+    _, out = _run_all([_code(_read(name))[0], last], {})
+    assert out == f"{printed}\n"
+    assert printed in "\n".join(PRINTED[name])
+
+
+@pytest.mark.parametrize("tables", ["of a catalog", pytest.param("in files", marks=pytest.mark.long)])
+def test_in_spark_the_tables_of_a_run_answer(
+    tables: str, spark: SparkSession, demo: DemoRun, catalog: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Databricks: after the first cell the notebook knows names, and no path."""
+    from altair import TopLevelMixin
+
+    import routing
+
+    monkeypatch.setenv("SBROUTE_DEMO", str(demo.folder))
+    known: dict[str, Any] = {}
+    first, *later = _code(_read("spark-analysis"))
+    _run(first.source, known)
+    if tables == "of a catalog":
+        config = known["config"] = routing.load_config(str(demo.folder / "demo.yaml"), catalog)
+        known["names"] = routing.table_names(config)
+    shown, out = _run_all(later, known)
+    assert sum(isinstance(one, TopLevelMixin) for one in shown) == PICTURES_IN_SPARK
+    assert [line for line in IN_SPARK if line not in out] == []
+
+
+def _run_all(cells: list[Any], known: dict[str, Any]) -> tuple[list[Any], str]:
+    """What cells show, and what they print."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        shown = [_run(cell.source, known) for cell in later]
-    assert out.getvalue() == _printed(outputs[name])
-    assert sum(isinstance(one, TopLevelMixin | Drawn) for one in shown) == PICTURES[name]
+        shown = [_run(cell.source, known) for cell in cells]
+    return shown, out.getvalue()
 
 
 def _run(source: str, known: dict[str, Any]) -> Any:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as F
 
 import routing
 from routing import cli
 from routing.errors import RunError, StorageError
 from routing.storage import locking
 from tests.crash.estate import NOW, WRITTEN, Case, before, copied, run_ids
-from tests.frames import rows_of
+from tests.frames import assert_same_frames
 from tests.hooks import Killed, hooked, kill, once
 from tests.stored import written
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # The protocol's every state is gone through without Spark in tests/unit/exactly_once.
 pytestmark = pytest.mark.long
 NIGHT = "scheduled__2026-01-05T14:00:00+00:00"
 # A full run leaves the fourth table alone.
 OVERRIDES: dict[str, tuple[str, ...]] = {"incremental": (), "full": ("resolve.mode=full",)}
-Stored = dict[str, list[dict[str, Any]]]
+Stored = dict[str, "DataFrame"]
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +52,12 @@ def _run(spark: SparkSession, case: Case, mode: str) -> routing.Run:
 
 
 def _stored(spark: SparkSession, case: Case) -> Stored:
-    read = {key: spark.read.format("delta").load(str(case.folder / "out" / key)) for key in WRITTEN}
-    return {key: sorted(rows_of(frame), key=repr) for key, frame in read.items()}
+    return {key: spark.read.format("delta").load(str(case.folder / "out" / key)) for key in WRITTEN}
+
+
+def _assert_stored(spark: SparkSession, case: Case, expected: Stored) -> None:
+    for key, frame in _stored(spark, case).items():
+        assert_same_frames(frame, expected[key])
 
 
 @pytest.mark.parametrize("point", ["after resolved_routes", "before runs"])
@@ -66,7 +71,7 @@ def test_after_a_crash(
     assert run_ids(spark, again) == ["first"]
     assert not _run(spark, again, mode).was_recorded
     assert run_ids(spark, again) == ["first", NIGHT]
-    assert _stored(spark, again) == clean[mode]
+    _assert_stored(spark, again, clean[mode])
 
 
 @pytest.mark.parametrize(
@@ -102,8 +107,8 @@ def test_two_attempts_at_once(
     assert (third.was_recorded, third.row) == (True, second[0].row)
     assert run_ids(spark, again) == ["first", NIGHT]
     read = routing.read_run(spark, again.config(*OVERRIDES[mode]), NIGHT)
-    own = [row for row in clean[mode]["resolved_routes"] if row["run_id"] == NIGHT]
-    assert sorted(rows_of(read.resolved_routes), key=repr) == own
+    own = clean[mode]["resolved_routes"].where(F.col("run_id") == NIGHT)
+    assert_same_frames(read.resolved_routes, own)
 
 
 def test_the_other_attempt_ends_while_this_one_begins(
@@ -118,7 +123,7 @@ def test_the_other_attempt_ends_while_this_one_begins(
 
     with hooked(once("before last_run", come_first)):
         assert _run(spark, again, "incremental").was_recorded
-    assert _stored(spark, again) == clean["incremental"]
+    _assert_stored(spark, again, clean["incremental"])
 
 
 def test_what_is_told_is_what_the_first_told(

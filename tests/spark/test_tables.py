@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from routing.storage.appended import Known, read_appended
 from routing.storage.conform import conform
 from routing.storage.stored import read_rows
 from routing.storage.tables import Snapshot
-from tests.frames import frame_of, frames, rows_of
+from tests.frames import assert_same_frames, frame_of, frames, rows_of
 from tests.golden_texts import assert_golden
 from tests.stored import config_of, message, route, small_estate, store, store_estate
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.core
-Rows = list[dict[str, Any]]
 # Moments that a zone with daylight saving does not have, has twice, or counted in odd seconds.
 MOMENTS = (
     "2026-03-08T02:30:00.000000Z",
@@ -42,15 +43,24 @@ def estate(spark: SparkSession) -> dict[str, DataFrame]:
     return frames(spark, small_estate())
 
 
-def resolved(spark: SparkSession, tables: dict[str, DataFrame]) -> tuple[Rows, Rows]:
-    """Resolved and rejected rows in order of message id."""
+@contextmanager
+def resolved(spark: SparkSession, tables: dict[str, DataFrame]) -> Iterator[routing.Resolution]:
+    """What is resolved and rejected."""
     done = routing.resolve(spark, tables, run_id="types")
     try:
-        both = rows_of(done.resolved_routes), rows_of(done.rejected_messages)
+        yield done
     finally:
         done.unpersist()
-    first, second = (sorted(rows, key=lambda row: str(row["message_id"])) for rows in both)
-    return first, second
+
+
+def assert_same(found: routing.Resolution, expected: routing.Resolution) -> None:
+    assert_same_frames(found.resolved_routes, expected.resolved_routes)
+    assert_same_frames(found.rejected_messages, expected.rejected_messages)
+
+
+def in_order(frame: DataFrame) -> list[dict[str, Any]]:
+    """Rows in the order of their message ids."""
+    return sorted(rows_of(frame), key=lambda row: str(row["message_id"]))
 
 
 def shouted(frame: DataFrame) -> DataFrame:
@@ -62,9 +72,11 @@ def test_columns_are_matched_without_case(
     spark: SparkSession, estate: dict[str, DataFrame], tmp_path: Path
 ) -> None:
     """Those that may be missing too: nothing would be said of one that is passed over."""
-    found = resolved(spark, {key: shouted(frame) for key, frame in estate.items()})
-    assert found == resolved(spark, estate)
-    assert {row["mirror_address"] for row in found[0]} == {None, "tcp://mirror.example:4022"}
+    given = {key: shouted(frame) for key, frame in estate.items()}
+    with resolved(spark, given) as found, resolved(spark, estate) as expected:
+        assert_same(found, expected)
+        mirrors = {row["mirror_address"] for row in rows_of(found.resolved_routes)}
+    assert mirrors == {None, "tcp://mirror.example:4022"}
     assert read_rows(shouted(estate["routes"]), ROUTES) == rows_of(estate["routes"])
     for mode in ("overwrite", "append"):
         store(shouted(estate["messages"]), tmp_path, mode)
@@ -78,7 +90,6 @@ def test_accepted_types_give_the_same_rows(
 ) -> None:
     from pyspark.sql import functions as F
 
-    expected = resolved(spark, estate)
     columns = "instance_name CHAR(3), database_name VARCHAR(20), name VARCHAR(100)"
     spark.sql(f"CREATE TABLE delta.`{tmp_path}` ({columns}) USING delta")
     store(estate["services"].coalesce(1), tmp_path, mode="append")
@@ -105,7 +116,8 @@ def test_accepted_types_give_the_same_rows(
         "instances": estate["instances"].withColumn("addresses", F.array()),
         "dialogs": estate["dialogs"].select(*reversed(estate["dialogs"].columns)),
     }
-    assert resolved(spark, changed) == expected
+    with resolved(spark, changed) as found, resolved(spark, estate) as expected:
+        assert_same(found, expected)
 
 
 def test_collations_do_not_change_how_names_compare(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
@@ -121,7 +133,8 @@ def test_collations_do_not_change_how_names_compare(spark: SparkSession, estate:
         )
         for key, frame in tables.items()
     }
-    got, rejected = resolved(spark, lower)
+    with resolved(spark, lower) as done:
+        got, rejected = (in_order(frame) for frame in (done.resolved_routes, done.rejected_messages))
     assert [row["reason"] for row in got] == ["LOCAL_SERVICE", "ROUTE_REQUESTED"]
     assert [row["reasons"] for row in rejected] == [["UNKNOWN_INSTANCE"]]
 
@@ -145,17 +158,16 @@ def test_values_at_their_edges(spark: SparkSession, estate: dict[str, DataFrame]
     routes.append(route("Ends", "//ends", "tcp://ends:1"))
     end = F.when(F.col("name") == "Ends", F.lit("2026-03-08 02:30:00"))
     instance = {"instance_name": "hub", "addresses": [None, "", " tcp://own:4022"]}
-    got, rejected = resolved(
-        spark,
-        {
-            **estate,
-            "messages": messages,
-            "routes": frame_of(spark, routes, estate["routes"].schema).withColumn(
-                "lifetime", end.cast("timestamp_ntz")
-            ),
-            "instances": frame_of(spark, [instance], estate["instances"].schema),
-        },
-    )
+    changed = {
+        **estate,
+        "messages": messages,
+        "routes": frame_of(spark, routes, estate["routes"].schema).withColumn(
+            "lifetime", end.cast("timestamp_ntz")
+        ),
+        "instances": frame_of(spark, [instance], estate["instances"].schema),
+    }
+    with resolved(spark, changed) as done:
+        got, rejected = (in_order(frame) for frame in (done.resolved_routes, done.rejected_messages))
     found = {row["message_id"]: row for row in got}
     wanted = [datetime.fromisoformat(m[:-1]).replace(tzinfo=timezone.utc) for m in times]
     for n, moment in enumerate(wanted):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import subprocess
@@ -11,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chispa import assert_df_equality
 
 import routing
 from routing.storage import keeping
-from tests.frames import frames, moment, rows_of
+from tests.frames import assert_same_frames, frames, moment, rows_of
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
 from tests.stored import config_text, small_estate, store_estate
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.core, pytest.mark.classic]
 ROOT = Path(__file__).parents[2]
-# Rows that have been handed over may be null in every column.
-same_rows = functools.partial(assert_df_equality, ignore_row_order=True, ignore_nullable=True)
 
 
 @pytest.mark.long
@@ -83,8 +79,8 @@ def test_rows_are_the_same_without_arrow(spark: SparkSession, monkeypatch: pytes
     monkeypatch.setattr(keeping, "has_arrow", lambda: False)
     without = routing.resolve(spark, frames(spark, _estate()), run_id="rows")
     try:
-        same_rows(without.resolved_routes, with_arrow.resolved_routes)
-        same_rows(without.new_route_requests, with_arrow.new_route_requests)
+        assert_same_frames(without.resolved_routes, with_arrow.resolved_routes)
+        assert_same_frames(without.new_route_requests, with_arrow.new_route_requests)
         assert without.resolved_routes.count() == 5
     finally:
         with_arrow.unpersist()

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}
 PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 HANDED_ON = {"routing", "pictures", "config", "now"}
+IN_SPARK = {"routing", "pictures", "config", "spark", "names", "F"}
+HANDED_ON_BY = {"routing-outcomes": HANDED_ON, "what-if": HANDED_ON, "spark-analysis": IN_SPARK}
 LONGEST = 5
 _PLUMBING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.With, ast.Try)
 by_notebook = pytest.mark.parametrize("name", sorted(NOTEBOOKS))
@@ -45,8 +47,8 @@ def _of(cells: list[ast.Module], module: str) -> set[str]:
     return {node.attr for node in nodes if ast.unparse(node.value) == module}
 
 
-def test_there_are_two() -> None:
-    assert set(NOTEBOOKS) == {"routing-outcomes", "what-if"}
+def test_there_are_three() -> None:
+    assert set(NOTEBOOKS) == set(HANDED_ON_BY)
 
 
 @by_notebook
@@ -59,11 +61,11 @@ def test_is_stored_without_outputs(name: str) -> None:
 def test_only_the_first_cell_knows_where_it_runs(name: str) -> None:
     """Later cells import and define nothing, start no session, and know but what the first one hands on."""
     first, *later = _code(name)
-    assert _named(first) >= HANDED_ON
+    assert _named(first) >= HANDED_ON_BY[name]
     nodes = [node for cell in later for node in ast.walk(cell)]
     assert [ast.unparse(node) for node in nodes if isinstance(node, _PLUMBING)] == []
     own = set().union(*(_named(cell) for cell in later))
-    assert {node.id for node in nodes if isinstance(node, ast.Name)} <= HANDED_ON | own | {"print"}
+    assert {node.id for node in nodes if isinstance(node, ast.Name)} <= HANDED_ON_BY[name] | own | {"print"}
 
 
 def test_the_first_cell_for_databricks_hands_on_the_same() -> None:
@@ -71,7 +73,7 @@ def test_the_first_cell_for_databricks_hands_on_the_same() -> None:
     section = page.partition("\n## In a notebook\n")[2].partition("\n## ")[0]
     install, first = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     names = _named(ast.parse(first))
-    assert names >= HANDED_ON
+    assert names >= HANDED_ON | IN_SPARK
     calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(first)) if isinstance(node, ast.Call)}
     assert {"routing.load_config", "pictures.for_notebook"} <= calls
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -79,6 +81,17 @@ def test_the_first_cell_for_databricks_hands_on_the_same() -> None:
     assert found is not None
     assert f'\nversion = "{found[1]}"\n' in project
     assert [extra for extra in found[2].split(",") if f"\n{extra} = [" not in project] == []
+
+
+@pytest.mark.parametrize("name", ["routing-outcomes", "what-if"])
+def test_only_the_last_cell_needs_spark(name: str) -> None:
+    read = json.loads(NOTEBOOKS[name].read_text(encoding="utf-8"))
+    needing = [cell for cell in read["cells"] if cell["metadata"].get("tags") == ["spark"]]
+    assert needing == read["cells"][-2:]
+    assert [cell["cell_type"] for cell in needing] == ["markdown", "code"]
+    *others, last = _code(name)
+    assert "spark_session" in _of([last], "routing")
+    assert "spark_session" not in _of(others, "routing")
 
 
 @by_notebook
