@@ -42,7 +42,7 @@ class Compared:
 # CREATE ROUTE is refused with these; no message carries them.
 REFUSALS = (9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747)
 _NO_ROUTE = (9750, 9793)
-_BY_REQUEST = (9761, 9770)
+BY_REQUEST = (9761, 9770)
 _UNDER_CHANGE = (9787, 9794, 9797)
 _NO_MSDB = (9788, 9790)
 _NO_MANAGER = (9771, 9780, 9781)
@@ -64,7 +64,7 @@ _DOUBLED = (9723, 9772, 9773, 9776, 9777)
 
 TOPICS: dict[Topic, tuple[int, ...]] = {
     Topic.ROUTING: (
-        *(*_NO_ROUTE, *_BY_REQUEST, 9789, 9791, 9792, 9795, 9796, 9798, 28075),
+        *(*_NO_ROUTE, *BY_REQUEST, 9789, 9791, 9792, 9795, 9796, 9798, 28075),
         *(*_UNDER_CHANGE, *_NO_MSDB, *_NO_MANAGER, *REFUSALS),
     ),
     Topic.TRANSPORT: (
@@ -142,13 +142,13 @@ TABLE = (
         "A request was made, and its conversation failed.",
     ),
     Line(
-        _BY_REQUEST,
+        BY_REQUEST,
         (Reason.NO_ROUTE,),
         _COMPATIBLE,
         "A request for the service is on its way; while it is, the search goes on and finds nothing.",
     ),
     Line(
-        _BY_REQUEST,
+        BY_REQUEST,
         SENDING,
         _COMPATIBLE,
         "The configuration service is asked for remote service bindings too, not for routes alone.",

@@ -225,6 +225,43 @@ def test_a_text_that_is_not_read_is_shown_whole_and_never_taken_for_no_trouble(t
     assert "about which SQL Server reports no trouble" not in shown
 
 
+CLIENT = "SqlQueryNotificationService-6ed7b9a7-1111-4b4b-8f2c-1a2b3c4d5e6f"
+
+
+@pytest.mark.parametrize("status", ["", "Etwas ganz anderes.", "The target service name could not be found."])
+def test_a_client_is_gone_where_the_queue_alone_was_exported(status: str, tmp_path: Path) -> None:
+    export(tmp_path, "SHOP", transmission_queue={"Orders": [waiting(1, CLIENT, transmission_status=status)]})
+    [group] = check([str(tmp_path)]).groups
+    [advice] = group.advice
+    assert "nobody waits for these messages" in advice.remedy.words
+    assert "END CONVERSATION @handle WITH CLEANUP" in (advice.remedy.statement or "")
+
+
+def test_a_client_that_is_there_has_its_own_trouble(tmp_path: Path) -> None:
+    held = {"msdb": [], "Orders": [{"name": CLIENT}]}
+    words, statement = told(tmp_path, CLIENT, ENQUEUING.format(15404, "Could not obtain"), services=held)
+    assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
+    assert "nobody waits" not in words
+
+
+@pytest.mark.parametrize("number", [9770, 9761])
+@pytest.mark.parametrize("dialogs", [{}, {"conversation_endpoints": None}])
+def test_a_request_that_another_conversation_made_is_told(
+    number: int, dialogs: dict[str, Any], tmp_path: Path
+) -> None:
+    words, _ = told(tmp_path, "//nobody", "Irgendetwas.", number, **dialogs)
+    assert "BrokerConfiguration service" in words
+    assert "another language" not in words
+
+
+def test_a_broker_that_another_database_keeps_off_is_told_without_a_verdict(tmp_path: Path) -> None:
+    listed = [database("Orders", "0d0d0d0d", 5, 0), database("Copy", "0d0d0d0d", 6, 1)]
+    rest: dict[str, Any] = {"databases": listed, "conversation_endpoints": None, "routes": None}
+    words, statement = told(tmp_path, "//orders", "The broker is disabled in the sender's database.", **rest)
+    assert "error 9772" in words
+    assert "-- ALTER DATABASE [Copy] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;" in (statement or "")
+
+
 def test_a_text_of_another_number_is_shown_beside_many_of_one(tmp_path: Path) -> None:
     queue = [waiting(n, "//stock", transmission_status=RECEIVING.format(f"10061(No {n})")) for n in range(1, 6)]
     whole_shop(tmp_path, [*queue, waiting(9, "//stock", transmission_status="Etwas ganz anderes.")])

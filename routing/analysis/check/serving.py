@@ -28,7 +28,7 @@ _NOT_KNOWN = "Whether forwarding is on is not known, and it is taken as off."
 def enable_scope(stuck: Stuck) -> Remedy:
     """Return ENABLE_BROKER for the database whose routes are searched, whose broker is off."""
     words = f"The broker of {named(stuck.last.scope)} is off: its routes are not searched."
-    return _enable(stuck, stuck.last.scope, words)
+    return enable_database(stuck.here, stuck.last.scope, words)
 
 
 def enable_target(stuck: Stuck) -> Remedy | None:
@@ -39,12 +39,12 @@ def enable_target(stuck: Stuck) -> Remedy | None:
     own = [holder for holder in fitting if holder.name == stuck.database]
     first = (own or fitting)[0].name
     words = f"The service is in {named(first)}, whose broker is off."
-    return _enable(stuck, first, words)
+    return enable_database(stuck.here, first, words)
 
 
-def _enable(stuck: Stuck, database: str, words: str) -> Remedy:
-    """ENABLE_BROKER, which keeps the id; not where another database of the instance has it."""
-    twins = find_twins(stuck.here, database)
+def enable_database(instance: Instance, database: str, words: str) -> Remedy:
+    """Return ENABLE_BROKER, which keeps the id; not where another database of the instance has it."""
+    twins = find_twins(instance, database)
     on = [twin.name for twin in twins if twin.is_enabled]
     if on:
         words += (
@@ -52,7 +52,7 @@ def _enable(stuck: Stuck, database: str, words: str) -> Remedy:
             " other, and only the one that dialogs are meant for may have it. A new id ends all dialogs of the"
             " database that gets it; one of the two ways:"
         )
-        return Remedy(words, tell_twins_apart(stuck.here, database))
+        return Remedy(words, tell_twins_apart(instance, database))
     if twins:
         words += (
             f" {named(min(twin.name for twin in twins))} has the same id (a copy): enable the broker of one of"

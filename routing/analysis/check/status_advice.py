@@ -13,13 +13,18 @@ from routing.analysis.check.status_facts import ReportedStatus
 from routing.analysis.check.stuck import PlacedRemedy, Remedy
 from routing.analysis.explain.background import Status
 from routing.analysis.statuses import WORDS, Trouble
-from routing.rules.observed import Agreement, Topic, topic_of
+from routing.rules.observed import BY_REQUEST, Agreement, Topic, topic_of
 from routing.rules.resolving import Verdict
 from routing.terms import MSDB
 
 TRIES_AGAIN = (
     "A status is of the last attempt: by these exports a route takes the messages now, and SQL Server tries again"
     " by itself, after 4, 8, 16, 32 and then every 64 seconds. Export the queue once more."
+)
+_OVER = (Trouble.SERVICE_GONE, Trouble.CONVERSATION_ENDED)
+_NOT_FOUND = (
+    *(Trouble.NO_ROUTE, Trouble.SERVICE_NOT_HERE, Trouble.BROKER_NOT_HERE),
+    *(Trouble.NOT_TAKEN_THERE, Trouble.UNREAD),
 )
 EXPORT_AGAIN = (
     "Where the status stays, SQL Server routes otherwise than these exports say: export the routes of the sending"
@@ -32,9 +37,10 @@ def answer_status(status: ReportedStatus) -> PlacedRemedy:
 
     Where a route takes the messages now and the status says otherwise, first that SQL Server tries again.
     """
-    dead = end_dead_dialog(status.database, status.service)
-    if dead is not None:
-        return PlacedRemedy(status.instance, dead)
+    if status.trouble in _OVER or (status.trouble in _NOT_FOUND and not _is_on_its_way(status.verdict)):
+        dead = end_dead_dialog(status.database, status.service)
+        if dead is not None:
+            return PlacedRemedy(status.instance, dead)
     answer = ANSWERS.get(status.trouble, _say)(status)
     if not says_otherwise(status):
         return answer
@@ -47,26 +53,31 @@ def answer_status(status: ReportedStatus) -> PlacedRemedy:
 
 def says_otherwise(status: ReportedStatus) -> bool:
     """Return True if the messages are on their way by the rules, and SQL Server kept them from it then."""
-    verdict, number = status.verdict, status.said.number
-    if verdict is None or verdict.outcome not in ON_ITS_WAY:
+    verdict = status.verdict
+    if verdict is None or not _is_on_its_way(verdict):
         return False
     compared = status.said.compared(verdict.reason, in_msdb=status.scope == MSDB)
-    return topic_of(number) is Topic.ROUTING or compared.agreement is Agreement.CONTRADICTS
+    return topic_of(status.said.number) is Topic.ROUTING or compared.agreement is Agreement.CONTRADICTS
 
 
 def needs_answer(verdict: Verdict | None, said: Status, scope: str, *, has_remedy: bool) -> bool:
     """Return True if a status says more than a verdict, or where there is none the remedy, does about routes."""
     if said.text is None:
         return False
-    is_of_routes = topic_of(said.number) is Topic.ROUTING
+    # What is asked of the BrokerConfiguration service is no question of the routes that are there.
+    is_of_routes = topic_of(said.number) is Topic.ROUTING and said.number not in BY_REQUEST
     if verdict is None:
         return not (is_of_routes and has_remedy)
-    if verdict.outcome in ON_ITS_WAY:
+    if _is_on_its_way(verdict):
         return True
-    if is_of_routes:
-        return False
-    compared = said.compared(verdict.reason, in_msdb=scope == MSDB)
-    return compared.agreement in (Agreement.CONTRADICTS, Agreement.SAYS_NOTHING)
+    agreement = said.compared(verdict.reason, in_msdb=scope == MSDB).agreement
+    if said.number in BY_REQUEST:
+        return agreement is not Agreement.AGREES
+    return not is_of_routes and agreement in (Agreement.CONTRADICTS, Agreement.SAYS_NOTHING)
+
+
+def _is_on_its_way(verdict: Verdict | None) -> bool:
+    return verdict is not None and verdict.outcome in ON_ITS_WAY
 
 
 def _say(status: ReportedStatus) -> PlacedRemedy:

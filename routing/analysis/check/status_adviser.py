@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from routing.analysis.check.deciding import ON_ITS_WAY, Estate, Fate
+from routing.analysis.check.dialog_advice import end_dead_dialog
 from routing.analysis.check.near import NearMisses
 from routing.analysis.check.remedies import remedy_of
 from routing.analysis.check.status_advice import answer_status, needs_answer
@@ -65,12 +66,15 @@ class StatusAdviser:
         self, fates: Sequence[Fate], *, is_failing: bool, has_remedy: bool
     ) -> Iterator[CountedRemedy]:
         """Yield what to do about each status; last about those that contradict the routing."""
+        dead = None if has_remedy or fates[0].verdict is not None else _end_dead(fates[0])
         counts: Counter[PlacedRemedy] = Counter()
         contradicting: Counter[PlacedRemedy] = Counter()
         # What is answered may hang on the id that a message is bound to.
         for alike in _by_status_and_broker(fates):
             fate, said = alike[0], alike[0].said
             trouble = find_trouble(said.number, said.text)
+            if trouble is None and dead is not None:
+                counts[dead] += len(alike)
             if trouble is None or not needs_answer(fate.verdict, said, fate.scope, has_remedy=has_remedy):
                 continue
             lacking = None
@@ -119,6 +123,12 @@ class StatusAdviser:
             verdict=verdict,
             supposed=_in_common(fate.possible) if verdict is None else verdict,
         )
+
+
+def _end_dead(fate: Fate) -> PlacedRemedy | None:
+    """Return what to do about a message without a verdict for a service of notifications; None for any other."""
+    remedy = end_dead_dialog(fate.row["database_name"], fate.row["to_service_name"])
+    return None if remedy is None else PlacedRemedy(fate.row["instance_name"], remedy)
 
 
 def _by_status_and_broker(fates: Iterable[Fate]) -> Iterable[list[Fate]]:

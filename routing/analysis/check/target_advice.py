@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from routing.analysis.check import pasting
 from routing.analysis.check.pasting import named
-from routing.analysis.check.serving import MASTER, list_queues
+from routing.analysis.check.serving import MASTER, enable_database, list_queues
 from routing.analysis.check.status_facts import KnownPlace, ReportedStatus
 from routing.analysis.check.stuck import PlacedRemedy, Remedy, ready, to_fill_in
 from routing.analysis.statuses import WORDS
@@ -109,20 +109,18 @@ def enable_target_broker(status: ReportedStatus) -> PlacedRemedy:
     words = WORDS[status.trouble]
     if place is None or place.database is None:
         return PlacedRemedy(status.instance, Remedy(words))
-    return PlacedRemedy(place.instance, ready(words, MASTER, pasting.enable_broker(place.database)))
+    target = status.network.instances[place.instance]
+    return PlacedRemedy(place.instance, enable_database(target, place.database, words))
 
 
 def enable_own_broker(status: ReportedStatus) -> PlacedRemedy:
     """Return ENABLE_BROKER of the sending database."""
-    return PlacedRemedy(
-        status.instance, ready(WORDS[status.trouble], MASTER, pasting.enable_broker(status.database))
-    )
+    return PlacedRemedy(status.instance, enable_database(status.here, status.database, WORDS[status.trouble]))
 
 
 def enable_msdb_broker(status: ReportedStatus) -> PlacedRemedy:
     """Return ENABLE_BROKER of msdb."""
-    words = f"{WORDS[status.trouble]} Stop SQL Server Agent for the while."
-    return PlacedRemedy(status.instance, ready(words, MASTER, pasting.enable_broker(MSDB)))
+    return PlacedRemedy(status.instance, enable_database(status.here, MSDB, WORDS[status.trouble]))
 
 
 def look_at_target(status: ReportedStatus) -> PlacedRemedy:
