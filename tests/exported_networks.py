@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -69,12 +69,13 @@ def _bare(broker: str | None) -> str | None:
     return None if broker is None else broker.strip("{} \t\r\n")
 
 
-def write_network(folder: Path, tables: Tables, label: str) -> None:
-    """Write the exports of all instances, each name with a label after the machine's."""
+def write_network(folder: Path, tables: Tables, left_out: Collection[tuple[str, str]] = ()) -> None:
+    """Write the exports of all instances; ``left_out`` are instances with a view that is not exported."""
     for row in tables["instances"]:
         name = row["instance_name"]
         theirs = {table: _of(rows, name) for table, rows in tables.items() if table != "instances"}
-        export(folder / label, name, at=AT.isoformat(), **_views(row, theirs))
+        views = {view: rows for view, rows in _views(row, theirs).items() if (name, view) not in left_out}
+        export(folder, name, at=AT.isoformat(), **views)
 
 
 def _of(rows: list[Row], instance: str) -> list[Row]:

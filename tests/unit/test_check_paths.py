@@ -22,7 +22,10 @@ Row = dict[str, Any]
 
 @dataclass
 class Server:
-    """An instance as it is exported, but for the views that are ``left_out``; databases have (id, is on)."""
+    """An instance as it is exported, but for the views that are ``left_out``, and routes of some databases.
+
+    ``databases`` have (id, is on).
+    """
 
     databases: dict[str, tuple[str, int]]
     services: dict[str, list[str]] = field(default_factory=dict)
@@ -31,6 +34,7 @@ class Server:
     port: int = 4022
     machine: str | None = None
     left_out: set[str] = field(default_factory=set)
+    unread_routes: set[str] = field(default_factory=set)
 
     def write(self, folder: Path, name: str, **more: Any) -> None:
         databases = {"msdb": ("d4" * 4, 1), **self.databases}
@@ -47,7 +51,9 @@ class Server:
                     "port": self.port,
                 }
             ],
-            "routes": {each: self.routes.get(each, [LOCAL]) for each in databases},
+            "routes": {
+                each: self.routes.get(each, [LOCAL]) for each in databases if each not in self.unread_routes
+            },
             "services": {
                 each: [{"name": service} for service in self.services.get(each, [])] for each in databases
             },
@@ -575,6 +581,14 @@ CASES: dict[str, Case] = {
         {"SHOP": shop(), "STOCK": stock(left_out={"routes"})},
         "NOT_KNOWN",
         needs=[("STOCK", "msdb", "ROUTES")],
+    ),
+    "the way back starts in a database whose routes were not exported": Case(
+        {
+            "SHOP": shop(),
+            "STOCK": Server({"Stock": (STOCK, 1)}, {"Stock": ["//stock"]}, unread_routes={"Stock"}),
+        },
+        "NOT_KNOWN",
+        needs=[("STOCK", "Stock", "ROUTES")],
     ),
     "the next instance with its endpoint alone": Case(
         {"SHOP": shop(), "STOCK": stock(left_out={"routes", "services", "databases"})},

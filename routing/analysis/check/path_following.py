@@ -103,8 +103,9 @@ class MessageFollower:
     def _assumed_on(self, ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
         """Yield the addresses on ways whose instances are known by their names alone, with these."""
         for one in ways:
+            # A way back of whose start nothing is known has no hop.
             met = [*(hop.instance_name for hop in one.way.hops[1:]), one.way.instance]
-            for hop, there in zip(one.way.hops, met, strict=True):
+            for hop, there in zip(one.way.hops, met, strict=False):
                 owner = self._assumed.owner_of(hop.address)
                 if owner is not None and owner == there and hop.address is not None:
                     yield hop.address, owner
