@@ -45,6 +45,7 @@ BREAKING = [
     "$x$",
     "<name, sysname, other>",
     "\u202eabc",
+    "\u034f",
     "a\u00a0b",
     "a\u2028b",
     "\ud800",

@@ -11,7 +11,7 @@ from itertools import count
 
 from routing.analysis.explain.wording import quote_name
 from routing.importing.tsql.refusal import length
-from routing.importing.tsql.vocabulary import VARIABLE
+from routing.importing.tsql.vocabulary import INVISIBLE, VARIABLE
 from routing.rules.text import collated
 
 SYSNAME, LONGEST_TEXT = 128, 256
@@ -38,6 +38,7 @@ def can_be_pasted(text: str | None, longest: int) -> bool:
         and text is not None
         and text.isprintable()
         and _READ_BY_TOOLS.search(text) is None
+        and INVISIBLE.search(text) is None
         and length(text) <= longest
     )
 

@@ -129,3 +129,6 @@ TEXTS: dict[int, str] = {
     28082: f"{_HANDSHAKE} an unexpected internal failure occurred when trying to marshal a message",
     28098: "a previously existing connection with the same peer was found after dns lookup",
 }
+
+OTHER_TEXTS: tuple[tuple[int, str], ...] = ((9666, "endpoint is in disabled or stopped state"),)
+"""Texts of the same numbers in other versions of SQL Server."""

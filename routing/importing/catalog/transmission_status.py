@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 
-from routing.importing.catalog.status_texts import TEXTS
+from routing.importing.catalog.status_texts import OTHER_TEXTS, TEXTS
 from routing.rules.observed import REFUSALS, Topic, topic_of
 from routing.terms import Outcome
 
-_PIECES = {number: tuple(piece.strip() for piece in text.split("…")) for number, text in TEXTS.items()}
+_PIECES = [
+    (number, len(text), tuple(piece.strip() for piece in text.split("…")))
+    for number, text in (*TEXTS.items(), *OTHER_TEXTS)
+]
 _STANDING_ALONE = re.compile(r"(?<![\w:.\-('\"])\d{4,5}(?![\w\-(]|\.\d)")
 _AFTER_ERROR = re.compile(r"\b(?:error|msg)\b(?: number)?[: ]+(\d{3,5})\b(?!\()", re.IGNORECASE)
 
@@ -26,8 +29,8 @@ def error_number(status: str) -> int | None:
         if topic_of(int(match.group(0))) is not None:
             return int(match.group(0))
     words = " ".join(status.lower().split())
-    begins = {number: _find(pieces, words) for number, pieces in _PIECES.items()}
-    found = [(start, -len(TEXTS[number]), number) for number, start in begins.items() if start is not None]
+    begins = [(_find(pieces, words), -longest, number) for number, longest, pieces in _PIECES]
+    found = [(start, length, number) for start, length, number in begins if start is not None]
     if found:
         return min(found)[-1]
     named = _AFTER_ERROR.search(status)

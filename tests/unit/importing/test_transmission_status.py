@@ -50,6 +50,7 @@ def test_every_known_number_has_its_text() -> None:
             None,
         ),
         ("The Service Broker in the target database is unavailable: 'x'.", 28012, None),
+        ("The Service Broker endpoint is in disabled or stopped state.", 9666, None),
         ("Der Zieldienst wurde nicht gefunden", None, None),
         ("Connection handshake failed. Something new. State 4.", None, None),
         ("Something at tcp://host:9793 went wrong", None, None),
