@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from routing.analysis.check.checking import check
 from routing.analysis.check.printing import as_text
+from routing.cli import main
 from tests.exported import AT, GUID, database, endpoint, export, route, waiting, whole_shop
 
 ENQUEUING = "An exception occurred while enqueueing a message in the target queue. Error: {}, State: 1. {}"
@@ -235,6 +237,20 @@ def test_a_client_is_gone_where_the_queue_alone_was_exported(status: str, tmp_pa
     [advice] = group.advice
     assert "nobody waits for these messages" in advice.remedy.words
     assert "END CONVERSATION @handle WITH CLEANUP" in (advice.remedy.statement or "")
+
+
+def test_one_message_without_a_verdict_is_told_with_its_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = waiting(1, "//stock", transmission_status=RECEIVING.format("10061(No)"))
+    export(tmp_path, "SHOP", transmission_queue={"Orders": [row]})
+    asked = ["check", str(tmp_path), "--message", row["conversation_handle"]]
+    assert main(asked) == 0
+    told = capsys.readouterr().out
+    assert "SQL Server says: 9755, 'An error occurred while receiving data: '10061(No)'.'. Nothing listens" in told
+    assert main([*asked, "--format", "json"]) == 0
+    [explained] = json.loads(capsys.readouterr().out)["explained"]
+    assert (explained["error_number"], explained["verdict"]) == (9755, None)
 
 
 def test_a_client_that_is_there_has_its_own_trouble(tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ def _as_text(done: Check, fate: Fate) -> str:
 
 def _as_object(done: Check, fate: Fate) -> object:
     if fate.verdict is None:
-        return {"verdict": None, "not_known": [gap_object(gap) for gap in fate.gaps]}
+        gaps = [gap_object(gap) for gap in fate.gaps]
+        said = {"error_number": fate.said.number, "transmission_status": fate.said.text}
+        return {"verdict": None, "not_known": gaps, **said}
     told = explain_fate(done.estate, fate)
     [verdict] = told.verdict
     path = None if fate.path is None else path_object(fate.path, done.knowledge)

@@ -12,7 +12,7 @@ from routing.analysis.check.grouping import Group, GroupAdvice
 from routing.analysis.check.near import ROUTE, NearMiss
 from routing.analysis.check.pasting import named
 from routing.analysis.check.path_lines import end_words, needed_lines, path_lines
-from routing.analysis.check.phrases import SHOWN, gap_sentence, when, where, whole
+from routing.analysis.check.phrases import SHOWN, gap_sentence, status, when, where
 from routing.analysis.differing import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number
@@ -140,7 +140,7 @@ def _said(group: Group) -> Iterator[str]:
         yield f"SQL Server says the same of {count(agreeing, 'message')}"
     others = [(said, many) for said, many in group.said.most_common() if said.text and not _agrees(group, said)]
     for said, many in _each_number_first(others)[:_FEW]:
-        yield f"SQL Server says of {count(many, 'message')}: {_status(said)}{_meaning(group, said)}"
+        yield f"SQL Server says of {count(many, 'message')}: {status(said)}{_meaning(group, said)}"
     if len(others) > _FEW:
         rest = sum(many for _, many in _each_number_first(others)[_FEW:])
         yield f"SQL Server says other things of {count(rest, 'message')} (--format json has all)"
@@ -167,11 +167,6 @@ def _each_number_first(told: Sequence[tuple[Status, int]]) -> list[tuple[Status,
 def _agrees(group: Group, said: Status) -> bool:
     compared = group.compared(said)
     return compared is not None and compared.agreement is Agreement.AGREES
-
-
-def _status(said: Status) -> str:
-    number = "" if said.number is None else f"{said.number}, "
-    return f"{number}'{whole(said.text or '')}'"
 
 
 def _meaning(group: Group, said: Status) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from routing.analysis.check.missing import Gap
 from routing.analysis.check.pasting import named
+from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import moment
 from routing.show import printable
 
@@ -37,9 +38,10 @@ def when(time: datetime) -> str:
     return moment(time.replace(microsecond=0))
 
 
-def whole(text: str) -> str:
-    """A text of SQL Server's own, whose end may say what to do: printable, and as long as SQL Server's may be."""
-    return printable(text[:_LONGEST_STATUS])
+def status(said: Status) -> str:
+    """Return a status with its number, its text as long as SQL Server's may be: its end may say what to do."""
+    number = "" if said.number is None else f"{said.number}, "
+    return f"{number}'{printable((said.text or '')[:_LONGEST_STATUS])}'"
 
 
 def cut(text: str) -> str:

@@ -16,10 +16,11 @@ from routing.analysis.check.notes import find_notes
 from routing.analysis.check.paragraphs import paragraph
 from routing.analysis.check.pasting import named
 from routing.analysis.check.path_ends import PathEnd
-from routing.analysis.check.phrases import bounded, cut, gap_sentence, when, where
+from routing.analysis.check.phrases import bounded, cut, gap_sentence, status, when, where
 from routing.analysis.check.reading import ViewRead, views_read
 from routing.analysis.lint.catalogue import Severity
 from routing.analysis.lint.finding import Found
+from routing.analysis.statuses import WORDS, find_trouble
 from routing.show import count
 from routing.storage.times import moment_of
 from routing.terms import NOT_KNOWN, Outcome
@@ -189,8 +190,12 @@ def _end(end: End) -> str:
 
 
 def not_known(fate: Fate) -> str:
-    """A message that has no verdict, and what would be needed for one."""
+    """Return what is told of a message without a verdict: what would be needed, and what SQL Server says."""
     row = fate.row
     sender = where(row["instance_name"], row["database_name"])
     head = f"{NOT_KNOWN}: a message from {sender} to service {named(row['to_service_name'])}"
-    return "\n".join([head, *(f"  what would be needed: {gap_sentence(gap)}" for gap in fate.gaps)])
+    lines = [head, *(f"  what would be needed: {gap_sentence(gap)}" for gap in fate.gaps)]
+    trouble = find_trouble(fate.said.number, fate.said.text)
+    if trouble is not None:
+        lines.append(f"  SQL Server says: {status(fate.said)}. {WORDS[trouble]}")
+    return "\n".join(lines)
