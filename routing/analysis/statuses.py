@@ -50,6 +50,7 @@ class Trouble(Word):
     TARGET_BROKER_OFF = "TARGET_BROKER_OFF"
     TARGET_DATABASE_CLOSED = "TARGET_DATABASE_CLOSED"
     TARGET_EXCEPTION = "TARGET_EXCEPTION"
+    CONTRACT_NOT_TAKEN = "CONTRACT_NOT_TAKEN"
     MESSAGE_REFUSED = "MESSAGE_REFUSED"
     DOUBLED_ID = "DOUBLED_ID"
     RESTORED = "RESTORED"
@@ -185,6 +186,10 @@ WORDS: dict[Trouble, str] = {
     Trouble.TARGET_EXCEPTION: (
         "An exception at the target queue holds the message back; the text names it, and its end says what to do."
     ),
+    Trouble.CONTRACT_NOT_TAKEN: (
+        "The target's database lacks the contract, or its service does not take it: create the message types "
+        "and the contract there as well, then ALTER SERVICE … (ADD CONTRACT …)."
+    ),
     Trouble.MESSAGE_REFUSED: (
         "The target refuses this very message (its XML, or the state of its dialog): the text says why."
     ),
@@ -270,10 +275,10 @@ CAUSES = (
     StatusCause(Trouble.MASTER_KEY_CLOSED, (_EXCEPTION, *_OF_MASTER_KEY), inner=_OF_MASTER_KEY),
     StatusCause(Trouble.QUEUE_OFF, (_EXCEPTION,), inner=(9617,)),
     StatusCause(Trouble.TARGET_EXCEPTION, (_EXCEPTION,)),
-    StatusCause(Trouble.QUEUE_OFF, (9617,)),
+    StatusCause(Trouble.QUEUE_OFF, (9617, 11219)),
     StatusCause(Trouble.QUEUE_BUSY, (9749,)),
     StatusCause(Trouble.NO_SESSION_KEY, (9652, 28050, 28051, 28054)),
-    StatusCause(Trouble.NO_PERMISSION, (8494, 28056)),
+    StatusCause(Trouble.NO_PERMISSION, (8494, 11215, 28056)),
     StatusCause(Trouble.NO_CONNECT, (9752, 28034, 28048)),
     StatusCause(Trouble.CERTIFICATE_NOT_YET_VALID, (28022, 28024)),
     StatusCause(Trouble.CERTIFICATE_NOT_YET_VALID, (28035, 28036), marks=("not yet valid",)),
@@ -288,6 +293,7 @@ CAUSES = (
     ),
     StatusCause(Trouble.TARGET_BROKER_OFF, (28012, 28013, 28016)),
     StatusCause(Trouble.TARGET_DATABASE_CLOSED, (28014, 28015, 28018, 28021)),
+    StatusCause(Trouble.CONTRACT_NOT_TAKEN, (11214,)),
     StatusCause(Trouble.MESSAGE_REFUSED, (9704, 28004, 28010, 28011)),
     StatusCause(Trouble.DOUBLED_ID, (9723, 9772, 9773, 9776, 9777)),
     StatusCause(Trouble.RESTORED, (9719, 9720)),

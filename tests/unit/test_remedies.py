@@ -321,8 +321,11 @@ FOUND_OUT_FIRST = [
         "a route has an old id, and the messages have another old one",
         asked(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S", OLD)]), broker=B),
         Reason.BROKER_INSTANCE_NOT_FOUND,
-        f"No known database holds service 'S' with the id '{B}'",
-        "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
+        (
+            f"Route 'r' of 'Orders' has broker instance '{OLD}'; the messages are bound to '{B}', and no known"
+            " database says which of the two the service's database has today."
+        ),
+        f"-- USE [Orders];\n-- ALTER ROUTE [r] WITH BROKER_INSTANCE = N'{B}';",
     ),
     (
         "a route of another spelling would be one of several ids that dialogs are dealt to",

@@ -132,6 +132,12 @@ CASES = (
         serving.enable_forwarding,
     ),
     Case(
+        _NOT_FOUND,
+        "a route for the service names another id, and no known database says which id is right",
+        f"a comment: {_ALTER} BROKER_INSTANCE = N'…'`",
+        rerouting.compare_ids,
+    ),
+    Case(
         (*_LOST, Reason.ROUTING_LOOP),
         "else",
         f"a comment: {_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'`",

@@ -196,6 +196,22 @@ def answer_request(stuck: Stuck) -> Remedy:
     return (ready if address is not None else to_fill_in)(words, stuck.scope, line)
 
 
+def compare_ids(stuck: Stuck) -> Remedy | None:
+    """Have a route's id and that of the messages compared with the target's, which no known database tells."""
+    for near, _ in _missed(stuck):
+        if near.differences == (OTHER_BROKER,):
+            words = (
+                f"Route {named(near.name)} of {named(near.database)} has broker instance {named(near.broker)}; the"
+                f" messages are bound to {named(stuck.broker)}, and no known database says which of the two the"
+                " service's database has today. Compare them with service_broker_guid of sys.databases there: if"
+                " it is that of the messages, correct the route; if it is that of the route, the database has got"
+                " a new id since, and the dialogs have to be ended and begun anew."
+            )
+            altered = pasting.alter_route(near.name, pasting.with_clause(broker=stuck.broker))
+            return to_fill_in(words, near.database, altered)
+    return None
+
+
 def find_address(stuck: Stuck) -> Remedy:
     """Nothing known holds the service: a route to where it is, whose address must be found out first."""
     words = f"No known database holds service {named(stuck.service)}"

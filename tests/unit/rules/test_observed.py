@@ -53,10 +53,10 @@ TRUTH: dict[int | None, str] = {
     **dict.fromkeys((28024, 28025, 28050, 28051, 28054, 28056), SECURITY),
     **dict.fromkeys((28012, 28013), "c ccc XXXXAXX XXX c"),
     **dict.fromkeys((28014, 28015, 28016, 28017, 28018, 28021), "c ccc XXXXcXX XXX c"),
-    **dict.fromkeys((9617, 9704, 9749, 28004, 28005, 28010, 28011), "c ccc XXXXXXX XXX c"),
+    **dict.fromkeys((9617, 9704, 9749, 11214, 11219, 28004, 28005, 28010, 28011), "c ccc XXXXXXX XXX c"),
     **dict.fromkeys((9719, 9720), ". ... ...c... ... c"),
     **dict.fromkeys((9723, 9772, 9773, 9776, 9777), ". ... ...ccc. ... c"),
-    8494: "c ccc ....... ... c",
+    **dict.fromkeys((8494, 11215), "c ccc ....... ... c"),
     8490: ". ... ..c.... ... .",
     **dict.fromkeys((9779, 9784), NOTHING),
 }
