@@ -54,6 +54,7 @@ class Known:
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
+        self._behind: dict[tuple[Rests, str, str | None], list[Gap]] = {}
         self._gaps: dict[str, list[Gap]] = {name: [] for name in knowledge.evidence.instances}
         for gap in knowledge.list_gaps():
             if gap.what is not What.ENDPOINTS_OF_DIALOGS:
@@ -64,11 +65,18 @@ class Known:
         rests, instance = self._rests_of(found), found.instance_name
         if rests is None or instance is None or instance not in self._gaps:
             return []
+        place = rests, instance, found.database_name
+        if place not in self._behind:
+            self._behind[place] = self._list_gaps(*place)
+        return self._behind[place]
+
+    def _list_gaps(self, rests: Rests, instance: str, database: str | None) -> list[Gap]:
+        """Return what is not known of what a finding about a database of an instance rests on."""
         gaps: set[Gap | None] = set()
         if rests.here:
             gaps.add(self._knowledge.endpoint(instance))
         if rests.here or rests.in_scope:
-            gaps.update(self._of_scope(instance, found.database_name))
+            gaps.update(self._of_scope(instance, database))
         if rests.in_instance:
             gaps.update(gap for gap in self._gaps[instance] if gap.what not in _OF_ENDPOINT)
         if rests.services_of_all:
