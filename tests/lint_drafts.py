@@ -207,6 +207,13 @@ def long_loop(*, closed: bool) -> Callable[[], Draft]:
     return build
 
 
+def mirrored_loop() -> Draft:
+    """`one` sends on to a mirrored database whose second partner is at `two`, which sends back."""
+    draft = routes(("two", "msdb", "Back", "tcp://one:4022", "Lost", "id-lost"), forwarding=True, local=False)()
+    draft.route("one", "msdb", "On", FAR, "Lost", "id-lost", mirror_address="tcp://two:4022")
+    return draft
+
+
 def both_hold(*routes: tuple[Any, ...]) -> Draft:
     """The pair, and Stock on `three` as well."""
     draft = pair()

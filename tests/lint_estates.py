@@ -25,6 +25,7 @@ from tests.lint_drafts import (
     gateways,
     long_loop,
     loop,
+    mirrored_loop,
     pair,
     routes,
     sales,
@@ -108,6 +109,7 @@ HAS: tuple[Estate, ...] = (
         beside("tcp://one:5022", sales("tcp://localhost:5022", "Elsewhere")),
         [("beside", "msdb", "Elsewhere")],
     ),
+    Estate("SBR015", beside("tcp://one:5022", sales("tcp://localhost:5022", "Elsewhere", "id-far")), _R),
     Estate("SBR022", routes(("one", "Sales", "R", "tcp://two:4022", "Lost")), [("two", "msdb", "Lost")]),
     Estate("SBR023", pair, [("one", "msdb", "Sales"), ("two", "msdb", "Stock")]),
     Estate("SBR024", lambda: pair(local=False), [("one", "msdb", "Sales"), ("two", "msdb", "Stock")]),
@@ -118,6 +120,7 @@ HAS: tuple[Estate, ...] = (
     Estate("SBR015", routes((*TO_STOCK, "id-nobody"), forwarding=None), _R),
     Estate("SBR026", loop(back="tcp://one:4022"), [("one", "msdb", "Lost")]),
     Estate("SBR026", long_loop(closed=True), [("f0", "msdb", "Lost")]),
+    Estate("SBR026", mirrored_loop, [("one", "msdb", "Lost")]),
     # Each forwarder takes the other for the one that knows the way; the services here are no exception.
     Estate(
         "SBR026",

@@ -175,6 +175,19 @@ class Leg(NamedTuple):
         """The rest of the tier."""
         return self.choice.routes[1:]
 
+    def taken(self, address_in_name: str | None) -> Iterator[tuple[str | None, str | None]]:
+        """Yield the routes and addresses that the transport may take, the reported ones first.
+
+        ``address_in_name`` is the address that the service's name begins with.
+        """
+        yield self.route_name, address_in_name if self.reads_address else self.address
+        if self.mirror_address is not None:
+            yield self.route_name, self.mirror_address
+        for route in self.alternatives:
+            yield route.name, route.address
+            if route.mirror_address is not None:
+                yield route.name, route.mirror_address
+
 
 class Decision(NamedTuple):
     """What is decided for a key, a time and a pick; ``again`` is the search of msdb, if it came back."""

@@ -205,7 +205,7 @@ class _Walk:
             left -= 1
         onward = here._replace(hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
         ways = []
-        for name, address in _taken(verdict):
+        for name, address in () if last is None else last.taken(self.errand.to.address):
             is_reported = (name, address) == (hop.route_name, hop.address)
             taken = hop if is_reported else replace(hop, route_name=name, address=address)
             hops = (*here.hops, taken)
@@ -251,14 +251,3 @@ def _hop_of(verdict: Verdict, instance: Instance, scope: str) -> Hop:
         reads_address=decision is not None and verdict.requested_in is None and decision.last.reads_address,
         verdict=verdict,
     )
-
-
-def _taken(verdict: Verdict) -> Iterator[tuple[str | None, str | None]]:
-    """The routes and addresses that the transport may take."""
-    yield verdict.route_name, verdict.address
-    if verdict.mirror_address is not None:
-        yield verdict.route_name, verdict.mirror_address
-    for route in verdict.alternative_routes:
-        yield route.name, route.address
-        if route.mirror_address is not None:
-            yield route.name, route.mirror_address

@@ -238,6 +238,16 @@ def test_where_the_request_goes(name: str) -> None:
     assert (head["finding"] == "LOST") == (expected[-1][-1] in ("DELAYED", "DROPPED"))
 
 
+def test_a_conversation_that_waits_shows_the_request_of_its_first_message() -> None:
+    tables = asking("LOCAL")
+    first = at(12, 1)
+    second = at(13, 2, conversation_id=first["conversation_id"])
+    tables["messages"] = [first, second]
+    answer = KnownRows(tables).explain(second)
+    assert told(answer) == (4, [("OPEN", "m1")])
+    assert shown_path(answer) == PATHS["nobody here holds the service"][1]
+
+
 def test_no_request_is_followed_where_none_is_made() -> None:
     tables = asking("LOCAL")
     tables["route_requests"] = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding, list_names
-from routing.analysis.lint.probing import Answers, addresses_of
+from routing.analysis.lint.probing import Answers, owners_of
 from routing.rules import text
 from routing.rules.deciding import UNNAMED
 from routing.terms import MSDB, Outcome
@@ -62,8 +62,7 @@ def _ways(estate: Estate, given: Answers) -> tuple[dict[str, Ways], Ways]:
         targets = of_service.setdefault(bound, {}).setdefault(here, set())
         for leg in verdict.legs:
             if leg.end.outcome is Outcome.FORWARDED:
-                addresses = addresses_of(leg, service)
-                targets.update(place.name for one in addresses for place in estate.owners(here, one))
+                targets.update(owners_of(estate, leg, verdict.asked))
     return ways, rest
 
 

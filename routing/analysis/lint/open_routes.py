@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding, list_names
 from routing.analysis.lint.hazards import Hazards
-from routing.analysis.lint.probing import Answers, addresses_of
+from routing.analysis.lint.probing import Answers, owners_of
 from routing.analysis.lint.walks import Choice, Walks
 from routing.rules.choosing import has_mirror
 from routing.rules.matching import Bound, step_of
@@ -28,9 +28,8 @@ def open_to_several(estate: Estate, given: Answers, proved: Hazards) -> Iterator
         for leg in verdict.legs:
             if leg.step is not MatchingStep.SERVICE or not leg.alternatives:
                 continue
-            here, addresses = verdict.asked.instance, addresses_of(leg, service)
-            places = (place for address in addresses for place in estate.owners(here, address))
-            targets = {place.name for place in places if place.holders_of(service)}
+            owners = owners_of(estate, leg, verdict.asked)
+            targets = {name for name, owner in owners.items() if owner.holders_of(service)}
             if len(targets) > 1:
                 said = "it and others without broker id lead to '%s' at %s"
                 yield finding("SBR018", verdict.place, leg.route_name, said, service, list_names(targets))

@@ -118,11 +118,11 @@ def legs_of(
     return tuple(decision.first for decision in estate.decisions.at(key, instance, estate.now).choices)
 
 
-def addresses_of(leg: Leg, service: str | None) -> set[str]:
-    """The addresses, as they are compared, that the transport may use: the reported route's and the others'."""
-    named = text.address_in_name(service) if leg.reads_address else leg.address
-    written = (named, *(route.address for route in leg.alternatives))
-    return {text.comparable_address(address) for address in written if address is not None}
+def owners_of(estate: Estate, leg: Leg, asked: Asked) -> dict[str, Instance]:
+    """Return the instances, by name, at all addresses that the transport may take."""
+    named = None if asked.service is None else text.address_in_name(asked.service)
+    taken = (address for _, address in leg.taken(named))
+    return {owner.name: owner for address in taken for owner in estate.owners(asked.instance, address)}
 
 
 def _by_what_they_say(estate: Estate) -> dict[Said, list[Route]]:
