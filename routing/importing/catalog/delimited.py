@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from routing.errors import quote
-from routing.importing.catalog.cells import SEPARATORS, Line, lines
+from routing.importing.catalog.cells import SEPARATORS, Cell, Line, lines
 from routing.importing.catalog.result_sets import (
     NAMES,
     SERVER_SAID,
@@ -31,6 +31,7 @@ _HEAD = 100_000
 _MANY_BLANKS = "  "
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _TYPE_LINE = "#TYPE "
+_TAB = "\t"
 
 
 def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
@@ -54,7 +55,8 @@ def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
         raise unreadable_file(file, "it is empty")
     above = _take_above(blocks, view)
     sets = [
-        _read_with_header(block) if block.header else _read_without_header(block, file, view) for block in blocks
+        _read_with_header(block, separator) if block.header else _read_without_header(block, file, view)
+        for block in blocks
     ]
     sets[0].rejected[:0] = [(line.number, "it stands above the first header") for line in above]
     return sets
@@ -122,6 +124,12 @@ def _take_above(blocks: list[_Block], view: View | None) -> list[Line]:
     return first.lines
 
 
+def _with_last_cells(line: Line, count: int) -> Line:
+    """Return a line with empty cells at its end, if any cell has a neighbour."""
+    missing = count - len(line.cells) if len(line.cells) > 1 else 0
+    return replace(line, cells=(*line.cells, *[Cell("")] * missing)) if missing > 0 else line
+
+
 def _names_of(header: Line) -> tuple[str, ...]:
     return tuple(cell.lower() for cell in header.texts)
 
@@ -151,8 +159,11 @@ def _is_header(line: Line, is_first: bool, view: View | None) -> bool:
     return headings >= (1 if is_first else 2) and 2 * headings >= len(line.cells)
 
 
-def _read_with_header(block: _Block) -> ResultSet:
+def _read_with_header(block: _Block, separator: str) -> ResultSet:
     assert block.header is not None
+    if separator == _TAB:
+        # Editors take blanks off the ends of lines, and with them the last empty cells of a grid.
+        block.lines = [_with_last_cells(line, len(block.header.cells)) for line in block.lines]
     is_all_quoted = not any(cell.is_plain for line in (block.header, *block.lines) for cell in line.cells)
     return _fill(_names_of(block.header), block.lines, block.dashes is not None, is_all_quoted=is_all_quoted)
 

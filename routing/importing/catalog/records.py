@@ -107,7 +107,8 @@ def _by_view(found: Sequence[tuple[int, object]]) -> list[ResultSet]:
 
 
 def _lowered(row: Mapping[str, object]) -> dict[str, object]:
-    return {name.lower(): value for name, value in row.items()}
+    # ConvertTo-Json of Windows PowerShell writes NULL as an object without anything.
+    return {name.lower(): None if value == {} else value for name, value in row.items()}
 
 
 def _view_of(row: Mapping[str, object]) -> str | None:

@@ -21,7 +21,10 @@ _TIME = re.compile(
 _GUID = re.compile(r"\{?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?")
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
-_FLAGS = {"1": True, "true": True, "0": False, "false": False}
+# Spreadsheets write a flag in the language of their user.
+_TRUE = ("1", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda")
+_FALSE = ("0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz")
+_FLAGS = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}
 _GUID_BYTES = 16
 _BIGINT = 2**63
 

@@ -284,7 +284,7 @@ def test_times_that_may_be_read_in_two_ways_are_asked_for(tmp_path: Path) -> Non
     assert "--date-format 'dd/MM/yyyy HH:mm:ss' or --date-format 'MM/dd/yyyy HH:mm:ss'" in str(caught.value)
 
 
-@pytest.mark.parametrize("written", ["1", "True", "true", "0x01"])
+@pytest.mark.parametrize("written", ["1", "True", "true", "0x01", "WAHR", "VRAI"])
 @pytest.mark.parametrize(
     "guid",
     [HANDLE, HANDLE.upper(), f"{{{HANDLE}}}", "0xD4C3B2A101000040800000000000000F"],
@@ -295,3 +295,18 @@ def test_forms_of_a_flag_and_a_guid(tmp_path: Path, written: str, guid: str) -> 
     export = read(tmp_path, "grid.txt", grid(columns, [guid, HANDLE, written, "//a", "NULL"]))
     row = only_row(export, "conversation_endpoints")
     assert (row["conversation_handle"], row["is_initiator"]) == (HANDLE, True)
+
+
+def test_an_editor_that_took_the_last_empty_cells_off(tmp_path: Path) -> None:
+    """Of the older view, whose last column is the status; a line of one word is no row."""
+    columns = QUEUE_COLUMNS[:-1]
+    row = "\t".join(QUEUED[:-1]).rstrip()
+    export = read(tmp_path, "queue.txt", grid(columns) + f"{row}\n{row}\nstray\n")
+    assert [row["transmission_status"] for row in export.rows["transmission_queue"]] == [None, None]
+    assert export.rejected == [f"{tmp_path}/queue.txt, row 4: it has 1 cells, the header {len(columns)}"]
+
+
+def test_null_as_windows_powershell_writes_it_in_json(tmp_path: Path) -> None:
+    row = {name: {} if cell == "NULL" else cell for name, cell in zip(ROUTE_COLUMNS, ROUTE, strict=True)}
+    found = only_row(read(tmp_path, "routes.json", json.dumps([row])), "routes")
+    assert (found["broker_instance"], found["lifetime"]) == (None, None)
