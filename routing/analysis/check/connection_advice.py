@@ -104,7 +104,8 @@ def correct_port(status: ReportedStatus) -> PlacedRemedy | None:
         )
     else:
         return None
-    words += f" Correct route {named(verdict.route_name)}."
+    words += f" Correct route {named(verdict.route_name)}. Where the port is right all the same: "
+    words += WORDS[status.trouble]
     database = status.scope
     if known is not None and target is not None:
         moved = _with_port(address, text.port(known) or "")
@@ -154,6 +155,7 @@ def renew_endpoint_certificate(status: ReportedStatus) -> PlacedRemedy:
     words = f"{_at(status)}{WORDS[status.trouble]} On both sides:"
     lines = (
         _LIST_CERTIFICATES,
+        "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
         "ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
     )
     return PlacedRemedy(status.instance, to_fill_in(words, MASTER, *lines))
