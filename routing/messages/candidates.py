@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages import ids
 from routing.messages.job import Job
 from routing.messages.results import add_requests, cut
 from routing.plan.candidates import (
@@ -24,7 +23,7 @@ from routing.plan.candidates import (
 )
 from routing.rules.candidates import CANDIDATE_ORDER, ORDER_WITHIN_TIER, OrderTerm
 from routing.schemas import ROUTE_CANDIDATES
-from routing.storage import frames
+from routing.storage import frames, spark_forms
 from routing.storage.conform import in_shape
 from routing.storage.joining import Side
 from routing.storage.keeping import HELD_ROWS
@@ -52,7 +51,7 @@ def route_candidates(job: Job, lists: CandidateLists) -> DataFrame:
     scope = F.coalesce("database_name", F.lit(MSDB))
     address = F.col("address")
     if job.plan.uses.reads_addresses:
-        in_name = ids.empty_as_null(ids.leading_address(F.col("to_service_name")))
+        in_name = spark_forms.empty_as_null(spark_forms.leading_address(F.col("to_service_name")))
         address = F.when(F.col("reads_address"), in_name).otherwise(address)
     values = {
         "database_name": F.when(F.col("search") == 1, scope).otherwise(MSDB),

@@ -13,10 +13,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages import ids, keying, results
+from routing.messages import keying, results
 from routing.messages.job import Job
 from routing.messages.rejecting import add_reasons
 from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
+from routing.storage import spark_forms
 from routing.storage.conform import in_shape
 from routing.terms import REJECTED
 
@@ -84,7 +85,7 @@ def _differs() -> Column:
 
 def count_changed(changed: DataFrame) -> DataFrame:
     """How many messages change in which way, rows of `schemas.KEY_CHANGES`: one hash aggregate."""
-    named = changed.withColumn("database_name", ids.empty_as_null(F.col("database_name")))
+    named = changed.withColumn("database_name", spark_forms.empty_as_null(F.col("database_name")))
     return in_shape(named.groupBy(*_GROUP).agg(F.count(F.lit(1)).alias("messages")), KEY_CHANGES)
 
 

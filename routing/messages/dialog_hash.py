@@ -20,6 +20,7 @@ from routing.errors import EnvironmentFault
 from routing.rules.hashing import dialog_id_hash
 from routing.sessions import session
 from routing.storage.functions import ensure_hash_function
+from routing.storage.spark_forms import hash_dialog_id
 
 DialogHash = Callable[[Column], Column]
 SQL_FUNCTION = "dialog_id_hash"
@@ -28,11 +29,6 @@ FUNCTION = "function"
 """The form of the hash that is a function of the session."""
 # What tells the hash from every other function, and from one that does not fold.
 _ANSWERS = {text: dialog_id_hash(text) for text in ("abc", "ABC", "6F9619FF-8B86-D011-B42D-00C04FC964FF")}
-
-
-def builtin(conversation_id: Column) -> Column:
-    """The hash as Spark's own expression (bigint), of an id as it is compared."""
-    return F.xxhash64(conversation_id)
 
 
 def udf(conversation_id: Column) -> Column:
@@ -68,7 +64,7 @@ def choose_implementation(spark: SparkSession, name: str) -> DialogHash:
     ConfigError where that cannot run.
     """
     if name == "builtin":
-        return builtin
+        return hash_dialog_id
     if name == FUNCTION and _has_own_function(spark):
         return lambda conversation_id: F.call_function(OWN_SQL_FUNCTION, conversation_id)
     check_packages()

@@ -15,6 +15,7 @@ from routing.messages.lookups import Lookups
 from routing.messages.plan_frames import RoutingPlan
 from routing.plan.keys import KeyCounts
 from routing.plan.options import Options
+from routing.storage import spark_forms
 from routing.storage.joining import Broadcasts, Side
 from routing.storage.keeping import Keeper
 
@@ -72,7 +73,7 @@ class Source:
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
         """The messages to be resolved, bound and keyed; what none lacks is not looked for again."""
-        messages = self.messages.where(keying.is_well_formed()) if checks_rows else self.messages
+        messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
         prepared = keying.prepare(messages, self.as_of, is_folded=self.is_folded)
         if checks_scopes or (self.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)

@@ -14,12 +14,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import ids
-from routing.messages.ids import read_brokers
 from routing.messages.lookups import Lookups
 from routing.plan.keys import (
     ADDRESS_ELSEWHERE,
-    CHECKED,
     FROM_NETWORK,
     KEY,
     NO_ADDRESS,
@@ -29,10 +26,10 @@ from routing.plan.keys import (
     SERVICE_FACTOR,
     TEXTS,
 )
-from routing.rules.rejecting import INT_RANGE
 from routing.schemas import KEYS
+from routing.storage import spark_forms
 from routing.storage.joining import Side, small_side
-from routing.storage.utf8 import is_utf8
+from routing.storage.spark_forms import read_brokers
 
 # What a message finds of its dialog, whatever the time; as `lookups.Lookups` has it.
 DIALOG = {
@@ -67,7 +64,7 @@ def clean(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = Fals
     Narrow; every row is kept. A conversation id that is no GUID, which is rejected, is not as others are compared.
     ``is_folded``: all of them are written as they are compared.
     """
-    values = {"database_name": ids.empty_as_null(F.col("database_name")), "decided_at": time_of(as_of)}
+    values = {"database_name": spark_forms.empty_as_null(F.col("database_name")), "decided_at": time_of(as_of)}
     if not is_folded:
         values["conversation_id"] = F.lower("conversation_id")
     return messages.withColumns(values)
@@ -134,16 +131,6 @@ def add_scope(messages: DataFrame, lookups: Lookups) -> DataFrame:
     return look_up(messages, small_side(scopes), ["instance_name", "key_database"])
 
 
-def is_well_formed() -> Column:
-    """Tell whether a conformed message has all that it needs, whatever its instance and database; null for no."""
-    texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
-    values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
-    hops = F.col("hops_remaining").isNull() | F.col("hops_remaining").between(*INT_RANGE)
-    # All at once, which is less code for each row: what stands between two texts is no part of a character.
-    utf8 = is_utf8(F.concat_ws(" ", *CHECKED))
-    return texts & values & hops & utf8 & ids.is_guid(F.col("conversation_id"))
-
-
 def add_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
     """Cleaned messages with what their dialog says at their time (see `read_dialog`)."""
     return read_dialog(find_dialog(messages, dialogs))
@@ -204,7 +191,7 @@ def count_keys(
     lookup is made once for a group; the groups are as many as the configuration's keys, and the names and ids that
     nothing names.
     """
-    sound = F.when(is_well_formed(), 1) if is_exact else F.lit(1)
+    sound = F.when(spark_forms.is_well_formed(), 1) if is_exact else F.lit(1)
     groups = messages.groupBy(*keying.read, "dialog_broker").agg(
         F.count(F.lit(1)).alias("rows"), F.count(sound).alias("valid")
     )
@@ -278,12 +265,12 @@ def _read_address(messages: DataFrame) -> DataFrame:
     """Messages with ``in_name``, the address in a service name that nothing in the instance names; else empty."""
     name = F.col("to_service_name")
     may_hold_one = F.col("known").isNull() & (F.lower(name.substr(1, 6)) == "tcp://")
-    return messages.withColumn("in_name", F.when(may_hold_one, ids.leading_address(name)).otherwise(""))
+    return messages.withColumn("in_name", F.when(may_hold_one, spark_forms.leading_address(name)).otherwise(""))
 
 
 def _unknown_service() -> Column:
     """The class of a service name that nothing in the instance names, of messages of `_read_address`."""
     address = F.col("in_name")
     # Nothing stands around an address that was found in a name: folded it is as two are compared.
-    is_own = F.array_contains("own_addresses", ids.fold_any(address))
+    is_own = F.array_contains("own_addresses", spark_forms.fold_any(address))
     return F.when(address == "", NO_ADDRESS).when(is_own, OWN_ADDRESS).otherwise(ADDRESS_ELSEWHERE)

@@ -13,16 +13,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.messages import ids
-from routing.messages.ids import read_brokers
 from routing.messages.validate import matters
 from routing.plan.checked import Checked
 from routing.plan.keys import FROM_NETWORK
 from routing.rules.requesting import ConversationEndpoint
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
-from routing.storage import frames
+from routing.storage import frames, spark_forms
 from routing.storage.columns import Columns
 from routing.storage.keeping import HELD_ROWS, Keeper
+from routing.storage.spark_forms import read_brokers
 
 _SCOPES = Schema(
     (
@@ -150,7 +149,7 @@ def _select(dialogs: DataFrame) -> DataFrame:
     return read.select(
         "instance_name",
         "database_name",
-        ids.conversation_id(F.col("conversation_id")).alias("conversation_id"),
+        spark_forms.conversation_id(F.col("conversation_id")).alias("conversation_id"),
         "is_initiator",
         F.col("lifetime").alias("dialog_lifetime"),
         "acknowledged_broker",

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import ids
 from routing.messages.job import Job, RequestSides
 from routing.messages.results import add_requests, is_pending
 from routing.rules.requesting import contract_of, escaped_attribute
 from routing.schemas import NEW_ROUTE_REQUESTS
+from routing.storage import spark_forms
 from routing.storage.conform import no_rows
 from routing.storage.joining import Side
 from routing.terms import MSDB
@@ -85,7 +85,7 @@ def _endpoint_requests(record: DataFrame) -> DataFrame:
         "instance_name",
         F.col("database_name").alias("ask_database"),
         F.col("service_name").alias("to_service_name"),
-        ids.conversation_id(F.col("conversation_id")).alias("conversation_id"),
+        spark_forms.conversation_id(F.col("conversation_id")).alias("conversation_id"),
         "is_initiator",
         F.struct("requested_at", "message_id", "ended_at").alias("request"),
     )
@@ -93,7 +93,9 @@ def _endpoint_requests(record: DataFrame) -> DataFrame:
 
 def names_endpoint() -> Column:
     """Tell whether a request says whose it is (`ConversationEndpoint.of_row`); never null."""
-    return F.coalesce(ids.is_guid(F.col("conversation_id")) & F.col("is_initiator").isNotNull(), F.lit(False))
+    return F.coalesce(
+        spark_forms.is_guid(F.col("conversation_id")) & F.col("is_initiator").isNotNull(), F.lit(False)
+    )
 
 
 def _by_service(requests: DataFrame) -> DataFrame:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import ids
 from routing.messages.keying import Keying, add_broker, look_up
 from routing.messages.lookups import Lookups
 from routing.plan.keys import (
@@ -24,6 +23,7 @@ from routing.plan.keys import (
     READ,
     SERVICE_FACTOR,
 )
+from routing.storage import spark_forms
 from routing.storage.joining import small_side
 
 
@@ -71,11 +71,11 @@ def _add_name(
         text = F.when(F.col("known"), F.col(name)).otherwise("")
         return joined.withColumns({key: text, f"{key}_class": kind}).drop("known")
     may_hold_one = F.col("known").isNull() & (F.lower(F.col(name).substr(1, 6)) == "tcp://")
-    in_name, leading = F.col("in_name"), ids.leading_address(F.col(name))
+    in_name, leading = F.col("in_name"), spark_forms.leading_address(F.col(name))
     owned = addresses.withColumnRenamed("address", "compared").withColumn("owned", F.lit(True))
     read = joined.withColumn("in_name", F.coalesce(F.when(may_hold_one, leading), F.lit("")))
     # Nothing stands around an address that was found in a name: folded it is as two are compared.
-    read = read.withColumn("compared", F.when(in_name != "", ids.fold_any(in_name)))
+    read = read.withColumn("compared", F.when(in_name != "", spark_forms.fold_any(in_name)))
     found = look_up(read, small_side(owned), ["compared"], optional=["compared"])
     elsewhere = F.when(in_name == "", NO_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
     kind = F.when(is_known, KNOWN).when(F.col("owned"), OWN_ADDRESS).otherwise(elsewhere)

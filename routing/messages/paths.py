@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import ids
 from routing.messages.job import Job
 from routing.messages.results import add_requests, cut
 from routing.plan.rows import PATH, READS_ADDRESS
 from routing.rules.path_rows import EXPIRED, REQUESTED, First, HopRow, PathRow
 from routing.schemas import HOPS, MESSAGE_PATHS
+from routing.storage import spark_forms
 from routing.storage.conform import in_shape
 from routing.terms import MSDB, Ending
 
@@ -38,10 +38,10 @@ def message_paths(job: Job) -> DataFrame:
     messages, way = messages.withColumn("way", way), F.col("way")
     values = {name: way[name] for name in PathRow._fields}
     if uses.reads_addresses:
-        in_name = ids.leading_address(F.col("to_service_name"))
+        in_name = spark_forms.leading_address(F.col("to_service_name"))
         messages = messages.withColumn("in_name", F.when(way[READS_ADDRESS], in_name))
-        values = _with_address(values, way[READS_ADDRESS], ids.empty_as_null(F.col("in_name")))
-    values["from_service_name"] = ids.empty_as_null(F.col("from_service_name"))
+        values = _with_address(values, way[READS_ADDRESS], spark_forms.empty_as_null(F.col("in_name")))
+    values["from_service_name"] = spark_forms.empty_as_null(F.col("from_service_name"))
     return in_shape(messages, MESSAGE_PATHS, values)
 
 

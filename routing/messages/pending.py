@@ -1,4 +1,4 @@
-"""Messages that are delayed: what is tried again, what is pending afterwards, and the last row of each message."""
+"""Messages that are delayed: what is tried again, and what is pending afterwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from routing.schemas import MESSAGES, PENDING_MESSAGES, Kind
 from routing.storage.conform import in_shape
 from routing.storage.joining import Side
-from routing.storage.utf8 import readable
+from routing.storage.spark_forms import readable
 from routing.terms import Outcome
 
 KEY = ["instance_name", "message_id"]
@@ -107,13 +107,3 @@ def order_of_doubles() -> list[Column]:
     columns = {name: F.col(name) for name in [*_ORDER, *rest]}
     columns["conversation_id"] = F.lower("conversation_id")
     return list(columns.values())
-
-
-def last_rows(resolved: DataFrame) -> DataFrame:
-    """The last row of each message: a row that a later attempt has replaced is left out."""
-    again = resolved.where("attempt > 1").groupBy(*KEY).agg(F.max("attempt").alias("last_attempt"))
-    return (
-        resolved.join(again, KEY, how="left")
-        .where(F.col("attempt") == F.coalesce("last_attempt", "attempt"))
-        .select(*resolved.columns)
-    )

@@ -1,17 +1,13 @@
-"""Which messages are set aside, and why (tables.md, 'rejected_messages'): the Spark form of `rules.rejecting`."""
+"""Which messages are set aside, and why (tables.md, 'rejected_messages'), with what is known of their place."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import ids
 from routing.plan.keys import FROM_NETWORK
-from routing.rules.rejecting import INT_RANGE, TEXTS
-from routing.schemas import MESSAGES, Kind
 from routing.storage.joining import small_side
-from routing.storage.utf8 import is_utf8, readable
-from routing.terms import Rejection
+from routing.storage.spark_forms import find_codes
 
 
 def add_reasons(messages: DataFrame, scopes: DataFrame) -> DataFrame:
@@ -33,38 +29,3 @@ def add_reasons(messages: DataFrame, scopes: DataFrame) -> DataFrame:
 
 def _mark(names: DataFrame, mark: str) -> DataFrame:
     return names.withColumn(mark, F.lit(True))
-
-
-def find_codes(instance_is_known: Column, database_is_known: Column) -> list[Column]:
-    """The rejection codes of a message row, each null where it does not apply, in the order of tables.md."""
-    database = ids.empty_as_null(F.col("database_name"))
-    given = ids.empty_as_null(F.col("conversation_id"))
-    instance = ids.empty_as_null(F.col("instance_name"))
-    missing = [
-        _code(is_missing(field.name, field.kind), Rejection.missing(field.name))
-        for field in MESSAGES
-        if not field.nullable
-    ]
-    return [
-        *missing,
-        *(_code(~is_utf8(F.col(name)), Rejection.not_utf8(name)) for name in TEXTS),
-        _code(~F.col("hops_remaining").between(*INT_RANGE), Rejection.out_of_range("hops_remaining")),
-        _code(~ids.is_guid(given), Rejection.CONVERSATION_ID_NOT_A_GUID),
-        _code(instance.isNotNull() & ~instance_is_known, Rejection.UNKNOWN_INSTANCE),
-        _code(database.isNotNull() & instance_is_known & ~database_is_known, Rejection.UNKNOWN_DATABASE),
-    ]
-
-
-def readable_texts() -> dict[str, Column]:
-    """Return the texts of a message as ``rejected_messages`` stores them, by column."""
-    return {name: readable(F.col(name)) for name in TEXTS}
-
-
-def is_missing(name: str, kind: object) -> Column:
-    """Whether a required value is null, or empty text."""
-    value = F.col(name)
-    return value.isNull() | (value == "") if kind == Kind.STRING else value.isNull()
-
-
-def _code(applies: Column, code: str) -> Column:
-    return F.when(applies, F.lit(str(code)))

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import ids
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.job import Job, RequestSides
 from routing.messages.keying import look_up
 from routing.messages.plan_frames import TIMELINE, RoutingPlan
-from routing.messages.rejecting import add_reasons, readable_texts
+from routing.messages.rejecting import add_reasons
 from routing.plan.rows import CHOICE, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
+from routing.storage import spark_forms
 from routing.storage.conform import in_shape, no_rows
 from routing.storage.joining import side_of
+from routing.storage.spark_forms import readable_texts
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 UNSEEN = (
@@ -142,9 +143,9 @@ def decide(job: Job, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
     messages, way = messages.withColumn("way", way), F.col("way")
     values = {name: way[name] for name in VERDICT_COLUMNS}
     if uses.reads_addresses:
-        in_name = ids.leading_address(F.col("to_service_name"))
+        in_name = spark_forms.leading_address(F.col("to_service_name"))
         messages = messages.withColumn("in_name", F.when(way[READS_ADDRESS], in_name))
-        address = ids.empty_as_null(F.col("in_name"))
+        address = spark_forms.empty_as_null(F.col("in_name"))
         values["address"] = F.when(way[READS_ADDRESS], address).otherwise(way["address"])
     no_hops = way["counts_hops"] & (F.col("hops_remaining") <= 0)
     values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(way["outcome"])

@@ -9,17 +9,16 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import ids
-from routing.messages.rejecting import is_missing
 from routing.plan.checked import Checked, check_without_spark
 from routing.plan.estate import list_bare
 from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS, Kind
+from routing.storage import spark_forms
 from routing.storage.columns import Columns, Table, is_frame
 from routing.storage.conform import conform
 from routing.storage.faults import SHOWN, Fault, refuse_faults
 from routing.storage.inputs import read_settings
-from routing.storage.utf8 import is_utf8, readable
+from routing.storage.spark_forms import is_missing, is_utf8, readable
 
 _KEY = KEYS["dialogs"]
 _TEXTS = [field.name for field in DIALOGS if field.kind == Kind.STRING]
@@ -92,7 +91,9 @@ def _survey(dialogs: DataFrame) -> Survey:
 
 def _keys() -> list[Column]:
     """The key of a dialog, its conversation id as it is compared."""
-    return [(ids.fold(F.col(name)) if name == "conversation_id" else F.col(name)).alias(name) for name in _KEY]
+    return [
+        (spark_forms.fold(F.col(name)) if name == "conversation_id" else F.col(name)).alias(name) for name in _KEY
+    ]
 
 
 def _missing() -> Column:

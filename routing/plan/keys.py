@@ -44,13 +44,8 @@ CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
 # + 16 * class of the sender's service, in a `PATH_KEY`.
 SERVICE_FACTOR, OTHER_BROKER = 2, 8
 FROM_FACTOR = 2 * OTHER_BROKER
-
-
 # What of a message its key is made of, but for its dialog.
 READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
-# The texts that are looked at for what is no UTF-8: a GUID, and an instance or database that is known, is ASCII or
-# equal to a text of the configuration, which has been looked at.
-CHECKED = ("message_id", "to_service_name", "to_broker_instance", "from_service_name")
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,19 @@ TEXTS = (
     "from_service_name",
 )
 """The columns of a message that hold text, in the order of the table."""
+DECODED = ("message_id", "to_service_name", "to_broker_instance", "from_service_name")
+"""The texts of a message without another fault that may be no UTF-8.
+
+A GUID, and an instance or database that is known, is ASCII or equal to a text of the configuration.
+"""
 INT_RANGE = (-(2**31), 2**31 - 1)
 """The least and the greatest value of an integer column."""
-_INT = range(INT_RANGE[0], INT_RANGE[1] + 1)
+
+
+def is_int(number: int) -> bool:
+    """Tell whether an integer is one of 32 bits."""
+    least, most = INT_RANGE
+    return least <= number <= most
 
 
 def rejections(row: Mapping[str, Any], instance: Instance | None) -> list[str]:
@@ -41,7 +51,7 @@ def rejections(row: Mapping[str, Any], instance: Instance | None) -> list[str]:
     checks: list[tuple[bool, str]] = [
         *((row[name] in (None, ""), Rejection.missing(name)) for name in REQUIRED),
         *((True, Rejection.not_utf8(name)) for name in undecoded),
-        (hops is not None and hops not in _INT, Rejection.out_of_range("hops_remaining")),
+        (hops is not None and not is_int(hops), Rejection.out_of_range("hops_remaining")),
         (conversation is not None and not text.is_guid(conversation), str(Rejection.CONVERSATION_ID_NOT_A_GUID)),
         (names_instance and instance is None, str(Rejection.UNKNOWN_INSTANCE)),
         (
@@ -70,6 +80,6 @@ def is_sound(
     return bool(
         is_told
         and enqueue_time is not None
-        and (hops_remaining is None or hops_remaining in _INT)
+        and (hops_remaining is None or is_int(hops_remaining))
         and text.is_guid(conversation_id)
     )

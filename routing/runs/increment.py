@@ -18,7 +18,6 @@ from routing.errors import InternalError, OutputError
 from routing.messages import duplicates, openers, pending, results
 from routing.messages.job import Job
 from routing.messages.lookups import Lookups
-from routing.messages.rejecting import readable_texts
 from routing.runs.stages import Stages
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.storage.appended import Known, check_files, check_ways, files_of, read_appended
@@ -29,6 +28,7 @@ from routing.storage.joining import Broadcasts
 from routing.storage.keeping import HELD_ROWS, Keeper, hold
 from routing.storage.opening import Opener
 from routing.storage.protocol import LastRun
+from routing.storage.spark_forms import readable_texts
 from routing.storage.tables import Snapshot
 from routing.storage.ways import Appended
 from routing.terms import Outcome

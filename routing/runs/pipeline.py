@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from routing.config import Config
 from routing.errors import ConfigError, InputError
-from routing.messages import openers, pending, results, validate
+from routing.messages import openers, results, validate
 from routing.messages.compiling import compile_messages
 from routing.plan.options import Options
 from routing.runs.changing import telling_what_may_change
@@ -32,6 +32,7 @@ from routing.storage.keeping import Keeper, released_on_failure
 from routing.storage.ledger import DeltaTables
 from routing.storage.opening import Opener
 from routing.storage.recorded import new_run_id
+from routing.storage.spark_forms import last_rows
 from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE, MISSING_ROUTE_NAMESPACE, SPARK
 
 
@@ -181,4 +182,4 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
     version = protocol.settle(outputs, "resolved_routes", last.output_versions["resolved_routes"])
-    return pending.last_rows(tables.Snapshot(config.output["resolved_routes"], version).read(spark))
+    return last_rows(tables.Snapshot(config.output["resolved_routes"], version).read(spark))

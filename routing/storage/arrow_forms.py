@@ -1,22 +1,29 @@
-"""How ids are read by Arrow: all of its forms, each equal to its form in rules.text.
+"""How Arrow reads what the rules read: all of its forms, each equal to that of plain Python (`rules`).
 
-Each takes and gives an array, or an expression over a dataset where it says so.
+Of texts, whose forms of Spark's are `storage.spark_forms`: fold, GUID, broker instance, leading address and hash.
+Of messages: why one is set aside, and the last attempt of each. Each takes and gives an array, or an expression
+over a dataset where it says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.rules import text
-from routing.storage.arrow import plain_values
-from routing.terms import ZERO_GUID
+from routing.rules.rejecting import INT_RANGE, REQUIRED, TEXTS
+from routing.storage.arrow import find_undecodable, plain_values
+from routing.storage.columns import rows_where
+from routing.terms import ZERO_GUID, Rejection
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.dataset
 
 _HEX = "[0123456789abcdefABCDEF]"
 _GUID = rf"\A{_HEX * 8}-{_HEX * 4}-{_HEX * 4}-{_HEX * 4}-{_HEX * 12}\z"
+_MESSAGE = ("instance_name", "message_id")
 _PLAIN_BROKER = r"\A[0-9a-f-]{36}\z"
 _HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
 _ADDRESS_IN_NAME = rf"\A(?P<address>[tT][cC][pP]://{_HOST}:[0-9]{{1,5}})(?:/|\z)"
@@ -121,3 +128,105 @@ def _rotate(numbers: Any, bits: int) -> Any:
     import pyarrow.compute as pc
 
     return pc.bit_wise_or(pc.shift_left(numbers, _unsigned(bits)), pc.shift_right(numbers, _unsigned(64 - bits)))
+
+
+def is_int(numbers: Any) -> Any:
+    """Return whether integers are of 32 bits; an array or an expression."""
+    import pyarrow.compute as pc
+
+    least, most = INT_RANGE
+    return pc.and_kleene(pc.greater_equal(numbers, least), pc.less_equal(numbers, most))
+
+
+def find_codes(
+    rows: pyarrow.Table, instance_is_known: pyarrow.Array, database_is_known: pyarrow.Array
+) -> dict[str, pyarrow.Array]:
+    """Return the rejection codes that may apply to messages, in the order of tables.md, and whether each does.
+
+    ``rows`` have all columns of messages; of one whose text is no UTF-8 no code is there that does not apply.
+    """
+    import pyarrow.compute as pc
+
+    columns = {name: rows[name].combine_chunks() for name in rows.column_names}
+    undecodable = {name: mask for name in TEXTS if (mask := find_undecodable(columns[name])) is not None}
+    names_instance, names_database, names_conversation = (
+        pc.fill_null(pc.not_equal(columns[name], ""), fill_value=False)
+        for name in ("instance_name", "database_name", "conversation_id")
+    )
+    guid = pc.fill_null(is_guid(columns["conversation_id"]), fill_value=False)
+    codes: dict[str, Any] = {Rejection.missing(name): _is_missing(columns[name]) for name in REQUIRED}
+    codes |= {Rejection.not_utf8(name): mask for name, mask in undecodable.items()}
+    codes[Rejection.out_of_range("hops_remaining")] = pc.invert(is_int(columns["hops_remaining"]))
+    codes[str(Rejection.CONVERSATION_ID_NOT_A_GUID)] = pc.and_not(names_conversation, guid)
+    codes[str(Rejection.UNKNOWN_INSTANCE)] = pc.and_not(names_instance, instance_is_known)
+    has_place = pc.and_(names_database, instance_is_known)
+    codes[str(Rejection.UNKNOWN_DATABASE)] = pc.and_not(has_place, database_is_known)
+    return {code: pc.fill_null(applies, fill_value=False) for code, applies in codes.items()}
+
+
+def _is_missing(column: pyarrow.Array) -> pyarrow.Array:
+    """Return whether required values are null, or empty text."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if pyarrow.types.is_string(column.type):
+        return pc.fill_null(pc.equal(column, ""), fill_value=True)
+    return column.is_null()
+
+
+def find_replaced(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> pyarrow.Table:
+    """The rows of messages that a later attempt has replaced, in some columns, of which attempt is one."""
+    import pyarrow.compute as pc
+
+    last = _last_attempts(rows)
+    if not len(last):
+        return rows.schema.empty_table().select(names)
+    both = _tried(rows, last, names).join(last, list(_MESSAGE), join_type="inner")
+    return rows_where(both, pc.less(both["attempt"], both["attempt_max"])).select(names)
+
+
+def split_tried(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> tuple[Any, pyarrow.Table]:
+    """A condition, which holds for messages that were tried once; and the rows of the others that stand.
+
+    These are in some columns. Where no message was tried again, there is no condition (None), and no such row.
+    """
+    import pyarrow.compute as pc
+
+    last = _last_attempts(rows)
+    if not len(last):
+        return None, rows.schema.empty_table().select(names)
+    both = _tried(rows, last, names).join(last, list(_MESSAGE), join_type="left outer")
+    # The id may also be that of another instance's message, which was tried once.
+    stands = pc.equal(both["attempt"], pc.coalesce(both["attempt_max"], both["attempt"]))
+    return ~_has_id_of(last), rows_where(both, stands).select(names)
+
+
+def without(found: pyarrow.Table, replaced: pyarrow.Table) -> pyarrow.Table:
+    """Rows of which none is a replaced one."""
+    if not len(replaced):
+        return found
+    gone = replaced.select([*_MESSAGE, "attempt"])
+    return found.join(gone, [*_MESSAGE, "attempt"], join_type="left anti")
+
+
+def _last_attempts(rows: pyarrow.dataset.Dataset) -> pyarrow.Table:
+    """The messages that were tried again, and their last attempt (attempt_max).
+
+    The files' statistics mostly tell where there is no second attempt. Where there is, ids are compared once.
+    """
+    import pyarrow.compute as pc
+
+    again = rows.to_table(columns=[*_MESSAGE, "attempt"], filter=pc.field("attempt") > 1)
+    return again.group_by(list(_MESSAGE)).aggregate([("attempt", "max")])
+
+
+def _has_id_of(last: pyarrow.Table) -> Any:
+    """Whether a row has the id of a message that was tried again."""
+    import pyarrow.compute as pc
+
+    return pc.field("message_id").isin(last["message_id"].combine_chunks())
+
+
+def _tried(rows: pyarrow.dataset.Dataset, last: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
+    """The rows that have such an id, in some columns and in those that tell attempts apart."""
+    return rows.to_table(columns=list(dict.fromkeys((*names, *_MESSAGE, "attempt"))), filter=_has_id_of(last))

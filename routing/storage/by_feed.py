@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from routing.errors import InputError, condition
 from routing.schemas import MESSAGES, Kind
-from routing.storage.utf8 import is_utf8
+from routing.storage.spark_forms import is_utf8
 from routing.storage.ways import (
     Appended,
     Closed,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from routing.errors import InputError
 from routing.rules import text
+from routing.rules.rejecting import is_int
 from routing.schemas import INPUTS, KEYS, Kind
 from routing.storage.columns import Columns
 from routing.storage.times import SECOND
@@ -21,7 +22,6 @@ from routing.terms import ZERO_GUID
 # Tables whose doubled keys are faults; a doubled route request asks the same thing twice and changes nothing.
 _UNIQUE = ("databases", "services", "instances", "dialogs")
 _VERSIONED = ("instance_name", "database_name", "name")
-_INT_RANGE = range(-(2**31), 2**31)
 _EVER = (-(2**63), 2**63 - 1)
 # So many characters of a value are told, and so many faults; the others are counted.
 _CHARACTERS = 100
@@ -152,7 +152,7 @@ def _is_blank(guid: str) -> bool:
 
 def _bad_databases(databases: Columns) -> Iterator[tuple[int, str]]:
     for place, number in enumerate(databases.values["database_id"]):
-        if number is not None and number not in _INT_RANGE:
+        if number is not None and not is_int(number):
             yield place, phrase("database_id %s does not fit an int", str(number))
     for place in _bad(databases.values["service_broker_guid"], _is_blank):
         yield place, "service_broker_guid is missing"

@@ -56,7 +56,7 @@ MUTANTS = (
         name="spark-any-text-is-a-conversation",
         rule="D10: an id that is no GUID does not tell whose a request is",
         file="routing/messages/openers.py",
-        before='ids.is_guid(F.col("conversation_id")) & F.col("is_initiator")',
+        before='spark_forms.is_guid(F.col("conversation_id")) & F.col("is_initiator")',
         after='F.col("is_initiator")',
         tests=ASKED,
     ),

@@ -14,9 +14,9 @@ import pytest
 
 from routing import register_dialog_hash
 from routing.errors import EnvironmentFault
-from routing.messages import dialog_hash, ids
+from routing.messages import dialog_hash
 from routing.rules import hashing
-from routing.storage import statements
+from routing.storage import spark_forms, statements
 from tests.frames import frame_of, rows_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_all_shapes_are_equal(spark: SparkSession) -> None:
     in_sql = F.expr(f"{dialog_hash.SQL_FUNCTION}(id)")
     hashed = frame_of(spark, rows, schema).select(
         "reference",
-        dialog_hash.builtin(ids.conversation_id(F.col("id"))).alias("builtin"),
+        spark_forms.hash_dialog_id(spark_forms.conversation_id(F.col("id"))).alias("builtin"),
         dialog_hash.udf(F.col("id")).alias("udf"),
         in_sql.alias("in_sql"),
         F.xxhash64(F.lit("abc")).alias("abc"),

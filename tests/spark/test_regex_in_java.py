@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from routing.messages import ids
-from routing.messages.ids import read_brokers
 from routing.messages.openers import missing_route
+from routing.storage import spark_forms
+from routing.storage.spark_forms import read_brokers
 from tests.adversaries import Text, texts
 from tests.patterns import LENGTH, Use, in_python, java_uses, rooms
 
@@ -51,8 +51,8 @@ def test_java_takes_time_by_the_length(spark: SparkSession, use: Use) -> None:
 
 
 _READERS = {
-    "leading_address": lambda: ids.leading_address(F.col("x")),
-    "is_guid": lambda: ids.is_guid(F.col("x")),
+    "leading_address": lambda: spark_forms.leading_address(F.col("x")),
+    "is_guid": lambda: spark_forms.is_guid(F.col("x")),
     "broker_id": lambda: F.col("broker_id"),
     "missing_route": lambda: missing_route(F.col("x"), "urn:x"),
 }

@@ -1,21 +1,26 @@
-"""What Spark does with each message's own texts, beside the plain rules: equal for every character there is."""
+"""What Spark reads: as the tables of texts and messages say, and equal to the plain rules for every character."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
 
-from routing.messages import dialog_hash, ids, keying, openers
-from routing.messages.ids import read_brokers
+from routing.messages import openers
+from routing.messages.rejecting import add_reasons
+from routing.plan.keys import FROM_NETWORK
 from routing.rules import hashing, requesting
 from routing.rules import text as plain
+from routing.schemas import MESSAGES
+from routing.storage import spark_forms as forms
+from routing.storage.kinds import spark_schema
+from routing.storage.spark_forms import read_brokers
 from tests.frames import frame_of
+from tests.message_forms import ATTEMPTS, OF_ITS_PLACE, PLACES, REJECTIONS, expected_reasons, rejection_tables
 from tests.text_forms import FORMS as TABLES
-from tests.text_forms import GUID, ZEROS, ascii_texts, differences, other_texts
+from tests.text_forms import ascii_texts, differences, other_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -28,24 +33,30 @@ NAMESPACE = 'urn:"<&>'
 FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
     # Read in steps, each a projection of its own.
     "broker_id": (lambda _: F.col("broker_id"), plain.broker_id),
-    "fold": (ids.fold, plain.fold),
-    "empty_as_null": (ids.empty_as_null, plain.empty_as_null),
-    "is_guid": (ids.is_guid, plain.is_guid),
-    "address_in_name": (lambda name: ids.empty_as_null(ids.leading_address(name)), plain.address_in_name),
+    "fold": (forms.fold, plain.fold),
+    "empty_as_null": (forms.empty_as_null, plain.empty_as_null),
+    "is_guid": (forms.is_guid, plain.is_guid),
+    "address_in_name": (
+        lambda name: forms.empty_as_null(forms.leading_address(name)),
+        plain.address_in_name,
+    ),
     "address_in_name, compared": (
-        lambda name: ids.fold_any(ids.empty_as_null(ids.leading_address(name))),
+        lambda name: forms.fold_any(forms.empty_as_null(forms.leading_address(name))),
         lambda name: plain.comparable_address(plain.address_in_name(name) or "") or None,
     ),
-    "conversation_id": (ids.conversation_id, plain.fold),
+    "conversation_id": (forms.conversation_id, plain.fold),
     "missing_route": (
         lambda name: openers.missing_route(name, NAMESPACE),
         lambda name: requesting.missing_route(name, NAMESPACE),
     ),
-    "dialog_id_hash": (lambda given: dialog_hash.builtin(ids.conversation_id(given)), hashing.dialog_id_hash),
+    "dialog_id_hash": (
+        lambda given: forms.hash_dialog_id(forms.conversation_id(given)),
+        hashing.dialog_id_hash,
+    ),
     # On the way of the messages an id is only put into lower case, once it is known to be a GUID.
-    "is_guid, lowered": (lambda given: ids.is_guid(F.lower(given)), plain.is_guid),
+    "is_guid, lowered": (lambda given: forms.is_guid(F.lower(given)), plain.is_guid),
     "lowered where a GUID": (
-        lambda given: F.when(ids.is_guid(given), F.lower(given)),
+        lambda given: F.when(forms.is_guid(given), F.lower(given)),
         lambda given: plain.fold(given) if plain.is_guid(given) else None,
     ),
 }
@@ -95,42 +106,29 @@ def test_the_texts_reach_both_answers() -> None:
     }
 
 
-# A sound message; what is changed; whether it has all that it needs (tables.md).
-_MESSAGE = {
-    "message_id": "m",
-    "to_service_name": "S",
-    "is_initiator": False,
-    "enqueue_time": datetime(2026, 1, 5, tzinfo=timezone.utc),
-    "hops_remaining": None,
-    "conversation_id": GUID,
-    "to_broker_instance": None,
-    "from_service_name": None,
-}
-_OPTIONAL = ("hops_remaining", "to_broker_instance", "from_service_name")
-_WELL_FORMED: list[tuple[dict[str, Any], bool]] = [
-    ({}, True),
-    (dict.fromkeys(_MESSAGE), False),
-    *(({name: None}, False) for name in _MESSAGE if name not in _OPTIONAL),
-    *(({name: ""}, False) for name in ("message_id", "to_service_name", "conversation_id")),
-    *(({name: " "}, True) for name in ("message_id", "to_service_name")),
-    ({"is_initiator": True}, True),
-    *(({"hops_remaining": hops}, True) for hops in (0, -1, 2**31 - 1, -(2**31))),
-    *(({"hops_remaining": hops}, False) for hops in (2**31, -(2**31) - 1)),
-    ({"conversation_id": ZEROS}, True),
-    *(({"conversation_id": one}, False) for one in (f"{{{GUID}}}", f" {GUID}", GUID[:-1], "x")),
-]
+def test_why_messages_are_set_aside(spark: SparkSession) -> None:
+    """Each reason, in one job; and that a message has all that it needs, whatever its place."""
+    from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-
-def test_a_message_has_all_that_it_needs(spark: SparkSession) -> None:
-    from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
-
-    kinds = (StringType(), StringType(), BooleanType(), TimestampType(), LongType(), *3 * (StringType(),))
-    names = ["place", *_MESSAGE]
-    schema = StructType([StructField(*field) for field in zip(names, (LongType(), *kinds), strict=True)])
-    rows = [{"place": place, **_MESSAGE, **change} for place, (change, _) in enumerate(_WELL_FORMED)]
-    kept = F.when(keying.is_well_formed(), True).otherwise(False)
-    judged = frame_of(spark, rows, schema).select("place", kept.alias("is_well_formed"))
-    found = judged.collect()
-    assert {row["place"]: row["is_well_formed"] for row in found} == {
-        place: expected for place, (_, expected) in enumerate(_WELL_FORMED)
+    declared = spark_schema(MESSAGES)
+    kinds = {f.name: LongType() if isinstance(f.dataType, IntegerType) else f.dataType for f in declared}
+    schema = StructType([StructField(name, kind) for name, kind in kinds.items()])
+    messages = frame_of(spark, rejection_tables()["messages"], schema)
+    places = [(name, place) for name, database in PLACES.items() for place in (database, FROM_NETWORK)]
+    scopes = spark.createDataFrame(places, "instance_name string, database_name string")
+    well_formed = F.coalesce(forms.is_well_formed(), F.lit(False)).alias("is_well_formed")
+    found = add_reasons(messages, scopes).select("message_sequence_number", "reasons", well_formed).collect()
+    assert len(found) == len(REJECTIONS)
+    assert {row[0]: row[1] for row in found if row[1]} == expected_reasons()
+    assert {row[0]: row[2] for row in found} == {
+        place: not set(codes) - OF_ITS_PLACE for place, (_, codes) in enumerate(REJECTIONS)
     }
+
+
+def test_the_last_attempt_of_a_message(spark: SparkSession) -> None:
+    names = ("instance_name", "message_id", "attempt")
+    rows = spark.createDataFrame(
+        [row[:3] for row in ATTEMPTS], "instance_name string, message_id string, attempt int"
+    )
+    standing = sorted(row[:3] for row in ATTEMPTS if row[3])
+    assert sorted(tuple(row) for row in forms.last_rows(rows).select(*names).collect()) == standing

@@ -1,18 +1,41 @@
-"""What Arrow reads of texts: as their table says, and equal to the plain rules for every character there is."""
+"""What Arrow reads: as the tables of texts and messages say, and equal to the plain rules for every character."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow
+import pyarrow.dataset
 import pytest
 
-from routing.storage.arrow_forms import fold_texts, is_guid, read_brokers
-from tests.text_forms import FORMS, ascii_texts, differences, other_texts
+from routing.engines.arrow.message_rows import MessageRows
+from routing.engines.arrow.rejecting import RejectedRows
+from routing.plan.checked import check_without_spark
+from routing.schemas import MESSAGES
+from routing.storage.arrow_forms import (
+    find_replaced,
+    fold_texts,
+    hash_dialog_ids,
+    is_guid,
+    leading_addresses,
+    read_brokers,
+    split_tried,
+    without,
+)
+from routing.storage.inputs import read_settings
+from tests.frames import arrow, arrow_of
+from tests.message_forms import ATTEMPTS, expected_reasons, rejection_tables
+from tests.text_forms import FORMS, ascii_texts, differences, other_texts, random_guids
 
 # By name: as Arrow reads an array of texts.
-ARROW: dict[str, Callable[[Any], Any]] = {"fold": fold_texts, "is_guid": is_guid, "broker_id": read_brokers}
+ARROW: dict[str, Callable[[Any], Any]] = {
+    "fold": fold_texts,
+    "is_guid": is_guid,
+    "broker_id": read_brokers,
+    "address_in_name": leading_addresses,
+}
 
 
 @pytest.mark.parametrize("form", ARROW)
@@ -28,3 +51,42 @@ def test_every_text_is_read_as_the_rules_read_it(form: str) -> None:
     found = ARROW[form](pyarrow.array([*words, None], pyarrow.string())).to_pylist()
     assert found.pop() is None
     assert differences(words, found, list(map(FORMS[form].rule, words))) == []
+
+
+def test_the_hash_of_dialogs() -> None:
+    """Of the GUIDs in the table, and of many more, from anywhere in an array."""
+    table = {word.lower(): hashed for word, hashed in FORMS["dialog_id_hash"].table if word and len(word) == 36}
+    ids = [*table, *random_guids(random.Random(1), 500)]
+    whole = pyarrow.array(ids, pyarrow.string())
+    for given in (whole, whole[3:], whole[:0]):
+        found = hash_dialog_ids(given).to_pylist()
+        assert found == [FORMS["dialog_id_hash"].rule(one) for one in given.to_pylist()]
+    assert hash_dialog_ids(whole).to_pylist()[: len(table)] == list(table.values())
+    assert len(table) == 4
+
+
+def test_why_messages_are_set_aside() -> None:
+    tables = rejection_tables()
+    messages = arrow_of([{**row, "hops_remaining": None} for row in tables["messages"]], MESSAGES)
+    hops = pyarrow.array([row["hops_remaining"] for row in tables["messages"]], pyarrow.int64())
+    messages = messages.set_column(messages.column_names.index("hops_remaining"), "hops_remaining", hops)
+    checked = check_without_spark(read_settings(arrow({**tables, "messages": []})), None)
+    rejected = RejectedRows(MessageRows.of(messages, None), checked, "r")
+    rows = [row for table in rejected.tables() for row in table.to_pylist()]
+    assert {row["message_sequence_number"]: row["reasons"] for row in rows} == expected_reasons()
+    assert len(rows) == len(expected_reasons())
+
+
+@pytest.mark.parametrize("is_tried_again", [True, False])
+def test_the_last_attempt_of_a_message(is_tried_again: bool) -> None:
+    listed = ATTEMPTS if is_tried_again else [row for row in ATTEMPTS if row[2] == 1]
+    names = ["instance_name", "message_id", "attempt"]
+    columns = [list(column) for column in zip(*(row[:3] for row in listed), strict=True)]
+    rows = pyarrow.dataset.dataset(pyarrow.table(columns, names=names))
+    standing = sorted(row[:3] for row in listed if row[3] or not is_tried_again)
+    condition, tried = split_tried(rows, names)
+    found = pyarrow.concat_tables([rows.to_table(filter=condition), tried])
+    assert sorted(zip(*found.to_pydict().values(), strict=True)) == standing
+    replaced = find_replaced(rows, names)
+    assert sorted(zip(*without(rows.to_table(), replaced).to_pydict().values(), strict=True)) == standing
+    assert len(replaced) == len(listed) - len(standing)

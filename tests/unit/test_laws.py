@@ -195,7 +195,7 @@ _OF_SPARK_IN_STORAGE = (
         "keeping",
         "ledger",
     ),
-    *("tables", "utf8", "ways"),
+    *("spark_forms", "tables", "ways"),
 )
 _OF_SPARK = (
     "messages/*.py",

@@ -10,13 +10,12 @@ from pyspark.sql import functions as F
 
 from routing.analysis.explain.asked import AGE, End
 from routing.analysis.explain.known import Row
-from routing.messages import ids
 from routing.rules.text import fold
 from routing.schemas import Field, Kind, Schema
-from routing.storage import frames
+from routing.storage import frames, spark_forms
 from routing.storage.columns import Columns, Only
 from routing.storage.joining import small_side
-from routing.storage.utf8 import readable
+from routing.storage.spark_forms import readable
 
 _SHOWN_INSTANCES = 20
 # What decides of a message besides its time, first what tells the order in which messages ask: rows equal in all
@@ -86,7 +85,7 @@ def in_parts(messages: DataFrame, only: Only, as_of: int | None, sizes: Iterator
 def _place(as_of: int | None) -> Column:
     """The place of a message among those that ask: t, its id, and what else it is decided by."""
     t = F.unix_micros(F.coalesce("observed_at", "enqueue_time")) if as_of is None else F.lit(as_of).cast("long")
-    own = {"conversation_id": ids.conversation_id(F.col("conversation_id"))}
+    own = {"conversation_id": spark_forms.conversation_id(F.col("conversation_id"))}
     own["role"] = F.when(F.col("is_initiator"), "1").otherwise("0")
     texts = [F.coalesce(own.get(name, F.col(name)), F.lit("")).alias(name) for name in _TEXTS]
     return F.struct(t.alias("t"), *texts)

@@ -8,11 +8,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages.rejecting import is_missing
 from routing.schemas import INPUTS, KEYS
 from routing.storage.columns import Columns
 from routing.storage.conform import conform
 from routing.storage.frames import collect
+from routing.storage.spark_forms import is_missing
 
 
 def read(table: DataFrame, key: str) -> Columns:

@@ -13,10 +13,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.analysis.messages.asked import GROUP, HELD, LEVELS, READ, Asked
-from routing.analysis.messages.attempts import find_replaced, without
 from routing.analysis.messages.selected import Selected
 from routing.schemas import RESOLVED_ROUTES, Schema
 from routing.storage.arrow import find_undecodable, plain_values, with_readable_texts
+from routing.storage.arrow_forms import find_replaced, without
 from routing.storage.columns import Only, as_dataset, in_files, rows_where, select_arrow
 from routing.storage.inputs import COUNT, condition_of, group_rows, sum_groups
 from routing.storage.stored import rows_of_arrow

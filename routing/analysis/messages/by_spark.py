@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from routing.analysis.messages.asked import GROUP, HELD, LEVELS, READ, Asked
 from routing.analysis.messages.selected import Selected
-from routing.messages.pending import last_rows
 from routing.storage.frames import rows_of, where_in
 from routing.storage.inputs import COUNT, count_by
+from routing.storage.spark_forms import last_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -23,8 +23,7 @@ from routing.analysis.reconcile.found import RENAMED, Found
 from routing.analysis.reconcile.groups import Answers, Cause
 from routing.analysis.reconcile.judged import SAMPLED, Judged, Told
 from routing.analysis.reconcile.predicting import Predictor, Side
-from routing.messages import dialog_hash, ids, validate
-from routing.messages.ids import read_brokers
+from routing.messages import validate
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import network_of
 from routing.plan.verdicts import MessageJudge
@@ -32,10 +31,12 @@ from routing.rules.network import Network
 from routing.rules.reconciling import Class
 from routing.rules.resolving import DIALOG_COLUMNS, MATTERS, Dialog
 from routing.schemas import RECONCILIATION, ArrayOf, Field, Kind, Schema
+from routing.storage import spark_forms
 from routing.storage.columns import Columns, Table
 from routing.storage.conform import conform, in_shape
 from routing.storage.frames import collect, frame_of_tuples
 from routing.storage.joining import small_side
+from routing.storage.spark_forms import read_brokers
 
 _END = ("instance_name", "database_name", "conversation_id", "is_initiator")
 # What is read of the conversation besides the observations.
@@ -120,7 +121,7 @@ def _ends(rows: DataFrame) -> DataFrame:
     """Rows with the end of a conversation that they are of, in columns of their own."""
     ends = {
         "conversation_id": F.lower("conversation_id"),
-        "database_name": ids.empty_as_null(F.col("database_name")),
+        "database_name": spark_forms.empty_as_null(F.col("database_name")),
     }
     return rows.withColumns({f"_{name}": ends.get(name, F.col(name)) for name in _END})
 
@@ -137,7 +138,7 @@ def _key() -> Column:
     bound = F.when(F.col("acknowledged_at") <= F.col("first_at"), F.col("acknowledged_broker_instance"))
     values = {
         **{name: F.col(name) for name in SIDE if name != "conversation_id"},
-        "is_guid": ids.is_guid(F.col("conversation_id")),
+        "is_guid": spark_forms.is_guid(F.col("conversation_id")),
         **{name: F.col(name) for name in ("source", "outcome", "error_number", "next_hop", "to_broker_instance")},
         "says": F.coalesce(F.col("status_text"), F.lit("")) != "",
         "no_hops": F.col("remaining_hop_count") <= 0,
@@ -171,7 +172,7 @@ class _Asked:
         # A key stands there once.
         asked = self.episodes.join(known, _KEY, how="inner")
         span = F.size(F.filter("changes", lambda moment: moment <= F.col("first_at")))
-        rest = F.pmod(dialog_hash.builtin(F.col("conversation_id")), F.col("picks"))
+        rest = F.pmod(spark_forms.hash_dialog_id(F.col("conversation_id")), F.col("picks"))
         single = F.when(F.col("is_single"), F.struct("conversation_id", "first_at"))
         question = F.to_json(F.struct(F.col(_KEY), span.alias("span"), rest.alias("rest"), single.alias("single")))
         return asked.withColumn(_QUESTION, question).drop(*_VARYING.names)

@@ -7,8 +7,8 @@ from pyspark.sql import functions as F
 
 from routing.analysis.reconcile.episode import ANSWER, APART, EPISODES, OF_ARRIVALS, ORDER, SIDE
 from routing.errors import InputError
-from routing.messages import ids
 from routing.schemas import OBSERVED_ROUTING
+from routing.storage import spark_forms
 from routing.storage.conform import conform, in_shape
 
 _KEY, _SERVICE = "observed_routing", "to_service_name"
@@ -38,11 +38,11 @@ def _read(rows: DataFrame) -> DataFrame:
             "is_arrival": is_arrival,
             "observed_at": F.unix_micros("observed_at"),
             "conversation_id": F.lower("conversation_id"),
-            _SERVICE: ids.empty_as_null(F.col(_SERVICE)),
+            _SERVICE: spark_forms.empty_as_null(F.col(_SERVICE)),
         }
     )
     return told.withColumn(
-        "database_name", F.when(~F.col("is_arrival"), ids.empty_as_null(F.col("database_name")))
+        "database_name", F.when(~F.col("is_arrival"), spark_forms.empty_as_null(F.col("database_name")))
     )
 
 

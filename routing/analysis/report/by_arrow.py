@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from routing.analysis.messages.attempts import split_tried
 from routing.analysis.report.facts import Flow, Point
 from routing.analysis.report.scale import DECIDED, ENQUEUED, FLOW, POINT, Counted, Dialogs, Scale, Spans
 from routing.storage.arrow import micros_in, plain_values
+from routing.storage.arrow_forms import split_tried
 from routing.storage.columns import as_dataset, rows_where
 from routing.storage.encoded import Numbering, Places, Sums, encoded
 from routing.terms import MSDB, MatchingStep

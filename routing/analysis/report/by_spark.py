@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 from routing.analysis.report.facts import Flow, Point
 from routing.analysis.report.scale import DECIDED, ENQUEUED, FLOW, POINT, Counted, Dialogs, Scale, Spans
-from routing.messages.pending import last_rows
 from routing.schemas import Field, Kind, Schema
 from routing.storage.frames import collect, frame_of_tuples
 from routing.storage.joining import small_side
+from routing.storage.spark_forms import last_rows
 from routing.terms import MSDB, MatchingStep
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from routing.engines.arrow.dialog_ends import DialogEnds
 from routing.engines.arrow.message_rows import MessageRows
 from routing.engines.arrow.numbers import NONE, OTHER, Numbers
 from routing.plan.checked import Checked
-from routing.plan.keys import CHECKED, READ, KeyCounts
+from routing.plan.keys import READ, KeyCounts
 from routing.process.garbage import no_search_for_cycles
+from routing.rules.rejecting import DECODED
 from routing.storage.arrow import find_undecodable
 from routing.storage.columns import Table
 from routing.storage.encoded import Mapped, Sums
@@ -50,8 +51,8 @@ def count_keys(messages: Table, dialogs: Table | None, checked: Checked, as_of: 
 
 
 def _read(messages: MessageRows, ends: DialogEnds | None) -> Iterator[pyarrow.RecordBatch]:
-    """Read `keys.READ` and `keys.CHECKED` where they are, sound, folded, and what finds the ends of dialogs."""
-    there = {name: messages.column(name) for name in (*READ, *CHECKED) if name in messages.shape}
+    """Read `keys.READ` and `rejecting.DECODED`, whether a row is sound and folded, and what finds its dialog."""
+    there = {name: messages.column(name) for name in (*READ, *DECODED) if name in messages.shape}
     columns = {**there, "sound": messages.is_sound(), "folded": messages.is_folded()}
     if ends is not None:
         conversation = ends.find_conversation(messages.column("conversation_id"))
@@ -95,11 +96,11 @@ def _number(
 
 
 def find_sound(batch: pyarrow.RecordBatch) -> pyarrow.Array:
-    """Tell of each row whether it is sound, the texts of `keys.CHECKED` in UTF-8 included."""
+    """Tell of each row whether it is sound, the texts of `rejecting.DECODED` in UTF-8 included."""
     import pyarrow.compute as pc
 
     sound = batch["sound"]
-    for name in CHECKED:
+    for name in DECODED:
         undecodable = find_undecodable(batch[name]) if name in batch.schema.names else None
         if undecodable is not None:
             sound = pc.and_not(sound, undecodable)

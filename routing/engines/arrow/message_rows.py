@@ -9,9 +9,8 @@ from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from routing.rules.rejecting import INT_RANGE
 from routing.storage.arrow import micros_in
-from routing.storage.arrow_forms import fold_texts, is_guid
+from routing.storage.arrow_forms import fold_texts, is_guid, is_int
 from routing.storage.columns import Table, as_dataset, shape_of
 from routing.storage.encoded import encoded
 from routing.storage.times import micros_of
@@ -60,9 +59,8 @@ class MessageRows:
         needed += [self.column(name).is_valid() for name in ("is_initiator", "enqueue_time")]
         needed.append(is_guid(self.column("conversation_id")))
         if "hops_remaining" in self.shape:
-            least, most = INT_RANGE
             hops = self.column("hops_remaining").cast("int64")
-            needed.append(hops.is_null() | ((hops >= least) & (hops <= most)))
+            needed.append(hops.is_null() | is_int(hops))
         return pc.coalesce(reduce(operator.and_, needed), pc.scalar(False))
 
     def is_folded(self) -> Any:
