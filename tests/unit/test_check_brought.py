@@ -178,9 +178,13 @@ def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
 
 def test_a_script_without_use_is_for_the_database_of_the_exports(tmp_path: Path) -> None:
     script = "CREATE ROUTE r WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://far:4022'\n"
-    write(tmp_path / "case", {"queue.txt": QUEUE, "r.sql": script})
-    rows = check([str(tmp_path / "case")]).evidence.rows["routes"]
-    assert [(row["instance_name"], row["database_name"], row["name"]) for row in rows] == [("case", UNNAMED, "r")]
+    write(tmp_path, {"case/queue.txt": QUEUE, "case/r.sql": script, "then.sql": script.replace("E r", "E s")})
+    done = check([str(tmp_path / "case")], then=[str(tmp_path / "then.sql")])
+    assert done.tried is not None
+    for evidence, names in ((done.evidence, ["r"]), (done.tried.evidence, ["r", "s"])):
+        rows = evidence.rows["routes"]
+        whose = [(row["instance_name"], row["database_name"], row["name"]) for row in rows]
+        assert whose == [("case", UNNAMED, name) for name in names]
 
 
 def test_a_header_without_rows_is_a_queue_in_which_nothing_waits(tmp_path: Path) -> None:

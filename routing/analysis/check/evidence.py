@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from routing.analysis.check.faults import no_queue, no_row
@@ -17,7 +17,7 @@ from routing.analysis.check.subjects import (
     spots_of_statements,
     subject_of,
 )
-from routing.importing.catalog import Export, cover
+from routing.importing.catalog import Export, StandIns, cover
 from routing.importing.covered import Covered, Doubt, Row, Unit
 from routing.importing.moments import find_exports_to_come, find_scripts_to_come
 from routing.importing.reach import on_this_disk
@@ -53,7 +53,8 @@ class Evidence:
     read may have been. ``rows_of`` counts the rows of a view and an instance; of each view ``rows_read`` counts
     all, ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
     exported), ``rejected`` and ``notes`` are sentences. ``problems`` are those of scripts, with their instances;
-    ``spots`` tell where things are defined; ``instance`` is whose scripts are that say nothing themselves.
+    ``spots`` tell where things are defined; ``of_scripts`` says whose scripts are that say
+    nothing themselves.
     """
 
     rows: Mapping[str, Sequence[Row]]
@@ -73,7 +74,7 @@ class Evidence:
     notes: tuple[str, ...]
     spots: Mapping[Thing, Spot]
     problems: tuple[tuple[str, Problem], ...] = ()
-    instance: str | None = None
+    of_scripts: StandIns = field(default_factory=StandIns)
 
     @property
     def instances(self) -> list[str]:
@@ -116,7 +117,7 @@ def weigh(export: Export, scripts: Scripts, given: Given, scripted_at: datetime 
     evidence = _of_exports(export, covered, doubts)
     for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
-    return replace(evidence, notes=(*evidence.notes, *notes), instance=given.instance)
+    return replace(evidence, notes=(*evidence.notes, *notes), of_scripts=given.stand_ins)
 
 
 def _note_to_come(export: Export, scripts: Scripts, given: Given) -> list[str]:
@@ -132,7 +133,7 @@ def _note_to_come(export: Export, scripts: Scripts, given: Given) -> list[str]:
 def try_scripts(evidence: Evidence, paths: Sequence[str], given: Given, scripted_at: datetime) -> Evidence:
     """The same with scripts in force that may change what was exported, as of a time. Raises InputError."""
     scripts = Scripts(named=[on_this_disk(path) for path in paths])
-    given = replace(given, stand_ins=replace(given.stand_ins, instance_name=evidence.instance))
+    given = replace(given, stand_ins=evidence.of_scripts)
     tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
     for instance, script in read_scripts(scripts, known_names(evidence, given), given, [], scripted_at):
         tried = _apply(tried, script, instance, lambda one: False)
