@@ -135,6 +135,11 @@ class Group:
         return sum(fate.is_unacknowledged for fate in self.fates)
 
     @property
+    def is_silent(self) -> bool:
+        """Return True if some should have arrived long ago, and SQL Server says nothing of them."""
+        return self.first.is_on_its_way and self.unacknowledged > 0
+
+    @property
     def is_failing(self) -> bool:
         """Whether they leave their instance, and do not arrive or are not acknowledged."""
         return self.path is not None and bool(self.path.failing)
@@ -142,8 +147,7 @@ class Group:
     @property
     def needs_somebody(self) -> bool:
         """Whether it is more than on its way."""
-        is_silent = self.path is not None and self.unacknowledged > 0
-        is_troubled = self.trouble is not None or self.is_failing or is_silent
+        is_troubled = self.trouble is not None or self.is_failing or self.is_silent
         return is_troubled or bool(self.advice) or not self.first.is_on_its_way
 
     @property
@@ -158,7 +162,7 @@ class Group:
             return 0 if self.contradicts(trouble) else -1
         if self.path is not None and self.path.failing:
             return _ORDER.index(Outcome.DROPPED if self.path.end in IS_DROPPED else Outcome.DELAYED)
-        if self.path is not None and self.unacknowledged:
+        if self.is_silent:
             return _ORDER.index(None) + 0.5
         if self.first.is_on_its_way and self.advice:
             return 0
@@ -295,13 +299,19 @@ class _Adviser:
         on_path = [GroupAdvice(*placed, len(ordered)) for placed in helped.remedies]
         answers = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
         told = [GroupAdvice(*placed, count) for placed, count in answers]
-        if bare.path is not None and not told and not on_path and bare.unacknowledged:
-            ask = self._on_path_of(bare.first)
-            silent = remedy_of_silence(bare.path, bare.first.row["instance_name"], ask)
-            told = [GroupAdvice(*silent, bare.unacknowledged)]
+        if bare.is_silent and not told and not on_path:
+            told = [GroupAdvice(*self._break_silence(bare), bare.unacknowledged)]
         if bare.first.is_on_its_way:
             return Group(ordered, helped.near, (*told, *on_path))
         return Group(ordered, helped.near, (*on_path, *told))
+
+    def _break_silence(self, bare: Group) -> PlacedRemedy:
+        first, instance = bare.first, bare.first.row["instance_name"]
+        if bare.path is not None:
+            return remedy_of_silence(bare.path, instance, self._on_path_of(first))
+        if first.verdict is None:
+            raise ValueError("messages on their way have a verdict")
+        return PlacedRemedy(instance, remedy_of(self._stuck(first, first.verdict)))
 
     def _on_path_of(self, fate: Fate) -> AskStuck:
         return lambda hop, is_return: self._at_hop(fate, hop, is_return)

@@ -18,7 +18,7 @@ from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number
 from routing.rules.observed import Agreement
 from routing.show import count
-from routing.terms import NOT_KNOWN
+from routing.terms import NOT_KNOWN, Outcome
 
 _V = TypeVar("_V", int, str)
 _FEW = 3
@@ -148,7 +148,9 @@ def _said(group: Group) -> Iterator[str]:
     sent = group.unacknowledged
     if sent:
         since = "enqueued more than ten minutes before the export"
-        yield f"SQL Server says nothing of {count(sent, 'message')}, {since}: sent and not acknowledged"
+        is_here = group.verdict is not None and group.verdict.outcome is Outcome.DELIVERED
+        what = "no queue has taken them" if is_here else "sent and not acknowledged"
+        yield f"SQL Server says nothing of {count(sent, 'message')}, {since}: {what}"
     if blank > sent:
         young = count(blank - sent, "message")
         yield f"SQL Server says nothing of {young}: not tried yet, or sent and not acknowledged"
