@@ -25,7 +25,7 @@ Found = Sequence[Mapping[str, Any]]
 
 
 def at_least(severity: str) -> tuple[str, ...]:
-    """The severities that are as bad, or worse."""
+    """Return the severities that are as bad, or worse."""
     return SEVERITIES[: SEVERITIES.index(severity) + 1]
 
 
@@ -53,7 +53,7 @@ def report(options: argparse.Namespace, found: Found, rules: Sequence[Rule], *, 
 def print_findings(
     found: Found, suppressed: int, console: Console, rules: Sequence[Rule] = (), *, with_defaults: bool
 ) -> None:
-    """The findings, what to do, and how many there are; what every instance has is counted unless asked for."""
+    """Print the findings, what to do, and how many there are; what every instance has is counted."""
     from routing.analysis.lint.reporting import kinds_with
 
     kinds = kinds_with(rules)
@@ -88,12 +88,12 @@ def _count_by_instance(found: Found) -> Iterator[str]:
 
 
 def count_codes(counts: Mapping[str, int]) -> str:
-    """How many findings of each code."""
+    """Return the codes, each with how many findings it has."""
     return ", ".join(f"{code} ({count:,})" for code, count in sorted(counts.items()))
 
 
 def _list(found: Found, console: Console) -> None:
-    """The findings one by one, and what to do about each kind."""
+    """Print the findings one by one, and what to do about each kind."""
     from routing import show
     from routing.analysis.lint.telling import where
 
@@ -119,11 +119,11 @@ def _list(found: Found, console: Console) -> None:
 
 
 def now_of(options: argparse.Namespace) -> datetime:
-    """The time of judgement, the clock's where none is given. Raises ContractError."""
+    """Return the time of judgement, the clock's where none is given. Raises ContractError."""
     return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 
 def status_of(found: Found, options: argparse.Namespace) -> int:
-    """The exit status for findings, by ``--fail-on``."""
+    """Return the exit status for findings, by ``--fail-on``."""
     failing = at_least(options.fail_on) if options.fail_on else ()
     return EXIT_FOUND if any(row["severity"] in failing for row in found) else EXIT_DONE

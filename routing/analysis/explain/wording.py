@@ -310,7 +310,7 @@ def _own_address(line: Line) -> str:
 
 
 def _request_path(line: Line) -> str:
-    """Who asks whom for the route."""
+    """Say who asks whom for the route, and whether that is in vain."""
     sender = f"{quote_name(line['database_name'])} of {quote_name(line['instance_name'])}"
     said = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
     if line["count"] > 1:
@@ -321,7 +321,7 @@ def _request_path(line: Line) -> str:
 
 
 def _request_hop(line: Line) -> str:
-    """What one instance does with the request."""
+    """Say what one instance does with the request."""
     by = [] if line["step"] is None else [f"step {line['step']}"]
     by += [] if line["name"] is None else [f"route {quote_name(line['name'])}"]
     is_sent = line["outcome"] in (Outcome.SENT, Outcome.FORWARDED)
@@ -330,7 +330,7 @@ def _request_hop(line: Line) -> str:
 
 
 def _request_end(line: Line) -> str:
-    """Where the request ends, and what that means for the message."""
+    """Say where a way of the request ends."""
     finding, instance = line["finding"], line["instance_name"]
     if finding == Ending.DELIVERED:
         return f"it arrives in database {quote_name(line['database_name'])} of {quote_name(instance)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding, list_names
-from routing.analysis.lint.probing import Answers, Asked, By, Verdict, is_caught, legs_of
+from routing.analysis.lint.probing import ProbeAnswers, ProbeQuestion, ProbeVerdict, Referrer, is_caught, legs_of
 from routing.rules.deciding import Leg
 from routing.terms import BROKER_CONFIGURATION_SERVICE, ERROR_NUMBERS, MatchingStep, Outcome, Reason
 
@@ -14,7 +14,7 @@ _NOT_HERE = (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
 _NO_WAY = (Reason.NO_ROUTE, *_NOT_HERE, Reason.TRANSPORT_ADDRESS_INVALID)
 
 
-def answers(estate: Estate, given: Answers) -> Iterator[Found]:
+def answers(estate: Estate, given: ProbeAnswers) -> Iterator[Found]:
     """SBR021 to SBR025, SBR040."""
     for verdict in given.arrivals:
         for leg in verdict.legs:
@@ -30,7 +30,7 @@ def answers(estate: Estate, given: Answers) -> Iterator[Found]:
                 )
 
 
-def routed_here(verdict: Verdict, leg: Leg, by: By) -> Iterator[Found]:
+def routed_here(verdict: ProbeVerdict, leg: Leg, by: Referrer) -> Iterator[Found]:
     """SBR021, SBR022: what others route here matches nothing in msdb, or is LOCAL and no database has it."""
     place, service, reason = verdict.place, verdict.asked.service, leg.end.reason
     if leg.asks:
@@ -45,7 +45,7 @@ def routed_here(verdict: Verdict, leg: Leg, by: By) -> Iterator[Found]:
         )
 
 
-def not_forwarded(verdict: Verdict, leg: Leg, *, is_known: bool) -> Found:
+def not_forwarded(verdict: ProbeVerdict, leg: Leg, *, is_known: bool) -> Found:
     """SBR025, SBR040: the route of msdb leads on, and the instance does not forward, or is only taken not to."""
     if is_known:
         return finding(
@@ -55,7 +55,7 @@ def not_forwarded(verdict: Verdict, leg: Leg, *, is_known: bool) -> Found:
     return finding("SBR040", verdict.place, leg.route_name, said)
 
 
-def arrives_open(estate: Estate, verdict: Verdict, leg: Leg) -> Iterator[Found]:
+def arrives_open(estate: Estate, verdict: ProbeVerdict, leg: Leg) -> Iterator[Found]:
     """SBR023, SBR024: only a LOCAL route for any service delivers it; nothing matches, and nobody leads here.
 
     The service that is asked for routes is left alone: a route of msdb for it makes msdb ask.
@@ -72,19 +72,19 @@ def arrives_open(estate: Estate, verdict: Verdict, leg: Leg) -> Iterator[Found]:
         yield finding("SBR024", place, service, said, str(leg.end.outcome), str(leg.end.reason))
 
 
-def _takes_bound(estate: Estate, asked: Asked) -> bool:
+def _takes_bound(estate: Estate, asked: ProbeQuestion) -> bool:
     """Return True if a message that is bound to the id of a holder of its service is delivered."""
     brokers = {holder.broker for holder in estate.instances[asked.instance].holders_of(asked.service)} - {None}
     legs = (leg for broker in brokers for leg in legs_of(estate, asked._replace(broker=broker)))
     return any(leg.end.outcome is Outcome.DELIVERED and not leg.asks for leg in legs)
 
 
-def no_return(given: Answers) -> Iterator[Found]:
+def no_return(given: ProbeAnswers) -> Iterator[Found]:
     """SBR020: no service of a database that sends here can be answered.
 
     Which service opens a dialog is not in the tables, so that one way back is enough.
     """
-    pairs: dict[tuple[tuple[str, str], tuple[str, str]], list[Verdict]] = {}
+    pairs: dict[tuple[tuple[str, str], tuple[str, str]], list[ProbeVerdict]] = {}
     for verdict in given.returns:
         if verdict.by is not None:
             pairs.setdefault((verdict.place, verdict.by[:2]), []).append(verdict)

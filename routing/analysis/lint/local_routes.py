@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate, is_users
 from routing.analysis.lint.finding import Found, finding
-from routing.analysis.lint.probing import Answers, is_caught
+from routing.analysis.lint.probing import ProbeAnswers, is_caught
 from routing.terms import BROKER_CONFIGURATION_SERVICE, Outcome, Reason
 
 
-def lacking_services(given: Answers) -> Iterator[Found]:
+def lacking_services(given: ProbeAnswers) -> Iterator[Found]:
     """SBR044: what takes a LOCAL route finds no database of the instance that holds the service.
 
     Left alone: an id that is not here (SBR015), requests for routes (SBR043), services that every database holds.
@@ -26,7 +26,7 @@ def lacking_services(given: Answers) -> Iterator[Found]:
                 yield finding("SBR044", verdict.place, leg.route_name, said, *values)
 
 
-def caught_services(estate: Estate, given: Answers) -> Iterator[Found]:
+def caught_services(estate: Estate, given: ProbeAnswers) -> Iterator[Found]:
     """SBR045: open messages that the instance sends to a service of its own depend on routes for any service.
 
     One finding for each service that no database's route leads to by its name, under the first that holds it.

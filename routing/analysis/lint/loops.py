@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding, list_names
-from routing.analysis.lint.probing import Answers, owners_of
+from routing.analysis.lint.probing import ProbeAnswers, owners_of
 from routing.rules import text
 from routing.rules.deciding import UNNAMED
 from routing.terms import MSDB, Outcome
@@ -27,7 +27,7 @@ class Names:
     brokers: set[str | None] = field(default_factory=set)
 
 
-def loops(estate: Estate, given: Answers) -> Iterator[Found]:
+def loops(estate: Estate, given: ProbeAnswers) -> Iterator[Found]:
     """SBR026: one finding a service and set of instances, under the first of them by name."""
     ways, rest = _ways(estate, given)
     for service, own in ways.items():
@@ -49,7 +49,7 @@ def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[F
         yield finding("SBR026", (instances[0], MSDB), service, said, list_names(instances))
 
 
-def _ways(estate: Estate, given: Answers) -> tuple[dict[str, Ways], Ways]:
+def _ways(estate: Estate, given: ProbeAnswers) -> tuple[dict[str, Ways], Ways]:
     """Where each instance sends what arrives for a service that it names, by service, and for any other."""
     names = _names(estate)
     ways: dict[str, Ways] = {}

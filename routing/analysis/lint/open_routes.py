@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding, list_names
 from routing.analysis.lint.hazards import Hazards
-from routing.analysis.lint.probing import Answers, owners_of
+from routing.analysis.lint.probing import ProbeAnswers, owners_of
 from routing.analysis.lint.walks import Choice, Walks
 from routing.rules.choosing import has_mirror
 from routing.rules.matching import Bound, step_of
@@ -15,7 +15,7 @@ from routing.rules.ways import Trace
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
 
 
-def open_to_several(estate: Estate, given: Answers, proved: Hazards) -> Iterator[Found]:
+def open_to_several(estate: Estate, given: ProbeAnswers, proved: Hazards) -> Iterator[Found]:
     """SBR018: routes without broker id that the transport may use in turn lead to several holders.
 
     Only places that the tables know can be judged; gateways do not hold the service and are no hazard. What is

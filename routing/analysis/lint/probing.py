@@ -17,7 +17,7 @@ from routing.rules.estate import ARRIVALS, Instance, NameAddress, Route
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep, Outcome
 
 
-class Asked(NamedTuple):
+class ProbeQuestion(NamedTuple):
     """Who asks for what: ``database`` None for an arrival, ``service`` None for a name that nothing names."""
 
     instance: str
@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     broker: str | None
 
 
-class By(NamedTuple):
+class Referrer(NamedTuple):
     """Who is behind a question: for arrivals a route that leads here, for replies the initiator's service."""
 
     instance: str
@@ -39,12 +39,12 @@ class By(NamedTuple):
         return f"{self.instance}.{self.database}"
 
 
-class Verdict(NamedTuple):
+class ProbeVerdict(NamedTuple):
     """What becomes of a question: a leg for each broker id that may be picked."""
 
-    asked: Asked
+    asked: ProbeQuestion
     legs: tuple[Leg, ...]
-    by: By | None = None
+    by: Referrer | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
         return self.asked.instance, scope_of(self.asked.database)
 
 
-class Said(NamedTuple):
+class RouteSelector(NamedTuple):
     """What routes may share: their scope, and the service and the broker id that they name."""
 
     instance: str
@@ -66,7 +66,7 @@ class Said(NamedTuple):
         return self.instance, self.database
 
 
-class Answers(NamedTuple):
+class ProbeAnswers(NamedTuple):
     """The verdicts by the reason for asking.
 
     routes: for routes; arrivals: for what arrives; asking: where a route can be asked for; returns: for replies;
@@ -77,25 +77,25 @@ class Answers(NamedTuple):
     stand in another's shade.
     """
 
-    contested: Mapping[Said, Sequence[Route]]
-    routes: Sequence[Verdict]
-    arrivals: Sequence[Verdict]
-    asking: Sequence[Verdict]
-    returns: Sequence[Verdict]
-    local: Sequence[Verdict]
-    catching: Sequence[Verdict]
+    contested: Mapping[RouteSelector, Sequence[Route]]
+    routes: Sequence[ProbeVerdict]
+    arrivals: Sequence[ProbeVerdict]
+    asking: Sequence[ProbeVerdict]
+    returns: Sequence[ProbeVerdict]
+    local: Sequence[ProbeVerdict]
+    catching: Sequence[ProbeVerdict]
 
     @property
-    def arriving(self) -> Iterator[Verdict]:
+    def arriving(self) -> Iterator[ProbeVerdict]:
         """All that was asked for arrivals of routes and others."""
         yield from (verdict for verdict in self.routes if verdict.asked.database is None)
         yield from self.arrivals
 
 
-def answers_of(estate: Estate) -> Answers:
+def answers_of(estate: Estate) -> ProbeAnswers:
     """Ask all questions; instances that the tables do not list answer none."""
     said = _by_what_they_say(estate)
-    return Answers(
+    return ProbeAnswers(
         {what: routes for what, routes in said.items() if len(routes) > 1},
         tuple(_for_routes(estate, said)),
         tuple(_for_arrivals(estate)),
@@ -107,9 +107,9 @@ def answers_of(estate: Estate) -> Answers:
 
 
 def legs_of(
-    estate: Estate, asked: Asked, *, is_initiator: bool = True, unnamed: NameAddress = NameAddress.NONE
+    estate: Estate, asked: ProbeQuestion, *, is_initiator: bool = True, unnamed: NameAddress = NameAddress.NONE
 ) -> tuple[Leg, ...]:
-    """The first search of each decision: an own address that leads to a second one is a finding of its route."""
+    """Return the first search of each decision; an own address, which leads to a second one, is another finding."""
     instance, (_, database, service, broker) = estate.instances[asked.instance], asked
     if service is None:
         key = Key(database, None, broker, is_initiator, unnamed)
@@ -118,37 +118,37 @@ def legs_of(
     return tuple(decision.first for decision in estate.decisions.at(key, instance, estate.now).choices)
 
 
-def owners_of(estate: Estate, leg: Leg, asked: Asked) -> dict[str, Instance]:
+def owners_of(estate: Estate, leg: Leg, asked: ProbeQuestion) -> dict[str, Instance]:
     """Return the instances, by name, at all addresses that the transport may take."""
     named = None if asked.service is None else text.address_in_name(asked.service)
     taken = (address for _, address in leg.taken(named))
     return {owner.name: owner for address in taken for owner in estate.owners(asked.instance, address)}
 
 
-def _by_what_they_say(estate: Estate) -> dict[Said, list[Route]]:
-    """The routes in force that match in any step, of instances that the tables list."""
-    said: dict[Said, list[Route]] = {}
+def _by_what_they_say(estate: Estate) -> dict[RouteSelector, list[Route]]:
+    """Return the routes in force that match in any step, of instances that the tables list."""
+    said: dict[RouteSelector, list[Route]] = {}
     for instance, database, route in estate.live_routes:
         bound = matching.Bound(route.service, route.broker)
         if instance in estate.listed and matching.step_of(bound, route) is not None:
-            said.setdefault(Said(instance, database, route.service, route.broker), []).append(route)
+            said.setdefault(RouteSelector(instance, database, route.service, route.broker), []).append(route)
     return said
 
 
-def _for_routes(estate: Estate, said: Mapping[Said, Sequence[Route]]) -> Iterator[Verdict]:
+def _for_routes(estate: Estate, said: Mapping[RouteSelector, Sequence[Route]]) -> Iterator[ProbeVerdict]:
     """Messages that contested routes and those of msdb could match: open, bound to their id, to another id.
 
     A route for any service is asked with names that nothing names, with and without an address in them.
     """
-    questions: dict[Asked, None] = {}
+    questions: dict[ProbeQuestion, None] = {}
     for (instance, database, service, broker), routes in said.items():
         if len(routes) > 1 or database == ARRIVALS:
             for bound in (None, UNNAMED, broker):
-                questions[Asked(instance, sender_of(database), service, bound)] = None
+                questions[ProbeQuestion(instance, sender_of(database), service, bound)] = None
     for asked in questions:
-        yield Verdict(asked, legs_of(estate, asked))
+        yield ProbeVerdict(asked, legs_of(estate, asked))
         if asked.service is None:
-            yield Verdict(asked, legs_of(estate, asked, unnamed=NameAddress.ELSEWHERE))
+            yield ProbeVerdict(asked, legs_of(estate, asked, unnamed=NameAddress.ELSEWHERE))
 
 
 def _named_routes(estate: Estate) -> Iterator[LiveRoute]:
@@ -164,19 +164,19 @@ def _leading(estate: Estate) -> Iterator[tuple[LiveRoute, str]]:
                 yield live, place.name
 
 
-def _for_arrivals(estate: Estate) -> Iterator[Verdict]:
-    """What others route here, and every service that is here; the first route by name speaks for all."""
-    first: dict[Asked, By | None] = {}
+def _for_arrivals(estate: Estate) -> Iterator[ProbeVerdict]:
+    """Ask for what others route here, and for every service here; the first route by name stands for all."""
+    first: dict[ProbeQuestion, Referrer | None] = {}
     for live, instance in _leading(estate):
-        asked = Asked(instance, None, live.route.service, live.route.broker)
-        by = By(live.instance, live.database, live.route.name or "")
+        asked = ProbeQuestion(instance, None, live.route.service, live.route.broker)
+        by = Referrer(live.instance, live.database, live.route.name or "")
         other = first.get(asked)
         first[asked] = by if other is None else min(by, other)
     for name in estate.listed:
         for service in estate.services_of_users(estate.instances[name]):
-            first.setdefault(Asked(name, None, service, None), None)
+            first.setdefault(ProbeQuestion(name, None, service, None), None)
     for asked, leading in first.items():
-        yield Verdict(asked, legs_of(estate, asked), leading)
+        yield ProbeVerdict(asked, legs_of(estate, asked), leading)
 
 
 def scopes_that_ask(estate: Estate) -> Iterable[tuple[str, str]]:
@@ -188,28 +188,28 @@ def scopes_that_ask(estate: Estate) -> Iterable[tuple[str, str]]:
     }
 
 
-def _for_asking(estate: Estate) -> Iterator[Verdict]:
-    """The services of an instance, asked in each scope that has a BrokerConfiguration route."""
+def _for_asking(estate: Estate) -> Iterator[ProbeVerdict]:
+    """Ask for the services of an instance in each scope that has a BrokerConfiguration route."""
     for name, database in scopes_that_ask(estate):
         for service in estate.services_of_users(estate.instances[name]):
-            asked = Asked(name, sender_of(database), service, None)
-            yield Verdict(asked, legs_of(estate, asked))
+            asked = ProbeQuestion(name, sender_of(database), service, None)
+            yield ProbeVerdict(asked, legs_of(estate, asked))
 
 
-def _for_local_routes(estate: Estate) -> Iterator[Verdict]:
-    """The services that LOCAL routes name: open messages, and those that are bound to the route's id."""
+def _for_local_routes(estate: Estate) -> Iterator[ProbeVerdict]:
+    """Ask for the services that LOCAL routes name, by open messages and by those bound to the route's id."""
     questions = {
-        Asked(live.instance, sender_of(live.database), live.route.service, broker): None
+        ProbeQuestion(live.instance, sender_of(live.database), live.route.service, broker): None
         for live in estate.live_routes
         if live.instance in estate.listed and live.route.service is not None and is_local(live.route)
         for broker in (None, live.route.broker)
     }
     for asked in questions:
-        yield Verdict(asked, legs_of(estate, asked))
+        yield ProbeVerdict(asked, legs_of(estate, asked))
 
 
-def _for_catching_routes(estate: Estate) -> Iterator[Verdict]:
-    """Open messages for each service of an instance, from a database whose routes for any service deliver it.
+def _for_catching_routes(estate: Estate) -> Iterator[ProbeVerdict]:
+    """Ask for each service of an instance from a database whose routes for any service deliver it.
 
     Its own database comes first, then the others by name. What a database does with one service that it does not
     name, it does with all of them, so that few questions are asked.
@@ -229,15 +229,15 @@ def _for_catching_routes(estate: Estate) -> Iterator[Verdict]:
             own = (holder.name for holder in instance.holders_of(service) if holder.name in catching)
             scope = next((one for one in chain(own, catching) if not instance.naming(one, service)), None)
             if scope is not None:
-                asked = Asked(name, scope, service, None)
-                yield Verdict(asked, legs_of(estate, asked))
+                asked = ProbeQuestion(name, scope, service, None)
+                yield ProbeVerdict(asked, legs_of(estate, asked))
 
 
 def _catches(estate: Estate, instance: Instance, scope: str, services: Sequence[str]) -> bool:
     """Return True if a database's routes for any service deliver the first service here that it does not name."""
     for service in services:
         if not instance.naming(scope, service):
-            legs = legs_of(estate, Asked(instance.name, scope, service, None))
+            legs = legs_of(estate, ProbeQuestion(instance.name, scope, service, None))
             return any(is_caught(leg) for leg in legs)
     return False
 
@@ -247,8 +247,8 @@ def is_caught(leg: Leg) -> bool:
     return leg.step is MatchingStep.ANY_SERVICE and leg.end.outcome is Outcome.DELIVERED and not leg.asks
 
 
-def _for_returns(estate: Estate) -> Iterator[Verdict]:
-    """A reply to each service of a database that sends here by a named route, bound to that database's id."""
+def _for_returns(estate: Estate) -> Iterator[ProbeVerdict]:
+    """Ask for the services of each database that sends here by a named route, by replies bound to its id."""
     initiators: dict[tuple[str, str], list[Holder]] = {}
     for holder in estate.holders:
         if is_users(holder.service) and holder.database.broker is not None:
@@ -256,13 +256,13 @@ def _for_returns(estate: Estate) -> Iterator[Verdict]:
     for (by_instance, by_database), instance, database in _ends(estate):
         for initiator in initiators.get((by_instance, by_database), ()):
             # Sent from the database, msdb too: what a target answers does not arrive there.
-            asked = Asked(instance, database, initiator.service, initiator.database.broker)
-            by = By(by_instance, by_database, initiator.service)
-            yield Verdict(asked, legs_of(estate, asked, is_initiator=False), by)
+            asked = ProbeQuestion(instance, database, initiator.service, initiator.database.broker)
+            by = Referrer(by_instance, by_database, initiator.service)
+            yield ProbeVerdict(asked, legs_of(estate, asked, is_initiator=False), by)
 
 
 def _ends(estate: Estate) -> dict[tuple[tuple[str, str], str, str], None]:
-    """The databases that send, each with an instance and a database that it sends to by a named route.
+    """Return the databases that send, each with an instance and a database that it sends to by a named route.
 
     Who a route leads to is known where it is pinned to an id, or its address is the holder's own.
     """

@@ -24,7 +24,7 @@ from routing.analysis.lint.balancing import BalancedService
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found
 from routing.analysis.lint.hazards import Hazards
-from routing.analysis.lint.probing import Answers
+from routing.analysis.lint.probing import ProbeAnswers
 from routing.analysis.lint.resolved import Changed, RouteName
 from routing.analysis.lint.targets import OpenDialogsOf
 from routing.analysis.lint.walks import Walks
@@ -41,7 +41,7 @@ class Evidence:
     """
 
     estate: Estate
-    answers: Answers
+    answers: ProbeAnswers
     walks: Walks
     hazards: Hazards
     used: set[RouteName] | None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding, list_names
-from routing.analysis.lint.probing import Answers, scopes_that_ask
+from routing.analysis.lint.probing import ProbeAnswers, scopes_that_ask
 from routing.analysis.lint.walks import Walks
 from routing.rules.estate import ARRIVALS
 from routing.rules.ways import Way
@@ -15,7 +15,7 @@ from routing.terms import Ending, Reason
 _STOPPED = (Ending.DELAYED, Ending.DROPPED, Ending.LOOP)
 
 
-def needless_requests(given: Answers) -> Iterator[Found]:
+def needless_requests(given: ProbeAnswers) -> Iterator[Found]:
     """SBR033: step 4 comes before a LOCAL route for any service (D15)."""
     for verdict in given.asking:
         if any(leg.asks for leg in verdict.legs):

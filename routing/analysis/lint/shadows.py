@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from routing.analysis.lint.balancing import BalancedService, doubled_routes
 from routing.analysis.lint.estate import Estate
 from routing.analysis.lint.finding import Found, finding
-from routing.analysis.lint.probing import Answers
+from routing.analysis.lint.probing import ProbeAnswers
 from routing.analysis.lint.refused import catches_all
 from routing.rules.choosing import tier_of
 
 
-def shadowed_routes(estate: Estate, given: Answers, balanced: Iterable[BalancedService]) -> Iterator[Found]:
+def shadowed_routes(estate: Estate, given: ProbeAnswers, balanced: Iterable[BalancedService]) -> Iterator[Found]:
     """SBR027: whatever message a route matches takes another one.
 
     Left alone: routes that match in no step, have no address that can be used, stand twice among balanced ones,

@@ -61,7 +61,7 @@ class Known:
                 self._gaps[gap.instance].append(gap)
 
     def gaps_behind(self, found: Found) -> list[Gap]:
-        """What would have to be known for a finding to stand; nothing where it does."""
+        """Return what would have to be known for a finding to stand; nothing where it does."""
         rests, instance = self._rests_of(found), found.instance_name
         if rests is None or instance is None or instance not in self._gaps:
             return []
@@ -99,18 +99,18 @@ class Known:
         return any(is_local(route) for routes in scope.values() for route in routes if route.name == found.object)
 
     def _of_scope(self, instance: str, database: str | None) -> Iterator[Gap | None]:
-        """An instance without its endpoint and the routes of its other databases."""
+        """Yield what is not known of an instance but its endpoint and the routes of its other databases."""
         yield from self._services(instance)
         if database is not None:
             yield self._knowledge.routes(instance, database)
 
     def _services(self, instance: str) -> Iterator[Gap | None]:
-        """Who holds what in an instance."""
+        """Yield what is not known of who holds what in an instance."""
         yield self._knowledge.databases(instance)
         yield from (gap for gap in self._gaps[instance] if gap.what in _OF_SERVICES)
 
     def _of_ways(self, instance: str) -> Iterator[Gap]:
-        """All of the instances that messages can come to: one without a known address is none of them."""
+        """Yield what is not known of this instance, and of those that messages reach by a known address."""
         for name, gaps in self._gaps.items():
             if name == instance or self._knowledge.instances[name].own_addresses:
                 yield from gaps
