@@ -109,7 +109,7 @@ def answers_of(estate: Estate) -> ProbeAnswers:
 def legs_of(
     estate: Estate, asked: ProbeQuestion, *, is_initiator: bool = True, unnamed: NameAddress = NameAddress.NONE
 ) -> tuple[Leg, ...]:
-    """Return the first search of each decision; an own address, which leads to a second one, is another finding."""
+    """Return the first search of each decision; an own address, which leads to a second, is another finding."""
     instance, (_, database, service, broker) = estate.instances[asked.instance], asked
     if service is None:
         key = Key(database, None, broker, is_initiator, unnamed)
