@@ -1,18 +1,19 @@
 """Moments of a run at which a test does something: kills it, starts another, or reads what is there.
 
-A run touches its outputs by `routing.storage.ledger.DeltaTables` alone, so its methods are where it can be met.
+A run touches its outputs by `routing.storage.ledger.JobTables` alone, Spark's or those of the local engine, so its
+methods are where it can be met.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from routing.storage.ledger import DeltaTables
+    from routing.storage.ledger import JobTables
 
 Hook = Callable[[str], None]
 
@@ -30,27 +31,35 @@ def hooked(hook: Hook) -> Iterator[None]:
     last_run``. A hook that starts a run has it hooked as well, unless it is done by `once`.
     """
     from routing.storage.ledger import DeltaTables
+    from routing.storage.local_outputs import LocalOutputs
 
-    was_put, restored, recorded = DeltaTables.put, DeltaTables.restore, DeltaTables.record
-    last_run = DeltaTables.last_run
+    with ExitStack() as hooks:
+        for tables in (DeltaTables, LocalOutputs):
+            hooks.enter_context(_hooked(tables, hook))
+        yield
 
-    def put(self: DeltaTables, key: str, *arguments: Any, **named: Any) -> None:
+
+@contextmanager
+def _hooked(tables: type[JobTables], hook: Hook) -> Iterator[None]:
+    was_put, restored, recorded, last_run = tables.put, tables.restore, tables.record, tables.last_run
+
+    def put(self: JobTables, key: str, *arguments: Any, **named: Any) -> None:
         hook(f"before {key}")
         was_put(self, key, *arguments, **named)
         hook(f"after {key}")
 
-    def restore(self: DeltaTables, key: str, *arguments: Any) -> None:
+    def restore(self: JobTables, key: str, *arguments: Any) -> None:
         hook(f"before restoring {key}")
         restored(self, key, *arguments)
         hook(f"restored {key}")
 
-    def record(self: DeltaTables, *arguments: Any) -> bool:
+    def record(self: JobTables, *arguments: Any) -> bool:
         hook("before runs")
         is_recorded = recorded(self, *arguments)
         hook("after runs")
         return is_recorded
 
-    def read(self: DeltaTables, *arguments: Any) -> Any:
+    def read(self: JobTables, *arguments: Any) -> Any:
         hook("before last_run")
         found = last_run(self, *arguments)
         hook("after last_run")
@@ -58,7 +67,7 @@ def hooked(hook: Hook) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for name, method in (("put", put), ("restore", restore), ("record", record), ("last_run", read)):
-            patch.setattr(DeltaTables, name, method)
+            patch.setattr(tables, name, method)
         yield
 
 

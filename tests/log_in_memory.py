@@ -57,13 +57,20 @@ class Log:
 class LogsInMemory:
     """`protocol.Tables` over such logs. ``logs`` is the whole state: it may be copied and compared.
 
-    ``by_name``: tables of a catalog, which are made before their rows are committed.
+    ``by_name``: tables of a catalog, which are made before their rows are committed, as the local engine makes its
+    own (``creates_first``).
     """
 
-    def __init__(self, keys: Iterable[str], logs: Mapping[str, Log] | None = None, by_name: bool = False) -> None:
+    def __init__(
+        self,
+        keys: Iterable[str],
+        logs: Mapping[str, Log] | None = None,
+        by_name: bool = False,
+        creates_first: bool = False,
+    ) -> None:
         self.keys = tuple(keys)
         self.logs = dict(logs or {})
-        self.by_name = by_name
+        self.by_name, self.creates_first = by_name, by_name or creates_first
 
     def place(self, key: str) -> str:
         return f"out/{key}"
@@ -119,7 +126,7 @@ class LogsInMemory:
         self._put(key, rows, mark.as_text(), adds=adds)
 
     def _put(self, key: str, rows: Rows, metadata: str | None, *, adds: bool, **turn: int | None) -> None:
-        if key not in self.logs and self.by_name:
+        if key not in self.logs and self.creates_first:
             self.logs[key] = Log(f"id of {key}").and_then("CREATE TABLE", frozenset())
         if key not in self.logs:
             self.logs[key] = Log(f"id of {key}").and_then("WRITE", rows, metadata, **turn)

@@ -210,7 +210,6 @@ class LocalTable:
         schema: Schema,
         *,
         properties: Mapping[str, str] | None = None,
-        metadata: str | None = None,
     ) -> LocalTable:
         """Make an empty table of reader version 1, without table features, and with some properties."""
         from deltalake import DeltaTable
@@ -219,7 +218,7 @@ class LocalTable:
             location.text,
             arrow_schema(schema),
             configuration=properties,
-            commit_properties=_only_next(metadata),
+            commit_properties=_only_next(),
         )
         return cls(location.text, made)
 

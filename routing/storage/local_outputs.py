@@ -36,7 +36,7 @@ class LocalOutputs(JobTables):
             if self.newest(key) is None:
                 # Before its files: a folder with files and no log is no table.
                 properties = {_SKIPPING: measured} if measured else {}
-                LocalTable.make(location, schema.optional(), properties=properties, metadata=metadata)
+                LocalTable.make(location, schema.optional(), properties=properties)
             names = measured.split(",") if measured else []
             with DataFiles(Path(location.text), names) as files:
                 rows.write_to(files)

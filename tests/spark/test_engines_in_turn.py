@@ -1,0 +1,105 @@
+"""Runs of one table that change engines from one to the next leave what runs by Spark alone leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import routing
+from routing.schemas import MESSAGES
+from tests.crash.estate import FIRST, NEW, NOW, Case, run_ids, state, tables, write_config
+from tests.frames import arrow_of
+from tests.hooks import Killed, hooked, kill, once
+from tests.stored import message, save_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LATER = [message(21, "//far"), message(22, "//nowhere"), message(23, "//elsewhere-too")]
+State = dict[str, list[dict[str, Any]]]
+
+
+def _stored(folder: Path) -> Case:
+    save_estate(tables(), folder / "in", files=1)
+    return write_config(folder)
+
+
+def _append(case: Case, rows: list[dict[str, Any]]) -> None:
+    write_deltalake(str(case.folder / "in" / "messages"), arrow_of(rows, MESSAGES), mode="append")
+
+
+def _full(spark: SparkSession, case: Case, run_id: str, *, locally: bool) -> None:
+    config = case.config("resolve.mode=full")
+    if locally:
+        routing.resolve_local(config, run_id=run_id)
+    else:
+        routing.run(spark, config, run_id=run_id)
+
+
+def _incremental(spark: SparkSession, case: Case, run_id: str, hours: int) -> None:
+    routing.run(spark, case.config(), run_id=run_id, now=FIRST + timedelta(hours=hours))
+
+
+def _killed(point: str, work: Callable[[], object]) -> None:
+    with hooked(once(point, kill)), pytest.raises(Killed):
+        work()
+
+
+def _in_turn(spark: SparkSession, folder: Path, *, locally: bool, kills: bool) -> list[State]:
+    """Full, incremental and full again, with new messages between; the states after the last two and one more."""
+    case, states = _stored(folder), []
+    if kills:
+        _killed("after resolved_routes", lambda: _full(spark, case, "k1", locally=not locally))
+        _killed("before runs", lambda: _full(spark, case, "k2", locally=locally))
+    _full(spark, case, "first", locally=locally)
+    _append(case, NEW)
+    if kills:
+        # What a full run that does not count has put there is taken back by Spark, and what Spark has by the next.
+        _killed("after rejected_messages", lambda: _full(spark, case, "k3", locally=locally))
+        _killed("after resolved_routes", lambda: _incremental(spark, case, "k4", 1))
+    _incremental(spark, case, "second", 1)
+    states.append(state(spark, case))
+    _append(case, LATER)
+    if kills:
+        _killed("after resolved_routes", lambda: _incremental(spark, case, "k5", 2))
+    _full(spark, case, "third", locally=locally)
+    states.append(state(spark, case))
+    _incremental(spark, case, "fourth", 3)
+    states.append(state(spark, case))
+    assert run_ids(spark, case) == ["first", "second", "third", "fourth"]
+    return states
+
+
+@pytest.fixture(scope="module")
+def by_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[State]:
+    """What runs by Spark alone leave."""
+    return _in_turn(spark, tmp_path_factory.mktemp("spark") / "case", locally=False, kills=False)
+
+
+@pytest.mark.parametrize("kills", [False, pytest.param(True, marks=pytest.mark.long)], ids=["whole", "killed"])
+def test_full_runs_by_the_local_engine(
+    spark: SparkSession, by_spark: list[State], tmp_path: Path, kills: bool
+) -> None:
+    assert _in_turn(spark, tmp_path / "case", locally=True, kills=kills) == by_spark
+
+
+@pytest.mark.long
+def test_an_output_that_an_operator_restored(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a full run by the local engine, to a version before: the next incremental run brings it back."""
+    case = _stored(tmp_path / "case")
+    _full(spark, case, "first", locally=True)
+    left = state(spark, case)["resolved_routes"]
+    _full(spark, case, "second", locally=True)
+    resolved = DeltaTable(case.folder / "out" / "resolved_routes")
+    resolved.restore(resolved.version() - 1)
+    _append(case, NEW)
+    _incremental(spark, case, "third", int((NOW - FIRST) / timedelta(hours=1)))
+    found = state(spark, case)["resolved_routes"]
+    assert len(found) > len(left)
+    assert {row["message_id"] for row in found} >= {row["message_id"] for row in left}
+    assert {row["run_id"] for row in found} == {"later"}

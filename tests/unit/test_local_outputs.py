@@ -1,0 +1,160 @@
+"""What the local engine commits, operation by operation: as the log in memory, whose states are all explored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from routing.config import Location
+from routing.runs.local import PlainRows
+from routing.schemas import RUNS
+from routing.storage.local_opening import LocalOpener
+from routing.storage.local_outputs import LocalOutputs
+from routing.storage.protocol import RESTORE, Mark, Tables
+from routing.storage.stored import read_rows
+from tests.frames import moment
+from tests.log_in_memory import LogsInMemory, run_mark
+from tests.stored import config_of, save_estate, small_estate
+
+KEY = "new_route_requests"
+A, B = run_mark("a"), run_mark("b")
+NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+
+
+def _outputs(folder: Path) -> LocalOutputs:
+    inputs = save_estate({**small_estate(), "messages": small_estate()["messages"][:1]}, folder / "in", files=1)
+    return LocalOutputs(LocalOpener(), config_of(inputs, folder / "out"))
+
+
+class OnDisk:
+    """The operations on a table that delta-rs writes; rows are texts."""
+
+    def __init__(self, tables: LocalOutputs) -> None:
+        self.tables = tables
+        self.location = tables.config.output[KEY]
+
+    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+        fixed = dict.fromkeys(("instance_name", "database_name", "service_name", "body", "run_id"), "x")
+        at = moment("2026-01-05T12:00:00Z")
+        told = [{**fixed, "requested_at": at, "message_id": row} for row in sorted(rows)]
+        self.tables.put(KEY, PlainRows(told), mark, adds=adds)
+
+    def by_hand(self, operation: str) -> None:
+        table = DeltaTable(self.location.text)
+        if operation == "OPTIMIZE":
+            table.optimize.compact()
+        else:
+            table.alter.set_table_properties({"delta.checkpointInterval": "10"})
+
+    def restore_by_hand(self, version: int) -> None:
+        DeltaTable(self.location.text).restore(version)
+
+    def rows(self) -> frozenset[str]:
+        return frozenset(_messages(self.location))
+
+
+def _messages(location: Location) -> list[str]:
+    rows = LocalOpener().open_at(f"output.{KEY}", location)
+    return list(rows.to_table(columns=["message_id"])["message_id"].to_pylist())
+
+
+class InMemory:
+    """The operations on the log in memory."""
+
+    def __init__(self) -> None:
+        self.tables = LogsInMemory([KEY], creates_first=True)
+
+    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+        self.tables.put(KEY, rows, mark, adds=adds)
+
+    def by_hand(self, operation: str) -> None:
+        self.tables.by_hand(KEY, operation)
+
+    def restore_by_hand(self, version: int) -> None:
+        self.tables.restore_by_hand(KEY, version)
+
+    def rows(self) -> frozenset[str]:
+        return frozenset(self.tables.logs[KEY].rows())
+
+
+def _back_to(version: int) -> Mark:
+    return Mark(RESTORE, "b", "out/runs", version)
+
+
+Step = Callable[[Any], None]
+STEPS: list[tuple[str, Step]] = [
+    ("made", lambda on: on.write(frozenset({"m1", "m2"}), A, adds=False)),
+    ("added to", lambda on: on.write(frozenset({"m3"}), A, adds=True)),
+    ("nothing added", lambda on: on.write(frozenset(), A, adds=True)),
+    ("optimized", lambda on: on.by_hand("OPTIMIZE")),
+    ("replaced", lambda on: on.write(frozenset({"m4"}), B, adds=False)),
+    ("restored", lambda on: on.tables.restore(KEY, 2, _back_to(2))),
+    ("restored to what is there", lambda on: on.tables.restore(KEY, 5, _back_to(5))),
+    ("replaced by nothing", lambda on: on.write(frozenset(), B, adds=False)),
+    ("nothing replaced by nothing", lambda on: on.write(frozenset(), A, adds=False)),
+    ("a property set", lambda on: on.by_hand("SET TBLPROPERTIES")),
+    ("restored by another", lambda on: on.tables.restore(KEY, 2, _back_to(2))),
+    ("added to again", lambda on: on.write(frozenset({"m5"}), B, adds=True)),
+    ("restored by hand", lambda on: on.restore_by_hand(4)),
+]
+
+
+def _told(tables: Tables) -> list[tuple[int, str, Mark | None, int | None]]:
+    return [(c.version, c.operation, c.mark, c.restored) for c in tables.commits(KEY, -1)]
+
+
+def test_operation_by_operation(tmp_path: Path) -> None:
+    disk, memory = OnDisk(_outputs(tmp_path)), InMemory()
+    for what, step in STEPS:
+        step(disk)
+        step(memory)
+        assert _told(disk.tables) == _told(memory.tables), what
+        assert disk.rows() == memory.rows(), what
+        assert disk.tables.newest(KEY) == memory.tables.newest(KEY), what
+    every = disk.tables.commits(KEY, -1)
+    ids = {disk.tables.identity(KEY, version) for version in range(len(every))}
+    assert len(ids - {None}) == len(every)
+
+
+def _run_row(run_id: str, number: int) -> dict[str, Any]:
+    texts = {field.name: "{}" for field in RUNS if str(field.kind) == "string"}
+    maps = {field.name: {} for field in RUNS if str(field.kind).startswith("map")}
+    counts = {field.name: 0 for field in RUNS if str(field.kind) == "bigint"}
+    at = NOON + timedelta(seconds=number)
+    return {**texts, **maps, **counts, "run_id": run_id, "started_at": at, "finished_at": at}
+
+
+@pytest.mark.parametrize(
+    ("turn", "since", "is_recorded"),
+    [(6, None, False), (7, None, False), (8, None, True), (7, 0, True), (1, 5, True)],
+    ids=["an earlier turn", "the same turn", "the next turn", "a turn since a version", "since another version"],
+)
+def test_a_turn_is_taken_once(tmp_path: Path, turn: int, since: int | None, is_recorded: bool) -> None:
+    tables = _outputs(tmp_path)
+    assert tables.record(_run_row("a", 1), A, 7)
+    assert tables.record(_run_row("b", 2), B, turn, since) is is_recorded
+    rows = LocalOpener().open_at("output.runs", tables.config.output["runs"])
+    assert [row["run_id"] for row in read_rows(rows, RUNS, last_by=("run_id",))] == ["b", "a"][not is_recorded :]
+
+
+def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever commits after the look at turns and before the commit: it fails, and the turn is looked at again."""
+    from routing.storage import local
+
+    tables, other = _outputs(tmp_path), _outputs(tmp_path)
+    assert tables.record(_run_row("first", 0), A, 1)
+    was_next, came = local._only_next, []
+
+    def between(*given: Any) -> Any:
+        if not came:
+            came.append(True)
+            assert other.record(_run_row("other", 1), B, 2)
+        return was_next(*given)
+
+    monkeypatch.setattr(local, "_only_next", between)
+    assert not tables.record(_run_row("late", 2), run_mark("late"), 2)

@@ -1,0 +1,323 @@
+"""Runs of the local engine: killed at every commit, refused before anything is written, without Java."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import routing
+from routing.errors import ContractError, StorageError
+from routing.runs import local
+from routing.schemas import INPUTS, MESSAGES, OUTPUTS
+from routing.storage.counted import last_run, open_left
+from routing.storage.local_opening import LocalOpener
+from routing.storage.stored import read_rows
+from tests.frames import Tables, arrow_of, moment
+from tests.hooks import Killed, hooked, kill, once
+from tests.reference.resolver import resolve as reference
+from tests.stored import config_of, config_text, message, save_estate, small_estate, written
+from tests.unit.test_local_engine import RESULTS, assert_same
+from tests.without import SPARK, without
+
+KEYS = (*RESULTS, "runs")
+MORE = [message(20, "//far"), message(21, "//nowhere-else"), message(22, "//far", conversation_id="no guid")]
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """After a run, with new messages."""
+    folder = tmp_path_factory.mktemp("one")
+    save_estate(small_estate(), folder / "in", files=1)
+    routing.resolve_local(_config(folder), run_id="first")
+    write_deltalake(str(folder / "in" / "messages"), arrow_of(MORE, MESSAGES), mode="append")
+    return folder
+
+
+@pytest.fixture
+def folder(one_run: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(one_run, tmp_path / "case")
+
+
+def _config(folder: Path, *overrides: str) -> routing.Config:
+    return config_of(folder / "in", folder / "out", *overrides)
+
+
+def _expected(run_id: str, more: list[dict[str, Any]]) -> Any:
+    estate = small_estate()
+    return reference(_in_full({**estate, "messages": [*estate["messages"], *more]}), as_of=None, run_id=run_id)
+
+
+def _in_full(estate: Tables) -> Tables:
+    """Rows with every declared column, and moments for texts of times."""
+    return {
+        key: [{field.name: moment(row.get(field.name)) for field in schema} for row in estate[key]]
+        for key, schema in INPUTS.items()
+    }
+
+
+def _rows_left(folder: Path, key: str) -> list[dict[str, Any]]:
+    """What whoever reads an output finds: what the last run that counts left."""
+    config, opener = _config(folder), LocalOpener()
+    last = last_run(opener, config.output["runs"])
+    assert last is not None
+    return read_rows(open_left(opener, config, last, key), OUTPUTS[key])
+
+
+def _assert_left(folder: Path, run_id: str, more: list[dict[str, Any]]) -> None:
+    expected = _expected(run_id, more)
+    for key in RESULTS:
+        assert_same(_rows_left(folder, key), getattr(expected, key))
+
+
+POINTS = [f"{when} {key}" for key in KEYS for when in ("before", "after")]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_every_commit(folder: Path, point: str) -> None:
+    with hooked(once(point, kill)), pytest.raises(Killed):
+        routing.resolve_local(_config(folder), run_id="killed")
+    has_counted = point == "after runs"
+    _assert_left(folder, "killed" if has_counted else "first", MORE if has_counted else [])
+    done = routing.resolve_local(_config(folder), run_id="next")
+    assert done.row["rows_read"] == len(small_estate()["messages"]) + len(MORE)
+    _assert_left(folder, "next", MORE)
+    assert not (folder / "out" / "runs.lock").exists()
+
+
+@pytest.mark.parametrize("point", POINTS[:-1])
+def test_a_first_run_that_is_killed_leaves_nothing_in_the_way(tmp_path: Path, point: str) -> None:
+    save_estate(small_estate(), tmp_path / "in", files=1)
+    with hooked(once(point, kill)), pytest.raises(Killed):
+        routing.resolve_local(_config(tmp_path), run_id="killed")
+    routing.resolve_local(_config(tmp_path), run_id="next")
+    _assert_left(tmp_path, "next", [])
+
+
+@pytest.mark.parametrize("error", [Killed(), OSError("No space left on device")], ids=["killed", "a full disk"])
+@pytest.mark.parametrize("is_first", [True, False], ids=["a first run", "a later run"])
+def test_ended_while_files_are_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool, error: BaseException
+) -> None:
+    """Files that a killed run leaves belong to no table; one that fails removes its own."""
+    if is_first:
+        shutil.rmtree(folder / "out")
+    was_written = local.ResolvedRows.write_to
+
+    def fail(self: local.ResolvedRows, files: Any) -> None:
+        was_written(self, files)
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(local.ResolvedRows, "write_to", fail)
+        with pytest.raises((Killed, StorageError)):
+            routing.resolve_local(_config(folder), run_id="ended")
+    stored = len(list((folder / "out" / "resolved_routes").glob("*.parquet")))
+    is_killed = isinstance(error, Killed)
+    assert (stored > (0 if is_first else 1)) is is_killed
+    routing.resolve_local(_config(folder), run_id="next")
+    _assert_left(folder, "next", MORE)
+
+
+def test_a_run_that_counts_is_not_done_again(folder: Path) -> None:
+    routing.resolve_local(_config(folder), run_id="once")
+    before = written(folder / "out")
+    again = routing.resolve_local(_config(folder, "resolve.engine=local"), run_id="once")
+    assert again.was_recorded
+    assert written(folder / "out") == before
+
+
+def test_another_run_that_writes_meanwhile(folder: Path) -> None:
+    """As on a file system without locks: the one that comes last does not count."""
+
+    def other() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("routing.storage.locking.fcntl", None)
+            routing.resolve_local(_config(folder), run_id="other")
+
+    with hooked(once("after resolved_routes", other)), pytest.raises(StorageError, match="another run"):
+        routing.resolve_local(_config(folder), run_id="slow")
+    _assert_left(folder, "other", MORE)
+
+
+@pytest.mark.parametrize("key", RESULTS)
+def test_an_output_restored_by_hand_is_replaced(folder: Path, key: str) -> None:
+    routing.resolve_local(_config(folder), run_id="second")
+    table = DeltaTable(folder / "out" / key)
+    table.restore(table.version() - 1)
+    routing.resolve_local(_config(folder), run_id="third")
+    _assert_left(folder, "third", MORE)
+
+
+def _lacking(key: str, column: str) -> Callable[[Path], None]:
+    def make_older(folder: Path) -> None:
+        """As an older release wrote the table: without a column that may be null."""
+        place = folder / "out" / key
+        rows = DeltaTable(place).to_pyarrow_table().drop_columns([column])
+        write_deltalake(str(place), rows, mode="overwrite", schema_mode="overwrite")
+
+    return make_older
+
+
+def test_older_runs_gain_their_columns_in_the_commit_of_the_run(folder: Path) -> None:
+    _lacking("runs", "engine")(folder)
+    before = DeltaTable(folder / "out" / "runs").version()
+    # Whoever wrote it anew has no mark: a full run notes that.
+    done = routing.resolve_local(_config(folder), run_id="next")
+    runs = DeltaTable(folder / "out" / "runs")
+    assert runs.version() == before + 1
+    assert {row["run_id"]: row["engine"] for row in runs.to_pyarrow_table().to_pylist()} == {
+        "first": None,
+        "next": "local",
+    }
+    assert done.row["engine"] == "local"
+
+
+def _partitioned(folder: Path) -> None:
+    shutil.rmtree(folder / "out" / "resolved_routes")
+    write_deltalake(
+        str(folder / "out" / "resolved_routes"),
+        arrow_of([], OUTPUTS["resolved_routes"]),
+        partition_by=["instance_name"],
+    )
+
+
+def _of_features(key: str, place: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        from deltalake import TableFeatures
+
+        feature = TableFeatures.DeletionVectors if place == "in" else TableFeatures.ChangeDataFeed
+        DeltaTable(folder / place / key).alter.add_feature(feature, allow_protocol_versions_increase=True)
+
+    return change
+
+
+def _nothing(_: Path) -> None:
+    """Leave the tables as they are."""
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], Callable[[Path], None], str]] = {
+    "incremental mode": (
+        ("resolve.mode=incremental", "output.pending_messages=pending"),
+        _nothing,
+        r"does not do resolve.mode: incremental \(resolve with --engine spark",
+    ),
+    "the hash in Python": (("resolve.dialog_hash=udf",), _nothing, "does not do resolve.dialog_hash: udf"),
+    "an input on an object store": (
+        ("tables.routes=s3a://bucket/routes",),
+        _nothing,
+        "tables.routes cannot be read by the local engine: it is no path of this machine's disk",
+    ),
+    "an input of a catalog": (
+        ("tables.messages=main.broker.messages",),
+        _nothing,
+        "tables.messages cannot be read by the local engine: it is no path",
+    ),
+    "an output of a catalog": (
+        ("output.runs=main.broker.runs",),
+        _nothing,
+        "output.runs cannot be written by the local engine: it is no path",
+    ),
+    "an input with deletion vectors": (
+        (),
+        _of_features("messages", "in"),
+        "tables.messages cannot be read by the local engine: its reader version is 3",
+    ),
+    "an output with a change feed": (
+        (),
+        _of_features("resolved_routes", "out"),
+        r"output.resolved_routes cannot be written by the local engine: its writer version is",
+    ),
+    "an output with partitions": (
+        (),
+        _partitioned,
+        "output.resolved_routes cannot be written by the local engine: it is partitioned",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_only_spark_does_is_refused_before_anything_is_written(folder: Path, what: str) -> None:
+    overrides, change, told = REFUSED[what]
+    change(folder)
+    before = written(folder / "out")
+    with pytest.raises(ContractError, match=told):
+        routing.resolve_local(_config(folder, *overrides))
+    assert written(folder / "out") == before
+
+
+def test_what_does_not_apply_is_noted(folder: Path) -> None:
+    overrides = ("spark.spark.driver.memory=4g", "resolve.broadcast_limit=1MB")
+    done = routing.resolve_local(_config(folder, *overrides))
+    assert list(done.notes) == [
+        "the local engine takes no Spark settings: spark.driver.memory do not apply",
+        "the local engine joins nothing: resolve.broadcast_limit does not apply",
+    ]
+
+
+def _file(folder: Path) -> Path:
+    file = folder / "job.yaml"
+    file.write_text(config_text(folder / "in", folder / "out"), encoding="utf-8")
+    return file
+
+
+def test_the_command_needs_neither_spark_nor_java(folder: Path) -> None:
+    done = without(SPARK, "resolve", "--config", str(_file(folder)), "--format", "json")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "note: pyspark is not installed, so the local engine resolves (resolve.engine: local)\n",
+    )
+    row = json.loads(done.stdout)
+    assert (row["engine"], row["rows_read"]) == ("local", 10)
+    _assert_left(folder, row["run_id"], MORE)
+
+
+def test_the_command_imports_no_pyspark(folder: Path) -> None:
+    from tests.without import run_python
+
+    program = (
+        "import sys; from routing.cli import main; status = main(sys.argv[1:]);"
+        " sys.exit(9 if 'pyspark' in sys.modules else status)"
+    )
+    done = run_python(program, "resolve", "--config", str(_file(folder)), "--engine", "local", "--format", "json")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_job_has_a_session(folder: Path) -> None:
+    from routing import cli
+
+    line = ["resolve", "--as-job", "--config", str(_file(folder)), "--engine", "local", "--quiet"]
+    assert cli.main(line) == 2
+
+
+def test_a_given_session_is_not_for_it(folder: Path) -> None:
+    with pytest.raises(ContractError, match="needs no Spark session"):
+        routing.run(None, _config(folder, "resolve.engine=local"))  # type: ignore[arg-type]
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    done = without(SPARK, "demo", "--engine", "local", "--out", str(tmp_path / "demo"), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)
+    assert (row["rows_read"], row["rows_rejected"], row["engine"]) == (12_059, 9, "local")
+
+
+def test_times_of_all_years_and_long_names(tmp_path: Path) -> None:
+    """Years 0001 and 9999, and a name of a million characters."""
+    estate = small_estate()
+    long = "//" + "n\u00e9" * 500_000
+    estate["messages"] += [
+        message(30, "//far", enqueue_time="0001-01-01T00:00:00Z"),
+        message(31, "//far", enqueue_time="9999-12-31T23:59:59Z", instance_name="hub"),
+        message(32, long),
+    ]
+    save_estate(estate, tmp_path / "in", files=1)
+    routing.resolve_local(_config(tmp_path), run_id="r")
+    expected = reference(_in_full(estate), as_of=None, run_id="r")
+    for key in RESULTS:
+        assert_same(_rows_left(tmp_path, key), getattr(expected, key))
