@@ -20,9 +20,10 @@ from routing.storage.local_opening import LocalOpener
 from routing.storage.stored import read_rows
 from tests.frames import Tables, arrow_of, moment
 from tests.hooks import Killed, hooked, kill, once
+from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
 from tests.stored import config_of, config_text, message, save_estate, small_estate, written
-from tests.unit.test_local_engine import RESULTS, assert_same
+from tests.unit.test_local_engine import RESULTS
 from tests.without import SPARK, without
 
 KEYS = (*RESULTS, "runs")
@@ -72,7 +73,7 @@ def _rows_left(folder: Path, key: str) -> list[dict[str, Any]]:
 def _assert_left(folder: Path, run_id: str, more: list[dict[str, Any]]) -> None:
     expected = _expected(run_id, more)
     for key in RESULTS:
-        assert_same(_rows_left(folder, key), getattr(expected, key))
+        assert_same(_rows_left(folder, key), getattr(expected, key), key)
 
 
 POINTS = [f"{when} {key}" for key in KEYS for when in ("before", "after")]
@@ -320,4 +321,4 @@ def test_times_of_all_years_and_long_names(tmp_path: Path) -> None:
     routing.resolve_local(_config(tmp_path), run_id="r")
     expected = reference(_in_full(estate), as_of=None, run_id="r")
     for key in RESULTS:
-        assert_same(_rows_left(tmp_path, key), getattr(expected, key))
+        assert_same(_rows_left(tmp_path, key), getattr(expected, key), key)
