@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from routing.config import Config
 from routing.engines.arrow import requests
@@ -22,9 +23,7 @@ from routing.runs.done import Run
 from routing.runs.run_work import RunWork
 from routing.runs.running import run_by
 from routing.runs.stages import Progress
-from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.storage import protocol
-from routing.storage.arrow import table_of
 from routing.storage.columns import Table
 from routing.storage.data_files import DataFiles, DataFileWriter
 from routing.storage.inputs import read_settings
@@ -34,9 +33,6 @@ from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE
 
 if TYPE_CHECKING:
     import pyarrow
-
-# So many rows of Python become a part of a file.
-_PART = 50_000
 
 
 def resolve_local(
@@ -112,8 +108,10 @@ def run_full_locally(work: RunWork) -> Written:
             found = _find_requests(scan)
     versions = {}
     with clock.stage("write"):
-        asked = list(found.rows(options.missing_route_namespace, options.run_id)) if found is not None else []
-        versions["new_route_requests"] = _commit(work, "new_route_requests", PlainRows(asked) if asked else None)
+        asked = None
+        if found is not None and found.is_any_opened:
+            asked = TableRows(partial(found.tables, options.missing_route_namespace, options.run_id))
+        versions["new_route_requests"] = _commit(work, "new_route_requests", asked)
         resolved = ResolvedRows(scan, found, options.run_id)
         versions["resolved_routes"] = _commit(work, "resolved_routes", resolved)
     with clock.stage("counts"):
@@ -148,7 +146,7 @@ def _commit(work: RunWork, key: str, rows: RowSource | None) -> int:
     if rows is None:
         if work.is_empty(key):
             return work.start.versions[key]
-        rows = PlainRows([])
+        rows = TableRows(tuple)
     return protocol.commit(work.outputs, work.start, key, rows, adds=False)
 
 
@@ -185,18 +183,6 @@ class TableRows:
     def write_to(self, files: DataFiles) -> None:
         """Write them to one file."""
         _write_all(self.tables(), files.open())
-
-
-@dataclass(frozen=True)
-class PlainRows:
-    """Rows of ``new_route_requests`` as plain Python."""
-
-    rows: list[dict[str, Any]]
-
-    def write_to(self, files: DataFiles) -> None:
-        """Write them to one file."""
-        parts = (self.rows[start : start + _PART] for start in range(0, len(self.rows), _PART))
-        _write_all((table_of(part, NEW_ROUTE_REQUESTS.optional()) for part in parts), files.open())
 
 
 def _write_all(tables: Iterable[pyarrow.Table], file: DataFileWriter) -> None:

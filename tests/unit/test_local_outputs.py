@@ -11,8 +11,9 @@ import pytest
 from deltalake import DeltaTable
 
 from routing.config import Location
-from routing.runs.local import PlainRows
-from routing.schemas import RUNS
+from routing.runs.local import TableRows
+from routing.schemas import NEW_ROUTE_REQUESTS, RUNS
+from routing.storage.arrow import table_of
 from routing.storage.local_opening import LocalOpener
 from routing.storage.local_outputs import LocalOutputs
 from routing.storage.protocol import RESTORE, Mark, Tables
@@ -42,7 +43,8 @@ class OnDisk:
         fixed = dict.fromkeys(("instance_name", "database_name", "service_name", "body", "run_id"), "x")
         at = moment("2026-01-05T12:00:00Z")
         told = [{**fixed, "requested_at": at, "message_id": row} for row in sorted(rows)]
-        self.tables.put(KEY, PlainRows(told), mark, adds=adds)
+        made = [table_of(told, NEW_ROUTE_REQUESTS.optional())] if told else []
+        self.tables.put(KEY, TableRows(lambda: made), mark, adds=adds)
 
     def by_hand(self, operation: str) -> None:
         table = DeltaTable(self.location.text)
