@@ -61,7 +61,7 @@ class OnDisk:
 
 
 def _messages(location: Location) -> list[str]:
-    rows = LocalOpener().open_at(f"output.{KEY}", location)
+    rows: Any = LocalOpener().open_at(f"output.{KEY}", location)
     return list(rows.to_table(columns=["message_id"])["message_id"].to_pylist())
 
 
@@ -125,7 +125,7 @@ def test_operation_by_operation(tmp_path: Path) -> None:
 
 def _run_row(run_id: str, number: int) -> dict[str, Any]:
     texts = {field.name: "{}" for field in RUNS if str(field.kind) == "string"}
-    maps = {field.name: {} for field in RUNS if str(field.kind).startswith("map")}
+    maps: dict[str, Any] = {field.name: {} for field in RUNS if str(field.kind).startswith("map")}
     counts = {field.name: 0 for field in RUNS if str(field.kind) == "bigint"}
     at = NOON + timedelta(seconds=number)
     return {**texts, **maps, **counts, "run_id": run_id, "started_at": at, "finished_at": at}
@@ -150,7 +150,8 @@ def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
 
     tables, other = _outputs(tmp_path), _outputs(tmp_path)
     assert tables.record(_run_row("first", 0), A, 1)
-    was_next, came = local._only_next, []
+    came: list[bool] = []
+    was_next = local._only_next
 
     def between(*given: Any) -> Any:
         if not came:

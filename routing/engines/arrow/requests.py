@@ -1,8 +1,8 @@
 """The requests that messages open or wait for (rule book, section 5): found by one pass, marked by the next.
 
-Of messages that ask in one database alone, for a service of which no request is on record, the first opens one, and
-what becomes of all others follows from it: they stay rows of Arrow, however many services are invented. Of others
-those that may open a request become objects of Python.
+Of messages that ask in one database alone, for a service of which no request is on record, the first opens one and
+what becomes of the others follows from it: they stay rows of Arrow, however many services are invented. Of all
+others those that may open a request become objects of Python.
 """
 
 from __future__ import annotations
@@ -281,13 +281,10 @@ def _own_databases(scopes: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _ask_scopes(scopes: list[tuple[str, str]]) -> tuple[list[int], list[int]]:
     """Return of each scope the one in which its messages ask, and that in which they ask once they came back."""
-    numbers = {(instance, database): number for number, (instance, database) in enumerate(scopes)}
-    arrivals = [numbers[instance, FROM_NETWORK] for instance, _ in scopes]
-    own = [
-        there if database == MSDB else numbers[i, database]
-        for there, (i, database) in zip(arrivals, scopes, strict=True)
-    ]
-    return own, arrivals
+    places = _own_databases(scopes)
+    # The scope of arrivals comes before that of a database msdb.
+    numbers = {place: number for number, place in reversed(list(enumerate(places)))}
+    return [numbers[place] for place in places], [numbers[instance, MSDB] for instance, _ in places]
 
 
 def _first_of_each(rows: pyarrow.Table) -> pyarrow.Table:
@@ -312,10 +309,8 @@ def _endless_requests(scopes: list[tuple[str, str]], on_record: Mapping[str, Req
     """Return the first request on record without an end, of each scope and service that has any."""
     import pyarrow
 
-    numbers = {
-        (instance, MSDB if database == FROM_NETWORK else database): n
-        for n, (instance, database) in enumerate(scopes)
-    }
+    places = _own_databases(scopes)
+    numbers = {places[number]: number for number in _ask_scopes(scopes)[0]}
     columns: dict[str, list[Any]] = {name: [] for name in (*_GROUP, "first_at", "first_id")}
     for instance, requests in on_record.items():
         for (database, service), scope in requests.scopes.items():
