@@ -187,6 +187,15 @@ def test_a_script_without_use_is_for_the_database_of_the_exports(tmp_path: Path)
         assert whose == [("case", UNNAMED, name) for name in names]
 
 
+def test_no_statement_names_a_database_without_a_name(tmp_path: Path) -> None:
+    status = "An exception occurred while enqueueing a message in the target queue. Error: 15517, State: 1."
+    queue = QUEUE.replace("\t0\t\n", f"\t0\t{status}\n")
+    assert queue != QUEUE
+    [group] = check([str(write(tmp_path / "case", {"queue.txt": queue, "routes.txt": ROUTES}))]).groups
+    assert any("owner" in advice.remedy.words for advice in group.advice)
+    assert not any(UNNAMED in (advice.remedy.statement or "") for advice in group.advice)
+
+
 def test_a_header_without_rows_is_a_queue_in_which_nothing_waits(tmp_path: Path) -> None:
     write(tmp_path / "case", {"transmission queue.txt": QUEUE.splitlines()[0] + "\n\n(0 rows affected)\n"})
     done = check([str(tmp_path / "case")])

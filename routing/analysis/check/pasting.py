@@ -45,7 +45,7 @@ def can_be_pasted(text: str | None, longest: int) -> bool:
 
 def identifier(name: str | None) -> str | None:
     """A name in brackets."""
-    if name is None or not can_be_pasted(name, SYSNAME):
+    if name is None or name == UNNAMED_DATABASE or not can_be_pasted(name, SYSNAME):
         return None
     return f"[{name.replace(']', ']]')}]"
 
