@@ -6,6 +6,7 @@ from routing.rules.choosing import TIERS
 from routing.terms import MatchingStep, Reason
 from tests.mutants import (
     of_candidates,
+    of_check_paths,
     of_choosing,
     of_commands,
     of_following,
@@ -30,6 +31,7 @@ MUTANTS = (
     *of_statuses.MUTANTS,
     *of_commands.MUTANTS,
     *of_candidates.MUTANTS,
+    *of_check_paths.MUTANTS,
 )
 
 # Each is broken by one mutant at least, in the plain rules or, as D7's namespace, where it stands.

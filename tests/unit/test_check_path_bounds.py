@@ -220,3 +220,40 @@ def test_a_route_for_any_service_of_the_machine_is_not_read_as_one_of_the_sender
     }
     [fate] = check([queued(tmp_path, servers)]).fates
     assert (fate.outcome, fate.end) == ("SENT", "DELIVERED")
+
+
+def test_of_a_long_way_the_last_hops_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chain = {f"H{number}": hub(to("S", "//stock", f"h{number + 1}")) for number in range(40)}
+    folder = queued(tmp_path, {"SHOP": shop(to("S", "//stock", "h0")), **chain})
+    assert main(["check", folder]) == 0
+    told = capsys.readouterr().out
+    assert "\n          21 hops before these\n      22. 'H20', 'msdb': " in told
+    assert "      41. 'H39', 'msdb': step 2, route 'S', FORWARDED to 'TCP://h40:4022' (NETWORK_ADDRESS)\n" in told
+
+
+# What fails of the ways that the transport may take, and what the head of the group says of it.
+HEADS = [
+    ("the only way", LACKING, ", but DROPPED at 'STOCK' (SERVICE_NOT_FOUND, SQL Server's number: 9796): "),
+    (
+        "one of two ways there",
+        {
+            "SHOP": shop(to("A", "//stock", "stock"), to("B", "//stock", "depot")),
+            "STOCK": stock(),
+            "DEPOT": stock(services=["//other"]),
+        },
+        ", but by 1 of 2 ways DROPPED at 'DEPOT' (SERVICE_NOT_FOUND, SQL Server's number: 9796): ",
+    ),
+    (
+        "one of two ways back",
+        {"SHOP": shop(), "STOCK": stock(BACK, to("Z", "//orders", "depot")), "DEPOT": stock(services=["//other"])},
+        ", but by 1 of 2 ways no acknowledgement comes back from 'DEPOT' (",
+    ),
+]
+
+
+@pytest.mark.parametrize(("servers", "words"), [case[1:] for case in HEADS], ids=[case[0] for case in HEADS])
+def test_the_head_says_how_many_ways_fail(
+    servers: dict[str, Server], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", queued(tmp_path, servers)]) == 0
+    assert f"\n1. SENT, NETWORK_ADDRESS{words}" in capsys.readouterr().out

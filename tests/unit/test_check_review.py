@@ -171,16 +171,25 @@ def test_what_helps_some_of_a_group_is_not_said_of_all(tmp_path: Path) -> None:
 def test_messages_that_two_routes_led_back_are_two_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One route of msdb decides both; which route of the sender led there is printed of each."""
-    homes = {name: GUID.format(digits) for name, digits in (("HomeA", "aaaaaaaa"), ("HomeB", "bbbbbbbb"))}
-    led = [route(name, "//x", "TCP://SHOP:4022", broker_instance=each) for name, each in homes.items()]
-    bound = [endpoint(number, far_broker_instance=each) for number, each in enumerate(homes.values())]
-    routes = {"Orders": led, "msdb": [route("AutoCreatedLocal")]}
-    whole_shop(tmp_path, [waiting(0, "//x"), waiting(1, "//x")], dialogs=bound, routes=routes)
+    """One route of msdb delivers both; which route of the sender led there is printed of each."""
+    stock = GUID.format("aaaaaaaa")
+    led = [
+        route("HomeA", "//x", "TCP://SHOP:4022", broker_instance=stock),
+        route("HomeAny", "//x", "TCP://SHOP:4022"),
+    ]
+    whole_shop(
+        tmp_path,
+        [waiting(1, "//x"), waiting(2, "//x")],
+        dialogs=[endpoint(1), endpoint(2, far_broker_instance=stock)],
+        databases=[*DATABASES, database("Stock", "aaaaaaaa", 6)],
+        services={"msdb": [], "Orders": [], "Stock": [{"name": "//x"}]},
+        routes={"Orders": led, "msdb": [route("AutoCreatedLocal")], "Stock": []},
+    )
     groups = of_json(capsys, tmp_path)["groups"]
-    assert sorted((one["route_name"], one["rerouted_from"], one["count"]) for one in groups) == [
-        ("AutoCreatedLocal", "HomeA", 1),
-        ("AutoCreatedLocal", "HomeB", 1),
+    told = [(one["outcome"], one["route_name"], one["rerouted_from"], one["count"]) for one in groups]
+    assert sorted(told) == [
+        ("DELIVERED", "AutoCreatedLocal", "HomeA", 1),
+        ("DELIVERED", "AutoCreatedLocal", "HomeAny", 1),
     ]
 
 

@@ -87,7 +87,9 @@ class Evidence:
 
     def is_doubtful(self, view: str, instance: str, database: str | None = None) -> bool:
         """Whether a row of a view that cannot be read may be one of a database, or of an instance."""
-        doubts = {doubt[:2] for doubt in self.doubts.get(view, ())}
+        if not self.doubts.get(view):
+            return False
+        doubts = {doubt[:2] for doubt in self.doubts[view]}
         names = (None if database is None else database.casefold(), None)
         return any((each, name) in doubts for each in (instance.casefold(), None) for name in names)
 

@@ -38,9 +38,10 @@ def find_findings(estate: Estate) -> LintFindings:
     columns = {key: Columns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
     found = find_all(columns, max(estate.times.values()))
     ordered = sorted(found, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
-    known = Known(estate.knowledge)
-    standing = [one for one in ordered if not known.gaps_behind(one)]
-    return LintFindings(standing, [one for one in ordered if known.gaps_behind(one)])
+    known, standing, resting = Known(estate.knowledge), [], []
+    for one in ordered:
+        (resting if known.gaps_behind(one) else standing).append(one)
+    return LintFindings(standing, resting)
 
 
 def severity_of(one: Found) -> Severity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.analysis.check.assumed_addresses import AssumedAddresses
@@ -159,15 +159,26 @@ def cut_ways(knowledge: Knowledge, trace: Trace, *, is_return: bool = False) -> 
     """Return the ways of a trace, each once, as far as what decides was read."""
     # What the sender does is known, or there would be no verdict.
     first = 0 if is_return else 1
-    return list(dict.fromkeys(_cut(knowledge, way, first, is_return=is_return) for way in trace.ways))
+    # Ways part after hops that they share.
+    verdicts = {
+        id(hop.verdict): (hop.instance_name, hop.verdict) for way in trace.ways for hop in way.hops[first:]
+    }
+    gaps = {
+        key: [] if verdict is None else knowledge.of_verdict(name, verdict)
+        for key, (name, verdict) in verdicts.items()
+    }
+    return list(dict.fromkeys(_cut(knowledge, way, first, gaps, is_return=is_return) for way in trace.ways))
 
 
-def _cut(knowledge: Knowledge, way: Way, first: int, *, is_return: bool) -> PathWay:
+def _cut(
+    knowledge: Knowledge, way: Way, first: int, gaps: Mapping[int, Sequence[Gap]], *, is_return: bool
+) -> PathWay:
+    """Return a way up to the first hop, from a number on, of which what decides was not read (``gaps``)."""
     for number, hop in enumerate(way.hops[first:], first):
-        gaps = [] if hop.verdict is None else knowledge.of_verdict(hop.instance_name, hop.verdict)
-        if gaps:
+        found = gaps[id(hop.verdict)]
+        if found:
             known = Way(way.hops[:number], Ending.NOT_KNOWN, instance=hop.instance_name)
-            return PathWay.of_way(known, is_return=is_return, gaps=gaps)
+            return PathWay.of_way(known, is_return=is_return, gaps=found)
     unread: list[Gap | None] = []
     if way.ending is Ending.NOT_KNOWN and way.instance is not None:
         unread = [knowledge.databases(way.instance), knowledge.routes(way.instance, MSDB)]

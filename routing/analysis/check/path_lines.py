@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.pasting import named
-from routing.analysis.check.path_ends import MessagePath, PathEnd, PathWay
+from routing.analysis.check.path_ends import MessagePath, PathWay
 from routing.analysis.check.phrases import SHOWN, gap_sentence
 from routing.analysis.explain.wording import error_number
 from routing.analysis.trace.way_lines import ENDING_WORDS, HAZARD, way_lines
@@ -27,9 +27,11 @@ def end_words(path: MessagePath | None) -> str:
     failure = None if path is None else path.first_failure
     if path is None or failure is None:
         return ""
-    way = failure.way
-    end = "no acknowledgement comes back from" if path.end is PathEnd.NO_RETURN_PATH else f"{path.end} at"
-    return f", but {end} {named(way.instance)} ({_why(way)})"
+    way, alike = failure.way, path.back if failure.is_return else path.there
+    failing = sum(one in path.failing for one in alike)
+    by = "" if failing == len(alike) else f"by {failing:,} of {len(alike):,} ways "
+    end = "no acknowledgement comes back from" if failure.is_return else f"{path.end} at"
+    return f", but {by}{end} {named(way.instance)} ({_why(way)})"
 
 
 def _why(way: Way) -> str:
@@ -74,7 +76,7 @@ def _direction(title: str, ways: Sequence[PathWay], path: MessagePath) -> Iterat
     for number, one in enumerate(ordered[:_FEW], 1):
         if len(ways) > 1:
             yield f"  way {number}"
-        yield from way_lines(one.way, _WORDS)
+        yield from way_lines(one.way, _WORDS, SHOWN)
     if len(ways) > _FEW:
         yield f"  and {len(ways) - _FEW} more ways (--format json has all)"
 

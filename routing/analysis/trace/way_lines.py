@@ -22,9 +22,14 @@ HAZARD = (
 )
 
 
-def way_lines(way: Way, ending_words: Mapping[Ending, str] = ENDING_WORDS) -> Iterator[str]:
-    """Yield the hops of a way, and where it ends where no hop says so."""
-    for number, hop in enumerate(way.hops, 1):
+def way_lines(
+    way: Way, ending_words: Mapping[Ending, str] = ENDING_WORDS, most_hops: int | None = None
+) -> Iterator[str]:
+    """Yield the hops of a way, of more than ``most_hops`` the last; and where it ends where no hop says so."""
+    left_out = 0 if most_hops is None else max(len(way.hops) - most_hops, 0)
+    if left_out:
+        yield f"       {left_out:,} hops before these"
+    for number, hop in enumerate(way.hops[left_out:], left_out + 1):
         yield f"  {number:>3}. {_hop(hop, way)}"
     said = ending_words.get(way.ending)
     if said is not None:

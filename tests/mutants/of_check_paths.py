@@ -1,0 +1,78 @@
+"""Ways to get wrong where check says that messages end which leave their instance."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_TABLE = ("tests/unit/test_check_paths.py",)
+_EACH = ("tests/unit/test_check_each_message.py",)
+_BOUNDS = ("tests/unit/test_check_path_bounds.py",)
+_ENDS, _FOLLOWING = "routing/analysis/check/path_ends.py", "routing/analysis/check/path_following.py"
+_GROUPS = "routing/analysis/check/grouping.py"
+
+MUTANTS = (
+    Mutant(
+        "check-mirror-has-to-arrive-too",
+        "check: of an address and its mirror one is enough",
+        _ENDS,
+        "    for enough in (PathEnd.DELIVERED, PathEnd.NOT_KNOWN):\n",
+        "    for enough in ():\n",
+        _TABLE,
+    ),
+    Mutant(
+        "check-one-route-is-enough",
+        "check: each of several routes has to arrive",
+        _ENDS,
+        "    if failing:\n        return JudgedWays(failing[0].end, failing)\n",
+        "    if failing and len(failing) == len(judged):\n        return JudgedWays(failing[0].end, failing)\n",
+        _TABLE,
+    ),
+    Mutant(
+        "check-no-acknowledgement",
+        "check: a message arrives once its acknowledgement comes back",
+        _FOLLOWING,
+        "end=PathEnd.NO_RETURN_PATH if back.failing else back.end)",
+        "end=PathEnd.DELIVERED)",
+        _TABLE,
+    ),
+    Mutant(
+        "check-acknowledged-anywhere",
+        "check: the acknowledgement comes back to the database that sent",
+        _FOLLOWING,
+        "if one.way.ending is Ending.DELIVERED and is_elsewhere:",
+        "if one.way.ending is Ending.DELIVERED and is_elsewhere and False:",
+        _TABLE,
+    ),
+    Mutant(
+        "check-gaps-on-the-path",
+        "check: a way ends where what decides was not read",
+        _FOLLOWING,
+        "        if found:\n            known = Way",
+        "        if False:\n            known = Way",
+        _TABLE,
+    ),
+    Mutant(
+        "check-ways-of-a-group",
+        "check: at most a hundred ways of a group are followed",
+        _FOLLOWING,
+        "self._ways_left[group] -= len(path.there)",
+        "self._ways_left[group] -= 0",
+        _BOUNDS,
+    ),
+    Mutant(
+        "check-destination-of-the-first",
+        "check: all messages of a group have one destination",
+        _GROUPS,
+        "            verdict.destination_database,\n            verdict.rerouted_from,",
+        "            None,\n            verdict.rerouted_from,",
+        _EACH,
+    ),
+    Mutant(
+        "check-route-of-the-first",
+        "check: all messages of a group were led back by one route",
+        _GROUPS,
+        "            verdict.destination_database,\n            verdict.rerouted_from,",
+        "            verdict.destination_database,\n            None,",
+        ("tests/unit/test_check_review.py",),
+    ),
+)
