@@ -38,7 +38,9 @@ def find_findings(estate: Estate) -> LintFindings:
     columns = {key: Columns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
     found = find_all(columns, max(estate.times.values()))
     ordered = sorted(found, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
-    known, standing, resting = Known(estate.knowledge), [], []
+    known = Known(estate.knowledge)
+    standing: list[Found] = []
+    resting: list[Found] = []
     for one in ordered:
         (resting if known.gaps_behind(one) else standing).append(one)
     return LintFindings(standing, resting)
