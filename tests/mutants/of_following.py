@@ -21,14 +21,16 @@ MUTANTS = (
     _following(
         "partner-not-followed",
         "both partners of a mirror are followed",
-        "        yield verdict.route_name, verdict.mirror_address\n",
-        "        yield verdict.route_name, verdict.address\n",
+        "            yield self.route_name, self.mirror_address\n",
+        "            yield self.route_name, self.address\n",
+        room="deciding",
     ),
     _following(
         "alternatives-not-followed",
         "the alternatives of a tier are followed",
-        "for route in verdict.alternative_routes:",
-        "for route in verdict.alternative_routes[1:]:",
+        "for route in self.alternatives:",
+        "for route in self.alternatives[1:]:",
+        room="deciding",
     ),
     _following(
         "circle-of-instances",
