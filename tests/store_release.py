@@ -39,7 +39,7 @@ STORED_BY_0_2_0 = Path(__file__).parent / "stored_by_0_2_0"
 ROOT = Path(__file__).parents[1]
 INPUTS = ("routes", "databases", "services", "instances", "messages", "dialogs", "observed_routing", "imports")
 OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "pending_messages")
-BESIDE = ("message_paths", "reconciliation")
+BESIDE = ("route_candidates", "message_paths", "reconciliation")
 TUESDAY, WEDNESDAY = (f"2026-01-{day}T20:00:00Z" for day in ("06", "07"))
 
 
@@ -75,6 +75,7 @@ def _store(folder: Path) -> None:
         _import(folder, "tsql", "tuesday.sql", "--instance", "SHOP", "--scripted-at", "2026-01-06T09:00:00Z")
         _import(folder, "catalog", "tuesday")
         _resolve(folder, "--run-id", "second", "--now", TUESDAY)
+        _sbroute(folder, "candidates")
         _sbroute(folder, "trace", "--all")
         _sbroute(folder, "reconcile")
         with hooked(once("after runs", kill)):

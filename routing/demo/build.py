@@ -161,7 +161,10 @@ def _instances(many: Iterable[Mapping[str, Iterable[Row]]]) -> set[str]:
 
 def what_next(config: Config, run: Mapping[str, Any]) -> str:
     """What to try once the demo is on the screen."""
-    engine = " --engine local" if run["engine"] == LOCAL_ENGINE else ""
+    is_local = run["engine"] == LOCAL_ENGINE
+    engine = " --engine local" if is_local else ""
+    # Spark alone ranks.
+    ranking = "" if is_local else f"  sbroute candidates --config {config.file}\n"
     return (
         f"{run['rows_read']:,} messages read = {run['rows_resolved']:,} resolved + {run['rows_rejected']:,}"
         f" rejected; the tables are Delta, described in {config.file}.\n"
@@ -170,5 +173,6 @@ def what_next(config: Config, run: Mapping[str, Any]) -> str:
         f"  sbroute resolve --config {config.file}{engine} --as-of 2026-01-05T18:00:00Z\n"
         f"  sbroute trace --config {config.file} --message-id d00263-i0 --instance depot-east\n"
         f"  sbroute trace --config {config.file} --all\n"
+        f"{ranking}"
         "then write a configuration for your own tables (see conf/README.md)."
     )
