@@ -155,9 +155,14 @@ def _plain(value: Any) -> Any:
 
 def assert_same_frames(found: DataFrame, expected: DataFrame) -> None:
     """Both have the same columns and rows, in any order; what may be null is not compared."""
-    from chispa import assert_df_equality
+    from chispa import DataFramesNotEqualError, assert_df_equality
+    from chispa.schema_comparer import SchemasNotEqualError
 
-    assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+    try:
+        assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+    except (DataFramesNotEqualError, SchemasNotEqualError) as error:
+        # What chispa raises is no AssertionError.
+        raise AssertionError(str(error)) from None
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:

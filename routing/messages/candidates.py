@@ -17,8 +17,8 @@ from routing.plan.candidates import (
     LAST_SEARCH,
     LIST,
     LISTED_CANDIDATE,
-    OPENS,
-    OPENS_IN_MSDB,
+    REQUESTED,
+    REQUESTED_IN_MSDB,
     CandidateLists,
 )
 from routing.rules.candidates import CANDIDATE_ORDER, ORDER_WITHIN_TIER, OrderTerm
@@ -70,7 +70,7 @@ def _add_list(job: Job) -> DataFrame:
     if requests is not None:
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
         here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
-        asked = F.when(here, choice[OPENS]).when(in_msdb, choice[OPENS_IN_MSDB])
+        asked = F.when(here, choice[REQUESTED]).when(in_msdb, choice[REQUESTED_IN_MSDB])
         number = F.when(here | in_msdb, asked).otherwise(number)
     if dialogs is not None and dialogs.end:
         # Nothing is searched for a message of an expired dialog.

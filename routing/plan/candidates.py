@@ -1,7 +1,7 @@
 """What is decided for keys, with all routes that could have been chosen: lists, each of which many keys share.
 
 A list has the candidates of a decision in their order, cut where there are very many. A choice tells which list is
-a message's: one where it goes on, and others where it opens a request for a route.
+a message's: one where it goes on, and others where it waits for a route that was requested.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from routing.terms import MatchingStep
 MOST_CANDIDATES = 200
 """So many candidates of a decision are kept."""
 _OWN, _IN_MSDB = 1, 2
-# The numbers of lists: of a message that opens no request, that opens one in its own scope, or in msdb.
-GOES_ON, OPENS, OPENS_IN_MSDB = "candidates", "candidates_of_opener", "candidates_of_opener_in_msdb"
-LISTED_CHOICE = Schema((*CHOICE, *(Field(name, Kind.INT) for name in (GOES_ON, OPENS, OPENS_IN_MSDB))))
+# The numbers of lists: of a message that goes on, that waits for a requested route in its own scope, or in msdb.
+GOES_ON = "candidates"
+REQUESTED, REQUESTED_IN_MSDB = "candidates_requested", "candidates_requested_in_msdb"
+LISTED_CHOICE = Schema((*CHOICE, *(Field(name, Kind.INT) for name in (GOES_ON, REQUESTED, REQUESTED_IN_MSDB))))
 """A choice of a plan, and the numbers of its lists; null for one that is empty, or is no message's."""
 LIST, TOTAL, LAST_SEARCH = "candidate_list", "candidates_total", "last_search"
 LISTED_CANDIDATE = Schema((*(Field(name, Kind.INT, False) for name in (LIST, TOTAL, LAST_SEARCH)), *CANDIDATE))
@@ -74,13 +75,13 @@ class CandidateLists:
         goes_on = before
         if again is not None:
             goes_on = before + _candidates(key, instance, again, _IN_MSDB, returned, first.pick)
-        opens = opens_in_msdb = None
+        requested = requested_in_msdb = None
         if decision.asks:
-            opens = self._number(_candidates(key, instance, first, _OWN, own, opens=True), _OWN)
+            requested = self._number(_candidates(key, instance, first, _OWN, own, is_requested=True), _OWN)
         if again is not None and decision.asks_again:
-            asking = _candidates(key, instance, again, _IN_MSDB, returned, first.pick, opens=True)
-            opens_in_msdb = self._number(before + asking, _IN_MSDB)
-        return self._number(goes_on, _OWN if again is None else _IN_MSDB), opens, opens_in_msdb
+            asking = _candidates(key, instance, again, _IN_MSDB, returned, first.pick, is_requested=True)
+            requested_in_msdb = self._number(before + asking, _IN_MSDB)
+        return self._number(goes_on, _OWN if again is None else _IN_MSDB), requested, requested_in_msdb
 
     def _number(self, rows: list[CandidateRow], last_search: int) -> int | None:
         """Return the number of a list, the same for equal ones; None for an empty one."""
@@ -103,10 +104,10 @@ def _candidates(
     routes: tuple[Route, ...],
     picked_before: str | None = None,
     *,
-    opens: bool = False,
+    is_requested: bool = False,
 ) -> list[CandidateRow]:
-    """Return the candidates of a search; those of step 4 only where the message ``opens`` a request there."""
-    stop = MatchingStep.ROUTE_REQUEST if opens else leg.step
+    """Return the candidates of a search; those of step 4 only where it ``is_requested`` there."""
+    stop = MatchingStep.ROUTE_REQUEST if is_requested else leg.step
     found = list_candidates(leg, key.service, instance, routes, stop=stop)
-    listed = [one for one in found if opens or one.step is not MatchingStep.ROUTE_REQUEST]
+    listed = [one for one in found if is_requested or one.step is not MatchingStep.ROUTE_REQUEST]
     return [row_of(one, search, picked_before) for one in listed]

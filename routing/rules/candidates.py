@@ -52,7 +52,7 @@ def list_candidates(
         service: the service that the message is for, None for a name that nothing names.
         instance: the instance whose routes are searched.
         routes: the routes of the scope that are in force, by name; those that match in no step are left out.
-        stop: the step that ended the search, which is step 4 where the message opens a request there.
+        stop: the step that ended the search, which is step 4 where the message waits for a requested route there.
     """
     if leg.match is None or leg.is_reply:
         return []

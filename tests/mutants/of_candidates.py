@@ -35,9 +35,9 @@ MUTANTS = (
     ),
     Mutant(
         "candidates-of-step-4-always",
-        "candidates: step 4's routes only where a request is opened",
+        "candidates: step 4's routes only where the message waits for a route",
         _LISTS,
-        "if opens or one.step is not MatchingStep.ROUTE_REQUEST",
+        "if is_requested or one.step is not MatchingStep.ROUTE_REQUEST",
         "",
         _LISTED,
     ),

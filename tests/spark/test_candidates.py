@@ -56,6 +56,8 @@ def test_what_is_chosen_is_what_a_run_resolves(spark: SparkSession, estates: str
         found = ranked.route_candidates.persist()
         _assert_chosen(found, resolved)
         _assert_alternatives(found, resolved)
+        waiting = resolved.where("matching_step = 4").select(*KEY).distinct()
+        assert_same_frames(found.where("matching_step = 4").select(*KEY).distinct(), waiting)
         rejected = resolution.rejected_messages.count()
         assert (ranked.read, ranked.rejected) == (rejected + resolved.count(), rejected)
     finally:

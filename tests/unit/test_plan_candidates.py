@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from routing.plan.candidates import GOES_ON, LISTED_CANDIDATE, LISTED_CHOICE, OPENS, OPENS_IN_MSDB, CandidateLists
+from routing.plan.candidates import (
+    GOES_ON,
+    LISTED_CANDIDATE,
+    LISTED_CHOICE,
+    REQUESTED,
+    REQUESTED_IN_MSDB,
+    CandidateLists,
+)
 from routing.plan.keys import ADDRESS_ELSEWHERE, KEY, NO_ADDRESS, OTHER_BROKER, SERVICE_FACTOR
 from routing.rules import choosing, matching
 from routing.rules.estate import Instance, Route
@@ -230,12 +237,12 @@ ASK, ANY = route("ask", ASKS, D, FAR), route("any", address=OWN)
 @pytest.mark.parametrize(
     ("routes", "which", "found"),
     [
-        ({"Orders": [ASK, ANY]}, OPENS, ["1 4- ask -: reached", "1 5C any -: back, usable"]),
-        ({"Orders": [ASK, ANY]}, OPENS_IN_MSDB, []),
-        ({"Orders": [ANY]}, OPENS, []),
+        ({"Orders": [ASK, ANY]}, REQUESTED, ["1 4- ask -: reached", "1 5C any -: back, usable"]),
+        ({"Orders": [ASK, ANY]}, REQUESTED_IN_MSDB, []),
+        ({"Orders": [ANY]}, REQUESTED, []),
         (
             {"Orders": [ASK, ANY], "msdb": [ASK, route("out", address=FAR)]},
-            OPENS_IN_MSDB,
+            REQUESTED_IN_MSDB,
             ["2 4- ask -: reached", "2 5C out -: usable", "1 5C any -: reached, back, usable"],
         ),
         (
@@ -246,7 +253,7 @@ ASK, ANY = route("ask", ASKS, D, FAR), route("any", address=OWN)
     ],
     ids=["in its own scope", "nothing to ask in msdb", "nothing to ask", "in msdb", "where all is pending"],
 )
-def test_a_message_that_opens_a_request(
+def test_a_message_that_waits_for_a_route(
     routes: Mapping[str, Iterable[Route]], which: str, found: list[str]
 ) -> None:
     assert _found(instance(routes), _key(), which) == [found]
