@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def chosen(processes: Mapping[str, Process], only: Sequence[str] | None, held: Sequence[Gate]) -> list[Process]:
     """Whoever is asked for and can be had, or all, and what they are compared with: in the order of measuring."""
-    for name in only or (gate.contender for gate in held):
+    for name in only or dict.fromkeys(gate.contender for gate in held):
         if name not in processes:
             sys.stderr.write(f"{name} is left out: not installed (pip install -e '.[bench]')\n")
     names = gates.with_floors([name for name in only or processes if name in processes], held)

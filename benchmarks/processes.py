@@ -23,6 +23,7 @@ from benchmarks.gates import (
     EXPLAIN,
     GROUP_BY,
     LINT,
+    LOCAL,
     POLARS,
     READER,
     RECONCILE,
@@ -38,6 +39,7 @@ from benchmarks.stored import Stored, placed, stored
 from benchmarks.taken import Taken, taken_by
 
 _SBROUTE = (sys.executable, "-m", "routing")
+_LOCALLY = ("--engine", "local")
 _BARE = (sys.executable, "-m", "benchmarks.bare")
 # So that findings do not depend on the day on which they are looked for.
 _NOW = "2026-01-06T00:00:00Z"
@@ -99,6 +101,7 @@ def over_demo(demo: Path) -> dict[str, Process]:
     processes = (
         Process(SPARK, lambda out: [*_BARE, "spark", str(data), str(out)], written),
         Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out), written),
+        Process(LOCAL, lambda out: _with_outputs(RESOLVE, config, out, *_LOCALLY), written),
         Process(READER, lambda out: [*_BARE, "reader", *tables]),
         *_analysis(config, lambda: _ASKS),
         Process(RUNS, lambda out: [*_SBROUTE, "runs", "--config", str(config)]),
@@ -106,9 +109,9 @@ def over_demo(demo: Path) -> dict[str, Process]:
     return {process.name: process for process in processes}
 
 
-def _with_outputs(command: str, config: Path, out: Path) -> list[str]:
+def _with_outputs(command: str, config: Path, out: Path, *options: str) -> list[str]:
     settings = [f"--set=output.{key}={out / key}" for key in (*REPLACED, GROWING)]
-    return [*_SBROUTE, command, "--config", str(config), *settings]
+    return [*_SBROUTE, command, "--config", str(config), *settings, *options]
 
 
 def _analysis(config: Path, message: Callable[[], str]) -> tuple[Process, Process]:
@@ -141,7 +144,7 @@ def _reconciling(config: Path, resolved: Path, observed: Path) -> Process:
 def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
     """All contenders over the benchmark's tables, made where they are missing; and a folder for results.
 
-    Engines that are not installed are left out.
+    Engines that are not installed are left out, and so is the local engine where one of them is missing.
     """
     kept = placed(shape, folder)
     if kept.missing:
@@ -151,12 +154,17 @@ def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
     results = kept.results / "floor"
     config = kept.config(results, "builtin", "512MB", _HEAP)
     first = first_result(results, RESOLVE)
+
+    def locally(out: Path) -> list[str]:
+        return _with_outputs(RESOLVE, config, out, *_LOCALLY)
+
     processes = (
         Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out)),
         Process(
             COPY, lambda out: [*_BARE, "copy", str(config), str(first / TABLE), str(out / TABLE)], after=RESOLVE
         ),
         *(engine(name, kept, os.cpu_count() or 1) for name in (POLARS, DUCKDB) if find_spec(name)),
+        *(Process(LOCAL, locally, after=RESOLVE) for _ in range(all(map(find_spec, (POLARS, DUCKDB))))),
         *_analysis(config, cache(lambda: _last_id(kept))),
         *_reporting(config, first),
         _reconciling(config, first, kept.results / "observed_routing"),

@@ -36,6 +36,8 @@ _LARGE_ROUNDS = {
     "resolve": _taken(26.0, 27.0, 40.0),
     "copy": _taken(20.0, 21.0, 19.0),
     "polars": _taken(10.0),
+    "duckdb": _taken(8.0),
+    "resolve-local": _taken(9.0),
     "lint": _taken(20.1),
     "explain": _taken(5.0, 7.0),
     "group-by": _taken(20.0),
@@ -52,7 +54,15 @@ def test_a_line_has_medians_the_largest_peak_and_what_it_is_in_floors() -> None:
         ("explain", "2.5", "2.5", "2.5", "5.00", "5.0", "2.50"),
     ]
     multiples = {line.contender: line.times_floor for line in lines(_LARGE_ROUNDS, LARGE)}
-    assert multiples == {"resolve": 1.35, "copy": None, "polars": 0.5, "lint": None, "explain": None} | {
+    assert multiples == {
+        "resolve": 1.35,
+        "copy": None,
+        "polars": 0.5,
+        "duckdb": 0.4,
+        "resolve-local": 0.9,
+        "lint": None,
+        "explain": None,
+    } | {
         "group-by": None,
         "report": 1.56,
         "reconcile": pytest.approx(1.011, abs=0.001),
@@ -72,6 +82,8 @@ def test_what_is_measured_is_judged() -> None:
     # Polars is beside the copy as well, and nothing is asked of it.
     assert [str(verdict) for verdict in judge(lines(_LARGE_ROUNDS, LARGE), LARGE)] == [
         "resolve: 1.35 times copy, at most 1.35: met",
+        "resolve-local: 0.90 times polars, at most 0.85: MISSED",
+        "resolve-local: 1.12 times duckdb, at most 1.25: met",
         "explain: 6.0 s, at most 6 s: met",
         "lint: 20.1 s, at most 20 s: MISSED",
         # 1.3 times 20 s, and 5 s.
@@ -118,7 +130,7 @@ def _processes(*names: str) -> dict[str, Process]:
     return {name: Process(name, lambda out: [], after=after.get(name)) for name in names}
 
 
-_DEMO = _processes("bare-spark", "resolve", "bare-reader", "explain", "lint", "runs")
+_DEMO = _processes("bare-spark", "resolve", "resolve-local", "bare-reader", "explain", "lint", "runs")
 _LARGE = _processes("resolve", "copy", "polars", "explain", "lint", "group-by", "report", "reconcile")
 
 
@@ -128,7 +140,7 @@ _LARGE = _processes("resolve", "copy", "polars", "explain", "lint", "group-by", 
         (["resolve"], ["bare-spark", "resolve"]),
         (["runs", "explain"], ["bare-reader", "explain", "runs"]),
         (["bare-reader"], ["bare-reader"]),
-        (None, ["bare-spark", "resolve", "bare-reader", "explain", "lint", "runs"]),
+        (None, ["bare-spark", "resolve", "resolve-local", "bare-reader", "explain", "lint", "runs"]),
     ],
 )
 def test_whoever_is_wanted_comes_after_its_floor(only: list[str] | None, measured: list[str]) -> None:
@@ -153,7 +165,9 @@ def test_a_copy_comes_after_what_it_copies(only: list[str], measured: list[str])
 
 def test_an_engine_that_is_not_installed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     floor.chosen(_LARGE, None, LARGE)
-    assert capsys.readouterr().err == "duckdb is left out: not installed (pip install -e '.[bench]')\n"
+    missing = ("duckdb", "resolve-local")
+    told = [f"{name} is left out: not installed (pip install -e '.[bench]')\n" for name in missing]
+    assert capsys.readouterr().err == "".join(told)
     floor.chosen(_LARGE, ["polars"], LARGE)
     floor.chosen(_DEMO, None, SMALL)
     assert capsys.readouterr().err == ""
@@ -165,11 +179,11 @@ def test_an_engine_that_is_not_installed_is_named(capsys: pytest.CaptureFixture[
         (["--routes", "9"], "--routes goes with --messages"),
         (
             ["--messages", "9", "--only", "runs"],
-            "with --messages there are copy, resolve, polars, duckdb, explain, lint, group-by, report",
+            "with --messages there are copy, resolve, polars, duckdb, resolve-local, explain, lint,",
         ),
         (
             ["--only", "polars"],
-            "without --messages there are bare-spark, resolve, bare-reader, explain, lint, runs",
+            "without --messages there are bare-spark, resolve, resolve-local, bare-reader, explain, lint, runs",
         ),
         (["--messages", "9", "--gate", "--only", "polars"], "--gate: nothing that has a gate is measured"),
         (["--gate", "--only", "bare-reader"], "--gate: nothing that has a gate is measured"),
@@ -258,10 +272,11 @@ def _demo(folder: Path) -> Path:
 def test_what_writes_starts_from_the_outputs_of_the_demo_and_leaves_them_alone(tmp_path: Path) -> None:
     demo = _demo(tmp_path)
     processes = over_demo(demo)
-    assert list(processes) == ["bare-spark", "resolve", "bare-reader", "explain", "lint", "runs"]
+    assert list(processes) == ["bare-spark", "resolve", "resolve-local", "bare-reader", "explain", "lint", "runs"]
     assert {name for name, process in processes.items() if process.starts_from == demo / "out"} == {
         "bare-spark",
         "resolve",
+        "resolve-local",
     }
     command = " ".join(processes["resolve"].command(tmp_path / "new"))
     for key in ("new_route_requests", "rejected_messages", "resolved_routes", "runs"):
