@@ -11,6 +11,7 @@ from routing.plan.estate import NamedThings, furnish_for, list_bare
 from routing.rules import text
 from routing.rules.estate import Instance
 from routing.rules.resolving import MATTERS
+from routing.schemas import KEYS
 from routing.storage.columns import Columns, Table, as_dataset, shape_of
 from routing.storage.faults import refuse_faults
 from routing.storage.suspects import read_suspects
@@ -39,6 +40,14 @@ class Checked:
     def named(self) -> NamedThings:
         """What the configuration names."""
         return NamedThings.of(self.settings, self.instances.values())
+
+    def count_unended_requests(self) -> int:
+        """Return how many requests on record have no ended_at; one that stands there twice counts once."""
+        requests = self.settings.get("route_requests")
+        if requests is None:
+            return 0
+        rows = requests.rows("ended_at", *KEYS["route_requests"])
+        return len({tuple(key) for ended_at, *key in rows if ended_at is None})
 
     def instances_for(self, services: Iterable[str]) -> dict[str, Instance]:
         """What the rules need to know of every instance for messages to these services.

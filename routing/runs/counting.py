@@ -93,3 +93,12 @@ def _sums(groups: Counter[tuple[Any, ...]], place: int, words: Iterable[Word]) -
     """Rows by the words in a place of their groups; a value that is none of them counts nowhere."""
     sums = {str(word): sum(rows for group, rows in groups.items() if group[place] == str(word)) for word in words}
     return {word: rows for word, rows in sums.items() if rows}
+
+
+def note_unended_requests(count: int) -> list[str]:
+    """Return the note about requests on record that have no ended_at, none where there are none of them."""
+    if not count:
+        return []
+    have = "request on record has" if count == 1 else "requests on record have"
+    missing = f"{count:,} route {have} no ended_at"
+    return [f"{missing}: until it is there, nothing asks again for the same service, and who asked for it waits"]

@@ -11,7 +11,7 @@ from routing.messages import openers, results, validate
 from routing.messages.compiling import compile_messages, plan_of, with_keys, with_plan
 from routing.messages.job import Job
 from routing.messages.lookups import look_into
-from routing.runs.counting import Written, count_resolved, count_rows
+from routing.runs.counting import Written, count_resolved, count_rows, note_unended_requests
 from routing.runs.work import Work, open_traffic
 from routing.storage.columns import Table
 from routing.storage.frames import at_once
@@ -49,6 +49,7 @@ def _compile_on_spark(work: Work) -> Job:
         inputs, messages = validate.read(work.open_tables()), work.read_messages()
     with clock.stage("validate"):
         checked = validate.check(inputs)
+    work.notes.extend(note_unended_requests(checked.count_unended_requests()))
     return compile_messages(messages, checked, work.options, work.keeper, clock, notes=work.notes)
 
 
@@ -59,6 +60,7 @@ def _compile_meanwhile(work: Work, traffic: dict[str, Table]) -> Job:
         inputs = validate.read({**work.open_settings(), **traffic})
     with clock.stage("validate"):
         checked = validate.check(inputs)
+    work.notes.extend(note_unended_requests(checked.count_unended_requests()))
     with clock.stage("keys") as tally:
         counts = message_keys.count_keys(traffic["messages"], checked.dialogs, checked, work.options.as_of)
         tally.rows = counts.rows_read

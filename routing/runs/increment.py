@@ -235,6 +235,13 @@ def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts)
     return replace(step, requests=ours, on_record=requests)
 
 
+def count_unended(step: Increment) -> int:
+    """Return how many requests on record have no ended_at; one that stands there twice counts once."""
+    if step.requests is None:
+        return 0
+    return step.requests.where("ended_at IS NULL").select(*_REQUEST_KEY).distinct().count()
+
+
 def _with_endpoints(known: DataFrame, requests: DataFrame, broadcasts: Broadcasts) -> DataFrame:
     """Rows of `route_requests`, those that do not tell whose they are with what the runs so far wrote of them."""
     opened = requests.where(openers.names_endpoint()).groupBy(*_REQUEST_KEY)

@@ -12,7 +12,7 @@ from routing.messages import openers, results, validate
 from routing.messages.compiling import compile_messages
 from routing.messages.lookups import look_into
 from routing.runs import increment
-from routing.runs.counting import Written, check_pending, count_resolved, count_rows
+from routing.runs.counting import Written, check_pending, count_resolved, count_rows, note_unended_requests
 from routing.runs.work import Work
 from routing.storage import ledger
 from routing.terms import Outcome
@@ -41,6 +41,8 @@ def run_incremental(work: Work, now: datetime) -> Written:
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
         return Written(versions)
+    unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
+    work.notes.extend(note_unended_requests(unended))
     asking = replace(lookups, requests=step.requests)
     job = compile_messages(
         step.messages, checked, work.options, work.keeper, clock, lookups=asking, notes=work.notes

@@ -18,7 +18,7 @@ from routing.engines.arrow.requests import FoundRequests
 from routing.engines.arrow.resolving import BatchResolver, MessageScan
 from routing.errors import ConfigError
 from routing.plan.checked import check_without_spark
-from routing.runs.counting import Written, count_resolved, count_rows
+from routing.runs.counting import Written, count_resolved, count_rows, note_unended_requests
 from routing.runs.done import Run
 from routing.runs.run_work import RunWork
 from routing.runs.running import run_by
@@ -99,6 +99,7 @@ def run_full_locally(work: RunWork) -> Written:
         settings = read_settings(tables)
     with clock.stage("validate"):
         checked = check_without_spark(settings, tables.get("dialogs"))
+    work.notes.extend(note_unended_requests(checked.count_unended_requests()))
     messages = MessageRows.of(tables["messages"], options.as_of)
     with clock.stage("lookups"):
         scan = MessageScan.of(messages, checked.dialogs, checked)

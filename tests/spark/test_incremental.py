@@ -210,9 +210,10 @@ def test_the_second_run_takes_what_is_new_and_tries_again_what_is_delayed(story:
         ("m8", 1): (_at(12), "SENT", "NETWORK_ADDRESS", "Far"),
         # m3's request of the first run is on record.
         ("m9", 1): (_at(13, 30), "DELAYED", "NO_ROUTE", None),
-        ("m3", 2): (_at(14), "DELAYED", "NO_ROUTE", None),
+        # Their own requests of the first run are pending: their conversations wait (D10).
+        ("m3", 2): (_at(14), "DELAYED", "ROUTE_REQUESTED", None),
         ("m4", 2): (_at(14), "DELAYED", "NO_ROUTE", None),
-        ("m5", 2): (_at(14), "DELAYED", "NO_ROUTE", None),
+        ("m5", 2): (_at(14), "DELAYED", "ROUTE_REQUESTED", None),
     }
     assert _reasons(story.second["rejected_messages"], "second") == [
         ("m1", 1, ("DUPLICATE_MESSAGE_ID",)),
@@ -220,9 +221,9 @@ def test_the_second_run_takes_what_is_new_and_tries_again_what_is_delayed(story:
         ("m3", 3, ("DUPLICATE_MESSAGE_ID",)),
     ]
     assert _pending(story.second["pending_messages"]) == {
-        "m3": (2, _at(14), "NO_ROUTE", "second"),
+        "m3": (2, _at(14), "ROUTE_REQUESTED", "second"),
         "m4": (2, _at(14), "NO_ROUTE", "second"),
-        "m5": (2, _at(14), "NO_ROUTE", "second"),
+        "m5": (2, _at(14), "ROUTE_REQUESTED", "second"),
         "m9": (1, _at(13, 30), "NO_ROUTE", "second"),
     }
 
@@ -305,7 +306,8 @@ def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path)
     left = _tables(config)
     assert after.row["rows_read"] == 4
     assert {key: row[1:3] for key, row in _decided(left["resolved_routes"], "after").items()} == {
-        (name, 2): ("DELAYED", "NO_ROUTE") for name in ("m3", "m4", "m5", "m9")
+        **{(name, 2): ("DELAYED", "ROUTE_REQUESTED") for name in ("m3", "m5")},
+        **{(name, 2): ("DELAYED", "NO_ROUTE") for name in ("m4", "m9")},
     }
     assert set(_pending(left["pending_messages"])) == {"m3", "m4", "m5", "m9"}
     spark.sql(f"DELETE FROM delta.`{config.tables['messages'].text}` WHERE message_id = 'm2'")

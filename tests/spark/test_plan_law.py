@@ -11,7 +11,7 @@ import pytest
 
 import routing
 from routing.storage import joining, keeping
-from tests.frames import frame_of, frames, rows_of
+from tests.frames import arrow_of, frame_of, frames, rows_of
 from tests.plans import (
     EXCHANGE,
     PYTHON,
@@ -134,6 +134,49 @@ def _assert_only_what_decides_is_read(passes: list[DataFrame], done: Resolution,
     assert read[-1] >= {"message_id", "hops_remaining"}
     assert "from_service_name" not in read[0]
     assert "from_service_name" in columns_read(done.rejected_messages, str(messages))
+
+
+@pytest.mark.parametrize("count", [2_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_requests_on_record_change_no_plan(
+    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, jobs: list[Any], count: int
+) -> None:
+    """Requests of as many conversations, half of them for one service of the messages, and none of theirs."""
+    import pyarrow
+
+    from routing.schemas import ROUTE_REQUESTS
+
+    [own, *_] = [
+        row for row in tables["messages"] if row["instance_name"] == tables["databases"][0]["instance_name"]
+    ]
+    like = arrow_of([_ended_long_ago(own)] * 2, ROUTE_REQUESTS).take(pyarrow.array(n % 2 for n in range(count)))
+    places = [f"{n:08x}-0000-4000-8000-000000000000" for n in range(count)]
+    services = [own["to_service_name"] if n % 2 else f"//service/{n}" for n in range(count)]
+    many = {"message_id": places, "conversation_id": places, "service_name": services}
+    for name, values in many.items():
+        like = like.set_column(like.column_names.index(name), name, pyarrow.array(values, pyarrow.string()))
+    record = pyarrow.concat_tables([arrow_of(tables["route_requests"], ROUTE_REQUESTS), like])
+    read = spark.read.format("delta").load(str(messages))
+    given = {**frames(spark, tables), "messages": read, "route_requests": record}
+    done = routing.resolve(spark, given, run_id="law")
+    try:
+        assert breaches(main_path(done.resolved_routes, messages)) == []
+        assert jobs[0].notes == []
+        assert_as_expected(done, tables)
+    finally:
+        done.unpersist()
+
+
+def _ended_long_ago(message: dict[str, Any]) -> dict[str, Any]:
+    """A request on record that no message of the tables finds pending."""
+    return {
+        "instance_name": message["instance_name"],
+        "database_name": "msdb",
+        "service_name": message["to_service_name"],
+        "requested_at": "2020-01-05T10:00:00Z",
+        "message_id": "m",
+        "ended_at": "2020-01-05T11:00:00Z",
+        "is_initiator": True,
+    }
 
 
 @pytest.mark.usefixtures("without_adaptive")

@@ -170,6 +170,19 @@ def test_the_first_message_to_ask_for_a_route_asks_for_all(tmp_path: Path) -> No
     assert [reason for _, reason, _ in ends(done)] == ["ROUTE_REQUESTED", "SERVICE_NOT_FOUND"]
 
 
+def test_the_conversation_that_has_asked_for_a_route_waits_as_a_whole(tmp_path: Path) -> None:
+    """All messages of a queue are decided at one time: the first by its id asks, and its conversation waits."""
+    asking = route("Ask", "SQL/ServiceBroker/BrokerConfiguration", "LOCAL")
+    routes = {"msdb": [], "Orders": [route("AutoCreatedLocal"), asking]}
+    queue = [waiting(number, "//new", message_sequence_number=place) for number in (1, 2) for place in (0, 1)]
+    done = checked(whole_shop(tmp_path, queue, routes=routes))
+    found = [(fate.handle, fate.verdict.reason) for fate in done.fates if fate.verdict is not None]
+    assert found == [
+        *[(handle(1), "ROUTE_REQUESTED")] * 2,
+        *[(handle(2), "SERVICE_NOT_FOUND")] * 2,
+    ]
+
+
 def test_no_queue_among_the_paths(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no transmission queue in"):
         checked(whole_shop(tmp_path, [], transmission_queue=None))

@@ -1,0 +1,252 @@
+"""A conversation that waits for a route waits as a whole (D10), by each command that decides messages."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import write_deltalake
+
+import routing
+from routing.analysis.diff.asked import Versions
+from routing.analysis.diff.diffing import diff
+from routing.analysis.explain.asked import Described, Question, Stored
+from routing.analysis.explain.explaining import explain
+from routing.analysis.trace.by_arrow import Paths
+from routing.analysis.trace.tracing import trace
+from routing.schemas import OBSERVED_ROUTING, ROUTE_REQUESTS
+from tests.frames import Tables, arrow, arrow_of
+from tests.stored import config_of, conversation, message, route, save_estate, small_estate
+
+Row = dict[str, Any]
+ASK = "SQL/ServiceBroker/BrokerConfiguration"
+NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+OWN, OTHER = conversation(1), conversation(2)
+
+
+def request(
+    database: str, service: str, whose: str | None, *, is_initiator: bool | None = True, **more: Any
+) -> Row:
+    """A request on record, made before noon."""
+    return {
+        "instance_name": "hub",
+        "database_name": database,
+        "service_name": service,
+        "requested_at": "2026-01-05T11:00:00Z",
+        "message_id": "m0",
+        "conversation_id": whose,
+        "is_initiator": is_initiator,
+        **more,
+    }
+
+
+def asking(*messages: Row, record: list[Row]) -> Tables:
+    """The small estate with some messages for a service that Sales asks for; else it has a LOCAL route for any."""
+    estate = small_estate()
+    estate["routes"] = [*estate["routes"], route("Any", None, "LOCAL")]
+    return {**estate, "messages": list(messages), "route_requests": record}
+
+
+# Requests on record for a service that Sales asks for, and the step of a message of conversation 1 at noon.
+RECORDS: dict[str, tuple[list[Row], int]] = {
+    "none": ([], 4),
+    "its own": ([request("Sales", "//new", OWN)], 4),
+    "its own, in lower case": ([request("Sales", "//new", OWN.lower())], 4),
+    "another's": ([request("Sales", "//new", OTHER)], 5),
+    "the other role's": ([request("Sales", "//new", OWN, is_initiator=False)], 5),
+    "its own that has ended": ([request("Sales", "//new", OWN, ended_at="2026-01-05T12:00:00Z")], 4),
+    "its own that has ended, and another's": (
+        [
+            request("Sales", "//new", OWN, ended_at="2026-01-05T12:00:00Z"),
+            request("Sales", "//new", OTHER, message_id="m9"),
+        ],
+        5,
+    ),
+    "nobody's": ([request("Sales", "//new", None)], 5),
+    "no GUID's": ([request("Sales", "//new", "{" + OWN + "}")], 5),
+    "of no role": ([request("Sales", "//new", OWN, is_initiator=None)], 5),
+    "its own in msdb": ([request("msdb", "//new", OWN)], 4),
+}
+_RECORDS = pytest.mark.parametrize(("record", "step"), RECORDS.values(), ids=RECORDS)
+
+
+@_RECORDS
+def test_explain(record: list[Row], step: int) -> None:
+    tables = arrow(asking(message(1, "//new"), record=record))
+    done = explain(tables, Stored("m1", "hub"))
+    [verdict] = done.verdict
+    assert verdict["matching_step"] == step
+    stops = [row["step"] for row in done.steps if row["item"] == "STEP" and row["finding"] == "MATCHED"]
+    assert stops == [step]
+
+
+@_RECORDS
+def test_trace_of_a_message(record: list[Row], step: int) -> None:
+    done = trace(arrow(asking(message(1, "//new"), record=record)), Stored("m1", "hub"))
+    assert [row["matching_step"] for row in done.hops] == [step]
+
+
+@_RECORDS
+def test_trace_of_all_messages(record: list[Row], step: int) -> None:
+    paths = Paths.of(arrow(asking(message(1, "//new"), record=record)), None)
+    [row] = [row for batch in paths.batches() for row in batch.to_pylist()]
+    assert [hop["matching_step"] for hop in row["hops"]] == [step]
+
+
+@_RECORDS
+def test_reconcile(record: list[Row], step: int) -> None:
+    """An episode is of the conversation endpoint that it was observed of."""
+    seen = {
+        "instance_name": "hub",
+        "database_name": "Sales",
+        "conversation_id": OWN,
+        "is_initiator": True,
+        "message_sequence_number": 1,
+        "observed_at": NOON,
+        "source": "TRANSMISSION_QUEUE",
+        "to_service_name": "//new",
+        "to_broker_instance": "",
+    }
+    done = routing.reconcile(
+        {**arrow(asking(record=record)), "observed_routing": arrow_of([seen], OBSERVED_ROUTING)}
+    )
+    [row] = done.rows.to_pylist()  # type: ignore[operator]
+    assert row["matching_step"] == step
+
+
+def _described(tables: Tables, conversation_id: str | None) -> list[int | None]:
+    question: Question = Described("hub", "Sales", "//new", NOON, conversation_id=conversation_id)
+    given = arrow(tables)
+    [verdict] = explain(given, question).verdict
+    assert [row["matching_step"] for row in trace(given, question).hops] == [verdict["matching_step"]]
+    return [verdict["matching_step"]]
+
+
+def test_a_described_message_is_of_the_conversation_that_is_named() -> None:
+    tables = asking(record=[request("Sales", "//new", OWN)])
+    assert [_described(tables, whose) for whose in (OWN, OTHER, None)] == [[4], [5], [5]]
+
+
+def test_a_described_message_waits_for_the_request_that_a_stored_one_opens() -> None:
+    tables = asking(message(1, "//new", enqueue_time="2026-01-05T11:00:00Z"), record=[])
+    assert [_described(tables, whose) for whose in (OWN, OTHER, None)] == [[4], [5], [5]]
+
+
+def test_explain_names_the_message_that_has_asked() -> None:
+    earlier = message(1, "//new", enqueue_time="2026-01-05T11:59:00Z")
+    later = message(2, "//new", conversation_id=OWN)
+    others = [
+        request("Sales", "//new", OTHER, message_id=f"r{n:02}", ended_at="2026-01-05T11:30:00Z") for n in range(30)
+    ]
+    done = explain(arrow(asking(earlier, later, record=others)), Stored("m2", "hub"))
+    [step] = [row for row in done.steps if row["item"] == "STEP" and row["finding"] == "MATCHED"]
+    requests = [(row["finding"], row["name"]) for row in done.steps if row["item"] == "REQUEST"]
+    assert (step["step"], step["name"]) == (4, "m1")
+    assert requests[:2] == [("OPEN", "m1"), ("ENDED", "r29")]
+    assert len(requests) == 20
+
+
+# Requests on record at the next instance and at the target, and how the message and its reply end.
+ON_THE_WAY: dict[str, tuple[Row | None, str, str | None]] = {
+    "none": (None, "DELAYED", None),
+    "of another conversation, there": (request("msdb", "//stock", OTHER), "DELIVERED", "DELAYED"),
+    "of the conversation, there": (request("msdb", "//stock", OWN), "DELAYED", None),
+    "of the other role, there": (request("msdb", "//stock", OWN, is_initiator=False), "DELIVERED", "DELAYED"),
+}
+
+
+def _two_instances(*record: Row) -> Tables:
+    """Sales on hub sends to spoke, whose msdb, like Stock there, asks for routes first, else has one for any."""
+    guids = ("1" * 8, "2" * 8)
+    databases = [
+        {"instance_name": name, "name": database, "service_broker_guid": f"{guid}-0000-4000-8000-000000000000"}
+        for name, database, guid in zip(("hub", "spoke"), ("Sales", "Stock"), guids, strict=True)
+    ]
+    away = [
+        {
+            "instance_name": "spoke",
+            "database_name": database,
+            "name": name,
+            "remote_service_name": service,
+            "address": at,
+        }
+        for database in ("msdb", "Stock")
+        for name, service, at in (
+            ("Ask", ASK, "LOCAL"),
+            ("Any", None, "LOCAL" if database == "msdb" else "tcp://hub:1"),
+        )
+    ]
+    home = [
+        route("ToSpoke", "//stock", "tcp://spoke:1"),
+        {**route("Back", None, "LOCAL"), "database_name": "msdb"},
+    ]
+    return {
+        "instances": [{"instance_name": name, "addresses": [f"tcp://{name}:1"]} for name in ("hub", "spoke")],
+        "databases": databases,
+        "services": [
+            {"instance_name": "hub", "database_name": "Sales", "name": "//sales"},
+            {"instance_name": "spoke", "database_name": "Stock", "name": "//stock"},
+        ],
+        "routes": [*home, *away],
+        "messages": [message(1, "//stock", from_service_name="//sales")],
+        "route_requests": [{**row, "instance_name": "spoke"} for row in record],
+    }
+
+
+def _path(tables: Tables) -> tuple[str, str | None]:
+    """How the message of some tables ends, and the reply to it: alike by itself, and with all messages."""
+    given = arrow(tables)
+    done = trace(given, Stored("m1", "hub"))
+    [row] = [row for batch in Paths.of(given, None).batches() for row in batch.to_pylist()]
+    there, back = row["outcome"], row["return_outcome"]
+    [path] = done.paths
+    assert (path.there.ending, path.back_ending) == (there, back)
+    return there, back
+
+
+@pytest.mark.parametrize(("row", "there", "back"), ON_THE_WAY.values(), ids=ON_THE_WAY)
+def test_a_later_hop(row: Row | None, there: str, back: str | None) -> None:
+    assert _path(_two_instances(*([] if row is None else [row]))) == (there, back)
+
+
+@pytest.mark.parametrize(
+    ("whose", "is_initiator", "back"),
+    [
+        pytest.param(OWN, False, "DELAYED", id="the target's, who replies"),
+        pytest.param(OWN, True, "DELIVERED", id="the initiator's"),
+        pytest.param(OTHER, False, "DELIVERED", id="another conversation's"),
+        pytest.param(None, None, "DELIVERED", id="nobody's"),
+    ],
+)
+def test_the_reply(whose: str | None, is_initiator: bool | None, back: str) -> None:
+    there = request("msdb", "//stock", OTHER)
+    assert _path(_two_instances(there, request("Stock", "//sales", whose, is_initiator=is_initiator))) == (
+        "DELIVERED",
+        back,
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reasons"),
+    [
+        (OWN, OTHER, ("ROUTE_REQUESTED", "SERVICE_NOT_FOUND")),
+        (OTHER, OWN, ("SERVICE_NOT_FOUND", "ROUTE_REQUESTED")),
+        (None, OWN, ("SERVICE_NOT_FOUND", "ROUTE_REQUESTED")),
+        (OTHER, None, None),
+        (OWN, OWN.lower(), None),
+    ],
+)
+@pytest.mark.parametrize("requested_at", ["2026-01-05T11:00:00Z", "2026-01-05T12:00:00Z"])
+def test_diff_sees_whose_a_request_is(
+    tmp_path: Path, before: str | None, after: str | None, reasons: tuple[str, str] | None, requested_at: str
+) -> None:
+    """The request was made before the time of the decision, or at it by a message that is before by its id."""
+    sides = [[request("Sales", "//new", whose, requested_at=requested_at)] for whose in (before, after)]
+    save_estate(asking(message(1, "//new"), record=[]), tmp_path / "in", 1)
+    for rows in sides:
+        write_deltalake(str(tmp_path / "in" / "route_requests"), arrow_of(rows, ROUTE_REQUESTS), mode="overwrite")
+    done = diff(config_of(tmp_path / "in", tmp_path / "out"), Versions({"route_requests": 1}), at=NOON)
+    found = [(row["reason_before"], row["reason_after"]) for row in done.keys]
+    assert found == ([] if reasons is None else [reasons])
