@@ -72,6 +72,7 @@ LINES = [
     *(line("STEP", "NO_MATCH", step=step) for step in (1, 2, 3, 4, 5, 6)),
     line("STEP", "NOT_REACHED", step=7),
     line("STEP", "PENDING", step=4),
+    line("STEP", "MATCHED", step=4, name="m1"),
     line("ROUTE", "MATCHED", name="R", address="LOCAL"),
     line(
         "ROUTE",
