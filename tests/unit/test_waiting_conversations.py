@@ -250,3 +250,24 @@ def test_diff_sees_whose_a_request_is(
     done = diff(config_of(tmp_path / "in", tmp_path / "out"), Versions({"route_requests": 1}), at=NOON)
     found = [(row["reason_before"], row["reason_after"]) for row in done.keys]
     assert found == ([] if reasons is None else [reasons])
+
+
+@pytest.mark.parametrize(
+    ("record", "noted"),
+    [
+        pytest.param([], [], id="none on record"),
+        pytest.param(
+            [request("Sales", "//new", OWN, ended_at="2026-01-05T11:30:00Z")], [], id="one that has ended"
+        ),
+        pytest.param([request("Sales", "//new", None)] * 2, ["1 route request on record has"], id="one, twice"),
+        pytest.param(
+            [request("Sales", service, OWN) for service in ("//new", "//newer")],
+            ["2 route requests on record have"],
+            id="two",
+        ),
+    ],
+)
+def test_resolve_notes_requests_that_have_no_end(tmp_path: Path, record: list[Row], noted: list[str]) -> None:
+    save_estate(asking(message(1, "//new"), record=record), tmp_path / "in", 1)
+    notes = routing.resolve_local(config_of(tmp_path / "in", tmp_path / "out")).notes
+    assert [note.partition(" no ended_at")[0] for note in notes if "ended_at" in note] == noted
