@@ -300,3 +300,19 @@ def test_groups_come_in_the_order_of_who_needs_somebody(tmp_path: Path) -> None:
     assert (first.first.outcome, len(first.fates), first.trouble and first.trouble.number) == ("SENT", 2, 9754)
     assert [str(word) for word in first.agreements] == ["SAYS_NOTHING", "COMPATIBLE"]
     assert [group.needs_somebody for group in all_known.groups] == [True] * 4
+
+
+def test_a_view_that_lacks_a_column_is_left_out_with_a_note(tmp_path: Path) -> None:
+    """Only a queue has to be whole: what else is short is not known."""
+    folder = whole_shop(tmp_path, [waiting(1, "//nobody")])
+    short = folder / "short.csv"
+    head = "view_name,instance_name,exported_at"
+    short.write_text(f"{head},name,port\ntcp_endpoints,SHOP,2026-01-05T18:00:00Z,SSB,4022\n", encoding="utf-8")
+    done = check([str(folder)])
+    assert [group.first.outcome for group in done.groups] == ["DELAYED"]
+    [note] = [note for note in done.evidence.notes if "short.csv" in note]
+    assert "not read, as sys.tcp_endpoints it lacks endpoint_id" in note
+    queue = f"{head},to_service_name\ntransmission_queue,SHOP,2026-01-05T18:00:00Z,//x\n"
+    short.write_text(queue, encoding="utf-8")
+    with pytest.raises(InputError, match=r"as sys\.transmission_queue it lacks"):
+        check([str(folder)])

@@ -28,6 +28,7 @@ from routing.importing.tsql import Problem, Script, Statement
 from routing.importing.tsql.statements import AlterRoute, CreateRoute
 from routing.rules.text import collated
 
+_QUEUE = "transmission_queue"
 CONFIGURATION = ("instances", "databases", "services", "routes")
 
 
@@ -102,8 +103,8 @@ class Evidence:
 def gather(paths: Sequence[str], given: Given) -> Evidence:
     """What files and folders say. Raises InputError where no queue is among them, or one cannot be read."""
     exports, scripts = find_files(paths)
-    export, given = read_exports(exports, given)
-    if "transmission_queue" not in export.rows:
+    export, given = read_exports(exports, given, needed=_QUEUE)
+    if _QUEUE not in export.rows:
         raise no_queue(paths)
     return weigh(export, scripts, given)
 

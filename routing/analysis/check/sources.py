@@ -10,8 +10,8 @@ from pathlib import Path
 from routing.analysis.check.faults import NoScriptError, no_instance, unreadable_script
 from routing.analysis.check.unnamed_exports import find_in_folders, stand_in_for, stand_in_for_scripts
 from routing.importing.catalog import StandIns, Times
-from routing.importing.catalog.files import find_result_sets
-from routing.importing.catalog.reading import Export, export_of
+from routing.importing.catalog.files import Found, find_result_sets
+from routing.importing.catalog.reading import Export, export_of, find_lack
 from routing.importing.listing import list_files
 from routing.importing.reach import on_this_disk
 from routing.importing.spelling import Spelling, say_servers
@@ -68,17 +68,31 @@ def find_files(paths: Sequence[str]) -> tuple[list[str], Scripts]:
     return exports, Scripts(named, lying)
 
 
-def read_exports(paths: Sequence[str], given: Given) -> tuple[Export, Given]:
+def read_exports(paths: Sequence[str], given: Given, *, needed: str | None = None) -> tuple[Export, Given]:
     """Read what the files and folders hold of exports, which may be nothing, and whose scripts beside them are.
 
     Where neither a column nor an option says whose exports are, and of what time, their place and file do. Scripts
     of which nothing tells the instance or the database are for the one that stands in for all exports, if there is
-    one. Raises InputError, EnvironmentFault.
+    one. With ``needed`` only an export of that view has to have all its columns: others are left out, with a note.
+    Raises InputError, EnvironmentFault.
     """
     found, notes = find_result_sets(paths, others=(_SCRIPT,))
+    if needed is not None:
+        found = _leave_short_ones_out(found, needed, notes)
     own = stand_in_for(found, given.stand_ins, notes)
     export = export_of(found, notes, lambda part: own[part.file], given.times)
     return export, replace(given, stand_ins=stand_in_for_scripts(own.values(), given.stand_ins))
+
+
+def _leave_short_ones_out(found: Sequence[Found], needed: str, notes: list[str]) -> list[Found]:
+    kept = []
+    for part in found:
+        lack = None if part.view.name == needed else find_lack(part)
+        if lack is None:
+            kept.append(part)
+        else:
+            notes.append(f"{part.file}: not read, {lack} (see sbroute import queries)")
+    return kept
 
 
 def read_scripts(

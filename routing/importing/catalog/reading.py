@@ -156,11 +156,8 @@ def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: St
     for name in view.added_columns:
         if name not in columns and given[name] is None:
             raise stand_in_missing(part.file, name, _OPTIONS[name])
-    needed = [column.name for column in view.columns if column.required and column.name not in columns]
-    if needed:
-        raise unreadable_file(
-            part.file, f"as sys.{view.name} it lacks {', '.join(needed)}", "see sbroute import queries"
-        )
+    if why := find_lack(part):
+        raise unreadable_file(part.file, why, "see sbroute import queries")
     expected = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
     missing = [c.name for c in view.columns if c.name in expected and c.name not in columns]
     if missing and part.rows.omits_null:
@@ -169,6 +166,13 @@ def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: St
         )
     elif missing:
         export.notes.append(f"{part.file}: {', '.join(missing)} missing, read as NULL")
+
+
+def find_lack(part: Found) -> str | None:
+    """Return which required columns of its view a result set lacks; None where it has all, or no columns at all."""
+    columns = part.rows.columns
+    needed = [column.name for column in part.view.columns if column.required and column.name not in columns]
+    return f"as sys.{part.view.name} it lacks {', '.join(needed)}" if columns and needed else None
 
 
 def _marker(row: Row, place: str) -> Row:
