@@ -169,7 +169,7 @@ def _check_columns(export: Export, part: Found, columns: set[str], stand_ins: St
 
 
 def find_lack(part: Found) -> str | None:
-    """Return which required columns of its view a result set lacks; None where it has all, or no columns at all."""
+    """Return which required columns of its view a result set lacks; None for none, or a set without columns."""
     columns = part.rows.columns
     needed = [column.name for column in part.view.columns if column.required and column.name not in columns]
     return f"as sys.{part.view.name} it lacks {', '.join(needed)}" if columns and needed else None
