@@ -41,8 +41,10 @@ OF_FEW_ROWS = (
         "test_runs",
     ),
     *("test_check_equals_resolve", "test_messages", "test_new_rows", "test_notebook", "test_past_runs"),
+    "test_reconcile",
     "test_statements",
     "test_stored_release",
+    "test_tables",
     "test_without_versions",
 )
 

@@ -21,7 +21,7 @@ from tests.reconciled import BALANCED, OBSERVED, Row, estate, event
 from tests.simulated.events import events_of
 from tests.simulated.faults import case
 from tests.simulated.proof import observe
-from tests.stored import store
+from tests.stored import save_estate
 
 ROWS = [row for rows, _ in (*OBSERVED, *BALANCED) for row in rows]
 ASK = {"remote_service_name": "SQL/ServiceBroker/BrokerConfiguration", "address": "LOCAL", "name": "Ask"}
@@ -106,8 +106,7 @@ def test_the_table_is_replaced_by_spark(
     """Where there are more observations than are reconciled without it."""
     monkeypatch.setattr("routing.analysis.reconcile.opening.MOST_MESSAGES", 10)
     tables = {**estate(), "observed_routing": ROWS}
-    for key, some in tables.items():
-        store(frame_of(spark, some, TABLES[key]), tmp_path / key)
+    save_estate(tables, tmp_path, files=1)
     outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "reconciliation")
     config = {"tables": {key: key for key in tables}, "output": {key: f"out/{key}" for key in outputs}}
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
