@@ -1,0 +1,37 @@
+"""What Delta's log says of the values in a file never hides the file's rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.compute as pc
+import pytest
+from deltalake import write_deltalake
+
+from routing.config import Location
+from routing.storage.local_opening import LocalOpener
+
+# The log keeps the least of these values and not the greatest.
+_TEXTS = pyarrow.array([b"", b"caf\xe9", b"z"], pyarrow.binary()).view(pyarrow.string())
+CONDITIONS: dict[str, tuple[Any, int]] = {
+    "equal": (pc.field("name") == "z", 1),
+    "not equal": (pc.field("name") != "", 2),
+    "of another column": (pc.field("place") == "a b%/\u00e9", 3),
+    "of no row": (pc.field("name") == "y", 0),
+}
+
+
+@pytest.mark.parametrize("partition_by", [None, ["place"]], ids=["whole", "partitioned"])
+@pytest.mark.parametrize("what", CONDITIONS)
+def test_a_file_without_the_greatest_value_in_the_log(
+    tmp_path: Path, what: str, partition_by: list[str] | None
+) -> None:
+    rows = pyarrow.table({"name": _TEXTS, "place": ["a b%/\u00e9"] * 3, "number": [1, 2, 3]})
+    write_deltalake(str(tmp_path / "table"), rows, partition_by=partition_by)
+    found: Any = LocalOpener().open_at("tables.x", Location(str(tmp_path / "table")))
+    condition, count = CONDITIONS[what]
+    assert found.count_rows(filter=condition) == count
+    assert found.to_table()["number"].to_pylist() == [1, 2, 3]
+    assert found.to_table()["place"].to_pylist() == ["a b%/\u00e9"] * 3
