@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from routing.config import Location
 from routing.schemas import Field, Schema
@@ -150,7 +151,8 @@ def _partitions_of(table: DeltaTable) -> dict[str, Any]:
         for name in names:
             value = row[f"partition.{name}"]
             condition &= pc.field(name).is_null() if value is None else pc.field(name) == value
-        found[row["path"]] = condition
+        # The log writes paths as URLs.
+        found[unquote(row["path"])] = condition
     return found
 
 

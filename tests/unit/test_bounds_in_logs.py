@@ -13,8 +13,8 @@ from deltalake import write_deltalake
 from routing.config import Location
 from routing.storage.local_opening import LocalOpener
 
-# The log keeps the least of these values and not the greatest.
-_TEXTS = pyarrow.array([b"", b"caf\xe9", b"z"], pyarrow.binary()).view(pyarrow.string())
+# The log keeps the least of these values and not the greatest, whose bytes are no UTF-8.
+_TEXTS = pyarrow.array([b"", b"z", b"\xff"], pyarrow.binary()).view(pyarrow.string())
 CONDITIONS: dict[str, tuple[Any, int]] = {
     "equal": (pc.field("name") == "z", 1),
     "not equal": (pc.field("name") != "", 2),
