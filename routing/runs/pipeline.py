@@ -145,9 +145,8 @@ class SparkEngine:
 
     def run(self, base: RunWork, moment: datetime | None) -> Written:
         """Resolve everything, or where there is a moment what is new and delayed; returns what was written."""
-        shared = {field.name: getattr(base, field.name) for field in fields(base)}
         with Keeper() as keeper, telling_what_may_change(base.inputs):
-            work = Work(**shared, keeper=keeper)
+            work = Work(**vars(base), keeper=keeper)
             return run_full(work) if moment is None else run_incremental(work, moment)
 
 

@@ -28,7 +28,11 @@ def test_other_rooms_hand_over_no_text() -> None:
     apart = ("storage/local.py", "analysis/report/pictures/estate.py")
     assert "pyspark" not in SOURCES[apart[1]]
     assert "storage" not in SOURCES[apart[1]]
-    rooms = {room: source for room, source in SOURCES.items() if room not in apart}
+    # Arrow's rows are filtered by a mask; a text would be a type error there.
+    of_arrow = [room for room in SOURCES if room.startswith("engines/arrow/")]
+    assert of_arrow
+    assert not [room for room in of_arrow if "pyspark" in SOURCES[room]]
+    rooms = {room: source for room, source in SOURCES.items() if room not in (*apart, *of_arrow)}
     found = {room: list(breaches(source, others)) for room, source in rooms.items()}
     # What the package hands on by name is listed there.
     listed = {"__init__.py": ["getattr"]}

@@ -92,7 +92,7 @@ def _as_folders(instance: str) -> Iterator[str]:
 
 def _lacking(parts: _Parts, given: StandIns, column: str) -> list[str]:
     """Return the files with rows of which nothing says the value of an added column."""
-    if getattr(given, column) is not None:
+    if given.as_row()[column] is not None:
         return []
     return [file for file, theirs in parts.items() if any(_lacks(part, column) for part in theirs)]
 
