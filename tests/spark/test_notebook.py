@@ -39,11 +39,11 @@ PRINTED = {
 IN_SPARK = [
     "12,059 messages read, 12,050 resolved, 9 rejected",
     "|DELIVERED|LOCAL_SERVICE            |5227    |",
-    "|DELAYED  |SERVICE_NOT_FOUND        |496     |",
+    "|DELAYED  |SERVICE_NOT_FOUND        |487     |",
     "|//larkfield.example/Orders/Archive       |12      |",
-    # Every message that opens a request has one route to ask by.
-    "|            4|NULL|        13|     0|",
-    "|hq-customers |Campaigns    |AutoCreatedLocal|63      |",
+    # Every message that opens a request or waits has one route to ask by.
+    "|            4|NULL|        22|     0|",
+    "|hq-customers |Campaigns    |AutoCreatedLocal|54      |",
     "|fwd-south               |msdb         |ByName          |299     |",
 ]
 LONGEST_CELL = 300

@@ -91,7 +91,7 @@ def test_every_option_is_documented(
 def test_the_queries_are_printed(parser: argparse.ArgumentParser) -> None:
     (script,) = run(parser, "queries").results
     assert script.startswith("-- Exports what")
-    assert script.endswith("END;")
+    assert script.endswith("OPTION (RECOMPILE);")
 
 
 @pytest.fixture

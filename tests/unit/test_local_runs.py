@@ -28,6 +28,10 @@ from tests.without import SPARK, without
 
 KEYS = (*RESULTS, "runs")
 MORE = [message(20, "//far"), message(21, "//nowhere-else"), message(22, "//far", conversation_id="no guid")]
+NOT_ENDED = (
+    "1 route request on record has no ended_at: until it is there, nothing asks again for the same service, and"
+    " who asked for it waits"
+)
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +262,7 @@ def test_what_does_not_apply_is_noted(folder: Path) -> None:
     assert list(done.notes) == [
         "the local engine takes no Spark settings: spark.driver.memory do not apply",
         "the local engine joins nothing: resolve.broadcast_limit does not apply",
+        NOT_ENDED,
     ]
 
 
@@ -271,7 +276,10 @@ def test_the_command_needs_neither_spark_nor_java(folder: Path) -> None:
     done = without(SPARK, "resolve", "--config", str(_file(folder)), "--format", "json")
     assert (done.returncode, done.stderr) == (
         0,
-        "note: pyspark is not installed, so the local engine resolves (resolve.engine: local)\n",
+        (
+            "note: pyspark is not installed, so the local engine resolves (resolve.engine: local)\n"
+            f"note: {NOT_ENDED}\n"
+        ),
     )
     row = json.loads(done.stdout)
     assert (row["engine"], row["rows_read"]) == ("local", 10)

@@ -19,7 +19,7 @@ from routing.terms import LOOPBACK_HOSTS
 
 TSQL_PORT = "1433"
 """The port of T-SQL connections, which a Service Broker endpoint cannot share."""
-_IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«\s*([^»]+?)\s*»|„([^“”]+)[“”]|“([^”]+)”|「([^」]+)」")
+_IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]+)[“”]|“([^“”]+)”|「([^「」]+)」")
 
 
 class KnownPlace(NamedTuple):
@@ -71,7 +71,7 @@ class ReportedStatus:
     def quoted_names(self) -> list[str]:
         """The names in quotes in the text, whatever the language's quotes."""
         found = _IN_QUOTES.findall(self.said.text or "")
-        return [next(name for name in groups if name) for groups in found]
+        return [next(name.strip() for name in groups if name) for groups in found]
 
     def has_no_endpoint(self, instance: str) -> bool:
         """Return True if the export of an instance's endpoints was read and has no Service Broker endpoint.

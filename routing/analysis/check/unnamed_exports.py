@@ -7,7 +7,6 @@ could replace what is newer.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
@@ -196,9 +195,20 @@ def _named_by(file: Path, top: Path, known: Sequence[str]) -> str | None:
             break
     stem = file.stem.casefold()
     for name in sorted(names, key=len, reverse=True):
-        if re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", stem):
+        if _is_part(name, stem):
             return names[name]
     return None
+
+
+def _is_part(name: str, stem: str) -> bool:
+    """Return True if a name stands in a file's name, and is not a part of a longer word."""
+    start = stem.find(name)
+    while start >= 0:
+        around = (stem[start - 1 : start], stem[start + len(name) : start + len(name) + 1])
+        if not any(character.isalnum() for character in around):
+            return True
+        start = stem.find(name, start + 1)
+    return False
 
 
 def _say_taken(
