@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.core
-ESTATES, MESSAGES, SEED = 25, 40, 20261125
+ESTATES, MESSAGES, SEED = 12, 40, 20261125
 AS_OF = datetime(2026, 1, 5, 10, 0, 0, tzinfo=timezone.utc)
 KEY = ("instance_name", "message_id", "decided_at")
 WITHOUT_A_CHOICE = "matching_step IS NULL OR matching_step IN (0, 4, 7)"

@@ -50,6 +50,20 @@ def _killed(point: str, work: Callable[[], object]) -> None:
         work()
 
 
+def _two_in_turn(spark: SparkSession, folder: Path, *, locally: bool) -> State:
+    """Return the state after a full run and an incremental one of what is new."""
+    case = _stored(folder)
+    _full(spark, case, "first", locally=locally)
+    _append(case, NEW)
+    _incremental(spark, case, "second", 1)
+    return state(spark, case)
+
+
+def test_an_incremental_run_follows_a_full_one_by_the_local_engine(spark: SparkSession, tmp_path: Path) -> None:
+    local = _two_in_turn(spark, tmp_path / "local", locally=True)
+    assert local == _two_in_turn(spark, tmp_path / "spark", locally=False)
+
+
 def _in_turn(spark: SparkSession, folder: Path, *, locally: bool, kills: bool) -> list[State]:
     """Full, incremental and full again, with new messages between; the states after the last two and one more."""
     case, states = _stored(folder), []
@@ -81,7 +95,8 @@ def by_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> l
     return _in_turn(spark, tmp_path_factory.mktemp("spark") / "case", locally=False, kills=False)
 
 
-@pytest.mark.parametrize("kills", [False, pytest.param(True, marks=pytest.mark.long)], ids=["whole", "killed"])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [False, True], ids=["whole", "killed"])
 def test_full_runs_by_the_local_engine(
     spark: SparkSession, by_spark: list[State], tmp_path: Path, kills: bool
 ) -> None:

@@ -68,6 +68,7 @@ def set_properties(spark: SparkSession, inputs: Path, properties: str) -> None:
     spark.sql(f"ALTER TABLE delta.`{inputs / 'messages'}` SET TBLPROPERTIES ({properties})")
 
 
+@pytest.mark.long
 def test_a_feed_that_tells_other_characters_is_no_way_to_the_new_rows(spark: SparkSession, tmp_path: Path) -> None:
     tables = small_estate()
     inputs = save_estate(tables, tmp_path / "in", files=1)

@@ -179,6 +179,7 @@ def _ended_long_ago(message: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_adaptive")
 def test_without_adaptive_execution_and_with_the_udf(
     spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path
