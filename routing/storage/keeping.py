@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructField, StructType
 
-from routing.sessions.persisting import let_go, persist, takes_persist
+from routing.sessions.persisting import let_go, takes_persist
 from routing.storage.frames import has_arrow, nullable
 
 # Up to this many rows, of this many bytes of text each, a frame is carried by the driver: 80 MB at most.
@@ -75,7 +75,7 @@ class Keeper:
         """
         if not takes_persist(frame.sparkSession):
             return frame
-        kept = persist(frame)
+        kept = frame.persist()
         self.frames.append(kept)
         return kept
 

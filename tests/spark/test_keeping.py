@@ -176,29 +176,3 @@ def test_at_once_keeps_the_order_and_tells_what_failed(spark: SparkSession) -> N
     assert frames.at_once(spark, str, []) == []
     with pytest.raises(ZeroDivisionError):
         frames.at_once(spark, lambda n: 1 // n, [1, 0])
-
-
-def test_a_kept_frame_has_no_more_partitions_than_its_rows_need(spark: SparkSession) -> None:
-    """Each would be a task of every job that reads it; the session's own settings are as they were."""
-    from pyspark.sql import functions as F
-
-    setting = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
-    settings = {"spark.sql.shuffle.partitions": "40", "spark.sql.adaptive.enabled": "true", setting: "false"}
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        groups = spark.range(1000).groupBy((F.col("id") % 100).alias("key")).count()
-        assert groups.persist().select(F.spark_partition_id()).distinct().count() > 10, "nothing to be mended"
-        groups.unpersist()
-        with keeping.Keeper() as keeper:
-            kept = keeper.store(groups.where("key >= 0"))
-            assert kept.select(F.spark_partition_id()).distinct().count() == 1
-            assert kept.count() == 100
-        assert spark.conf.get(setting) == "false"
-    finally:
-        for key, known in before.items():
-            if known is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, known)
