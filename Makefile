@@ -40,7 +40,7 @@ test-pythons: setup  ## run the tests without Spark on other Pythons (ARGS='pyth
 	@$(WITH_JAVA) scripts/pythons.sh $(ARGS)
 
 test-connect: setup  ## run the core of the tests on Spark Connect
-	@$(WITH_JAVA) SBROUTE_TEST_REMOTE='local[1]' SBROUTE_RANDOM_ESTATES=50 $(BIN)/python -m pytest -m core --durations=5 $(ARGS)
+	@$(WITH_JAVA) SBROUTE_TEST_REMOTE='local[1]' SBROUTE_RANDOM_ESTATES=50 $(BIN)/python -m pytest -m 'core and not long' --durations=5 $(ARGS)
 
 test-cluster: setup  ## start a standalone cluster, submit the job to it, and kill a worker
 	@$(WITH_JAVA) $(BIN)/python -m pytest tests/platforms/test_cluster.py --durations=5 $(ARGS)
