@@ -42,7 +42,8 @@ OUTCOMES = {
     ("m11", 1): "MIRROR_ADDRESS",
     ("m12", 1): "ROUTE_REQUESTED",
     ("m14", 1): "NO_ROUTE",
-    ("m4", 2): "NO_ROUTE",
+    # Its own request has not ended (D10).
+    ("m4", 2): "ROUTE_REQUESTED",
 }
 
 
