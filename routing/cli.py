@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timezone
 from io import TextIOWrapper
+from shutil import get_terminal_size
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,7 @@ from routing.commands import (
     runs,
     trace,
 )
+from routing.commands.common import at_least_one
 from routing.commands.live import open_line
 from routing.commands.parser import Parser
 from routing.commands.streams import tell_besides, tell_result
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import RenderableType
 
+    from routing.document import Document
     from routing.runs.stages import Progress
 
 _PIPE_WIDTH = 200
@@ -81,6 +85,8 @@ class Console:
         self.standing.as_line = lambda text: self._line(text, "error")
         self._quiet = options.quiet
         self._json = options.log_format == "json"
+        self._width: int | None = options.width
+        self._color: str = options.color
         self._line_below = None if self._quiet or self._json else open_line()
         if self._line_below is not None:
             self.standing.clear = self._line_below.close
@@ -97,6 +103,17 @@ class Console:
         """A result of the command: text, or a table of rich."""
         with self._aside():
             tell_result(f"{what}\n" if isinstance(what, str) else self._drawn(what))
+
+    def document(self, document: Document) -> None:
+        """Print a document to standard output: as wide as ``--width`` or the terminal, coloured as ``--color``."""
+        from routing.render.text import PIPE_WIDTH, write_text
+
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        # COLUMNS, which some shells and schedulers export, says nothing of a pipe.
+        width = self._width or (get_terminal_size().columns if is_terminal else PIPE_WIDTH)
+        is_dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        is_coloured = self._color == "always" or (self._color == "auto" and is_terminal and not is_dull)
+        self.result(write_text(document, width=width, is_coloured=is_coloured))
 
     def _drawn(self, what: RenderableType) -> str:
         from rich.console import Console as Terminal
@@ -115,7 +132,7 @@ class Console:
         """
         if self._quiet and level == "info":
             return
-        from routing.show import printable
+        from routing.render.wording import printable
 
         # One line, whatever names of tables or files, or Java's own words, bring along.
         with self._aside():
@@ -169,6 +186,18 @@ def _common(formats: Sequence[str]) -> Parser:
         help="override one key of the configuration (dotted key, value as YAML; repeatable)",
     )
     group.add_argument("--format", choices=formats, default="table", help="how results are printed")
+    group.add_argument(
+        "--width",
+        metavar="N",
+        type=at_least_one,
+        help="wrap text to N characters (default: the terminal's width, 80 in a pipe)",
+    )
+    group.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colour text: auto does on a terminal unless NO_COLOR is set",
+    )
     group.add_argument("--log-format", choices=("text", "json"), default="text", help="how progress is printed")
     group.add_argument("--quiet", action="store_true", help="no progress on standard error")
     group.add_argument(

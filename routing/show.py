@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from routing.render.wording import printable
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
 _STYLES = {"DELIVERED": "green", "SENT": "green", "FORWARDED": "green", "DELAYED": "yellow", "DROPPED": "red"}
-
-
-def count(number: int, noun: str) -> str:
-    """A number of things."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> Table:
@@ -38,11 +35,6 @@ def _shown(value: Any) -> str:
     if value is None:
         return "-"
     return printable(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
-
-
-def printable(text: str) -> str:
-    """Text from the data as a terminal may have it: what could move the cursor, colour or hide is replaced."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def run(row: Mapping[str, Any]) -> RenderableType:

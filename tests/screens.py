@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from routing.document import Document
 from routing.process.standing import Standing
+from routing.render.text import write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +20,13 @@ class Busy:
 
     def __init__(self) -> None:
         self.standing = Standing()
+
+    def result(self, what: Any) -> None:
+        """A result of the command."""
+
+    def document(self, document: Document) -> None:
+        """A result of the command, as a pipe has it."""
+        self.result(write_text(document))
 
     def progress(self, what: Progress) -> None:
         """A stage."""

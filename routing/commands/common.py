@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import RenderableType
 
+    from routing.document import Document
     from routing.runs.stages import Progress
     from routing.storage.opening import Opener
 
@@ -35,6 +36,9 @@ class Console(Protocol):
 
     def result(self, what: RenderableType) -> None:
         """A result of the command: text, or a table of rich."""
+
+    def document(self, document: Document) -> None:
+        """Print a document as text: as wide and as coloured as the command line says."""
 
     def note(self, text: str, level: str = "info") -> None:
         """Something that the command has to say besides: level info, warning or error."""

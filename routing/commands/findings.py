@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing.commands.common import Console, moment
 from routing.errors import EXIT_DONE, EXIT_FOUND
-from routing.show import count, printable
+from routing.render.wording import count, printable
 
 if TYPE_CHECKING:
     from routing.analysis.lint.own import Rule

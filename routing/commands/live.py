@@ -177,7 +177,7 @@ class LiveLine:
         """The line: the step, tasks, seconds; as much of it as there is room for."""
         from rich.text import Text
 
-        from routing.show import printable
+        from routing.render.wording import printable
 
         name, room = Text(printable(step.name), no_wrap=True, overflow="crop"), self._width() - 1
         tails = [f"{_GAP}{int(time.monotonic() - step.begun)} s"]

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import EXIT_CONTRACT, name_nearest, quote
 from routing.importing.undecodable import as_shown, is_writable
-from routing.show import printable
+from routing.render.wording import printable
 
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 

@@ -110,7 +110,7 @@ def test_a_wrong_command_line_is_one_sentence(line: str, capsys: pytest.CaptureF
         # No beginning of an option stands for it: what it means would change with the next option.
         ("resolve --conf a.yaml", "sbroute resolve: unknown option '--conf', did you mean --config?"),
         ("check a --inst hub", "sbroute check: unknown option '--inst', did you mean --instance?"),
-        ("check a -w X=1", "sbroute check: unknown option '-w'"),
+        ("check a -w X=1", "sbroute check: unknown option '-w', did you mean --width?"),
         ("import tsql a --dryrun", "sbroute import tsql: unknown option '--dryrun', did you mean --dry-run?"),
         ("--versoin", "sbroute: unknown option '--versoin', did you mean --version?"),
         ("--nonsense", "sbroute: unknown option '--nonsense'"),

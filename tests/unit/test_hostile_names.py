@@ -22,6 +22,7 @@ from routing.commands.common import plain
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import read_script
 from routing.importing.tsql.statements import CreateRoute, CreateService
+from routing.render.wording import printable
 from tests.hostile import NAMES, TEXTS
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -54,7 +55,7 @@ def test_what_can_be_shown_is_shown(name: str) -> None:
 
 @given(TEXTS)
 def test_sentences_hold_names_on_one_line(name: str) -> None:
-    for text in (wording.quote_name(name), errors.quote(name), show.printable(name)):
+    for text in (wording.quote_name(name), errors.quote(name), printable(name)):
         assert UNPRINTABLE.search(text) is None
     assert wording.quote_name(name).startswith("'")
     assert errors.quote(name)[0] == errors.quote(name)[-1]

@@ -18,7 +18,7 @@ from tests.golden_texts import assert_golden
 from tests.screens import Busy
 
 ROOT = Path(__file__).parents[2]
-COMMON = {"-h", "--set", "--format", "--log-format", "--quiet", "--verbose"}
+COMMON = {"-h", "--set", "--format", "--width", "--color", "--log-format", "--quiet", "--verbose"}
 SPRING = ("--exported-at", "2026-03-29T02:30", "--time-zone", "Europe/Berlin")
 AUTUMN = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25 00:30:00 UTC"
 KINDS = ("", "catalog", "tsql", "queries")

@@ -140,6 +140,8 @@ def options(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--format", default="table")
+    common.add_argument("--width")
+    common.add_argument("--color", default="auto")
     common.add_argument("--set", action="append", default=[], dest="overrides")
     command.add(parser.add_subparsers(dest="command"), common)
     return parser.parse_args(["lint", *arguments])

@@ -17,8 +17,8 @@ from routing.analysis.lint.reporting import rows_of
 from routing.analysis.report.altered import count_words, list_altered
 from routing.analysis.report.facts import Advice, Changes, Flow, Place, Report
 from routing.analysis.report.network import list_places
+from routing.render.wording import count
 from routing.schemas import INPUTS, ROUTES
-from routing.show import count
 from routing.storage.columns import Columns
 from routing.storage.times import micros_of
 from routing.terms import NOT_KNOWN, Outcome, Reason

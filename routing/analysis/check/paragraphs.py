@@ -16,8 +16,8 @@ from routing.analysis.check.phrases import SHOWN, gap_sentence, status, when, wh
 from routing.analysis.differing import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number
+from routing.render.wording import count
 from routing.rules.observed import Agreement
-from routing.show import count
 from routing.terms import NOT_KNOWN, Outcome
 
 _V = TypeVar("_V", int, str)

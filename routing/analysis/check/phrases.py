@@ -9,7 +9,7 @@ from routing.analysis.check.missing import Gap
 from routing.analysis.check.pasting import named
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import moment
-from routing.show import printable
+from routing.render.wording import printable
 
 SHOWN = 20
 """So many of a list are printed, the others counted."""

@@ -21,7 +21,7 @@ from routing.analysis.check.reading import ViewRead, views_read
 from routing.analysis.lint.catalogue import Severity
 from routing.analysis.lint.finding import Found
 from routing.analysis.statuses import WORDS, find_trouble
-from routing.show import count
+from routing.render.wording import count
 from routing.storage.times import moment_of
 from routing.terms import NOT_KNOWN, Outcome
 

@@ -12,6 +12,7 @@ from routing.analysis.diff.comparing import step_of
 from routing.analysis.diff.diffing import Diff
 from routing.analysis.diff.finding_changes import COMES, GOES
 from routing.analysis.diff.route_changes import said_by, time_text
+from routing.render.wording import count, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -62,19 +63,18 @@ def _head(done: Diff) -> str:
     """What is compared, as of when, and how much of it changes."""
     width = max(len(side.label) for _, side in _sides(done))
     lines = [
-        f"{name:7}{show.printable(side.label):{width}}  as of {time_text(side.moment)}"
-        for name, side in _sides(done)
+        f"{name:7}{printable(side.label):{width}}  as of {time_text(side.moment)}" for name, side in _sides(done)
     ]
     refused = 0 if done.script is None else len(done.script.rejected)
     if refused:
         lines.append(
-            f"       {show.count(refused, 'statement')} would be refused, and change{'s' * (refused == 1)} nothing"
+            f"       {count(refused, 'statement')} would be refused, and change{'s' * (refused == 1)} nothing"
         )
     return "\n".join([*lines, "", _messages(done)])
 
 
 def _messages(done: Diff) -> str:
-    compared = show.count(done.compared, "message")
+    compared = count(done.compared, "message")
     if not done.changed:
         return f"{compared} compared: none changes"
     worse = "none gets worse" if not done.worse else f"{done.worse:,} of them get{'s' * (done.worse == 1)} worse"
@@ -85,9 +85,9 @@ def _total(done: Diff) -> str:
     """How much else differs, told once more where the reader ends."""
     comes = sum(row["change"] == COMES for row in done.findings)
     return (
-        f"{_messages(done)}; {show.count(len(done.routes), 'route')} in force"
+        f"{_messages(done)}; {count(len(done.routes), 'route')} in force"
         f" differ{'s' * (len(done.routes) == 1)};"
-        f" {show.count(comes, 'finding')} of lint come{'s' * (comes == 1)}, {len(done.findings) - comes:,} go"
+        f" {count(comes, 'finding')} of lint come{'s' * (comes == 1)}, {len(done.findings) - comes:,} go"
     )
 
 

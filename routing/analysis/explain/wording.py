@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from routing.analysis.statuses import WORDS, find_trouble
-from routing.show import count, printable
+from routing.render.wording import count, printable
 from routing.terms import (
     CLASSIFY_EVENT,
     ERROR_NUMBERS,

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from routing.analysis.lint.catalogue import Finding
 from routing.analysis.lint.telling import tell, where
-from routing.show import count, printable
+from routing.render.wording import count, printable
 
 Row = Mapping[str, Any]
 _SUITE = "sbroute lint"

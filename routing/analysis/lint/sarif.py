@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from routing.analysis.lint.catalogue import Finding, Severity
 from routing.analysis.lint.telling import name_of, tell
-from routing.show import printable
+from routing.render.wording import printable
 
 Row = Mapping[str, Any]
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from routing.show import printable
+from routing.render.wording import printable
 
 _NAMES = ("instance_name", "database_name", "object")
 

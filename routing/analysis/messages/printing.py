@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing import show
 from routing.analysis.messages.listing import Messages
+from routing.render.wording import count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -119,7 +120,7 @@ def _cut(text: str) -> str:
 
 def _total(done: Messages) -> str:
     counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in done.counts)
-    what = f"{show.count(done.total, 'message')}: {counts}"
+    what = f"{count(done.total, 'message')}: {counts}"
     missing = 0 if done.held is None or done.asked.only else done.held - done.total
     if missing <= 0:
         return what

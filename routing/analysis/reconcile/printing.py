@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing import show
 from routing.analysis.reconcile.reconciling import Reconciliation
+from routing.render.wording import count
 from routing.rules.reconciling import Class
 
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ def _balanced(done: Reconciliation) -> list[tuple[Any, ...]]:
 
 def _total(done: Reconciliation) -> str:
     episodes = sum(done.by_class.values())
-    told = f"{show.count(done.observations, 'observation')} in {show.count(episodes, 'episode')}"
+    told = f"{count(done.observations, 'observation')} in {count(episodes, 'episode')}"
     percent = "" if done.percent is None else f"; {done.percent:.1f} % of what was observed matches"
-    unobserved = f"; {show.count(done.unobserved, 'conversation side')} with messages, not observed at all"
+    unobserved = f"; {count(done.unobserved, 'conversation side')} with messages, not observed at all"
     return f"{told}{percent}{unobserved if done.unobserved else ''}"
 
 

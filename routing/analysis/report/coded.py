@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.analysis.report.cells import UNTOLD, Cell, Cube, Moment, Names
-from routing.show import count, printable
+from routing.render.wording import count, printable
 
 NOTHING = -1
 """The number of what has no name (null), or is not told apart."""

@@ -9,8 +9,8 @@ from typing import Any
 from routing.analysis.lint.reading import READ, read_one
 from routing.config import RECONCILIATION, Config, Location
 from routing.errors import InputError, RoutingError
+from routing.render.wording import count
 from routing.schemas import OPTIONAL_INPUTS, RUNS
-from routing.show import count
 from routing.storage import counted
 from routing.storage.columns import Columns, Table, check_given
 from routing.storage.imported import note_unfinished

@@ -9,8 +9,8 @@ from routing.analysis.report.balanced import balance_section
 from routing.analysis.report.facts import Advice, Changes, Count, Observed, Report
 from routing.analysis.report.filling import minute
 from routing.analysis.report.tables import NAME, NUMBER, OUTCOME, TEXT, WORD, Section, Table, table, words
+from routing.render.wording import count, printable
 from routing.rules.reconciling import Class
-from routing.show import count, printable
 from routing.storage.times import SECOND
 
 _SEVERITIES = tuple(map(str, Severity))

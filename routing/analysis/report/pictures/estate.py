@@ -14,7 +14,7 @@ from routing.analysis.report.network import Edge, Kind, Network, Node, Stop
 from routing.analysis.report.pictures import marks, theme
 from routing.analysis.report.pictures.layout import MARGIN, Layout, lay_out, shown_name
 from routing.analysis.report.pictures.ways import MOST, Way, ways
-from routing.show import printable
+from routing.render.wording import printable
 from routing.terms import Outcome
 
 THINNEST, THICKEST = 1.25, 9

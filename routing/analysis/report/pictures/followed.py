@@ -11,7 +11,7 @@ import altair as alt
 from routing.analysis.report.facts import STUCK
 from routing.analysis.report.pictures import lanes, theme
 from routing.analysis.report.pictures.lanes import Row
-from routing.show import printable
+from routing.render.wording import printable
 from routing.terms import NOT_KNOWN, Outcome
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from routing.show import printable
+from routing.render.wording import printable
 
 
 @dataclass(frozen=True)

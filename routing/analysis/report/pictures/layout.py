@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from routing.analysis.report.network import Kind, Network, Node
 from routing.analysis.report.pictures import columns, theme
-from routing.show import printable
+from routing.render.wording import printable
 from routing.terms import Outcome
 
 BOX, GUTTER, MARGIN, LEGEND = 216, 96, 6, 34

@@ -10,7 +10,7 @@ from routing.analysis.report.facts import Series
 from routing.analysis.report.pictures import lanes, theme
 from routing.analysis.report.pictures.lanes import Row
 from routing.analysis.report.pictures.largest import largest
-from routing.show import count
+from routing.render.wording import count
 from routing.storage.times import SECOND, moment_of
 from routing.terms import Outcome
 

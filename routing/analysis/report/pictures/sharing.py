@@ -7,7 +7,7 @@ import altair as alt
 from routing.analysis.report.facts import Balance, Pick
 from routing.analysis.report.pictures import lanes, theme
 from routing.analysis.report.pictures.lanes import Row
-from routing.show import printable
+from routing.render.wording import printable
 
 PICKS = 20
 

@@ -1,0 +1,271 @@
+"""A document as text for a terminal, a pipe or a notebook: wrapped to a width, coloured where it is wanted.
+
+rich is imported where a document is written; JSON and help do without.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from routing.document import (
+    Block,
+    Cell,
+    Column,
+    DataTable,
+    Document,
+    Fact,
+    Heading,
+    ListItem,
+    Paragraph,
+    Span,
+    Statement,
+    Tone,
+    Words,
+)
+from routing.render.wording import count, find_tone, format_value, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+PIPE_WIDTH = 80
+"""The width of a text that no terminal bounds."""
+_STYLES = {
+    Tone.STRONG: "bold",
+    Tone.GOOD: "green",
+    Tone.WAITING: "yellow",
+    Tone.BAD: "bold red",
+    Tone.QUIET: "dim",
+}
+_INDENT = 2
+_GAP = 2
+# Text narrower than this reads worse than a list of values, and so does an id that is broken.
+_LEAST_TEXT = 16
+_LONGEST_WORD = 40
+
+
+def write_text(document: Document, *, width: int = PIPE_WIDTH, is_coloured: bool = False) -> str:
+    """Return a document as lines of at most ``width`` characters, without a line break at the end.
+
+    Statements keep their lines, however long they are. Names and other texts of the data are printed without
+    control characters. Colours are ANSI sequences, only where ``is_coloured``.
+    """
+    from rich.console import Console
+
+    out = io.StringIO()
+    # In a kernel rich would show the text itself, beside what is returned.
+    console = Console(
+        file=out,
+        width=max(width, 1),
+        color_system="standard" if is_coloured else None,
+        force_terminal=is_coloured,
+        force_jupyter=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    for line in _lines_of(document, max(width, 1)):
+        console.print(line, soft_wrap=True)
+    return "\n".join(line.rstrip() for line in out.getvalue().removesuffix("\n").split("\n"))
+
+
+def write_sql(document: Document) -> str:
+    """Return the statements of a document alone, at column 0, each after a comment that says what it is for."""
+    parts = []
+    for block in document:
+        if isinstance(block, Statement):
+            comment = [f"-- {printable(line)}" for line in block.purpose.split("\n") if line]
+            parts.append("\n".join([*comment, *_statement_lines(block)]))
+    return "\n\n".join(parts)
+
+
+def _lines_of(document: Document, width: int) -> Iterator[Text]:
+    before: Block | None = None
+    for block in document:
+        if before is not None and _needs_gap(before, block):
+            yield _as_text("")
+        yield from _block_lines(block, width)
+        before = block
+
+
+def _needs_gap(before: Block, block: Block) -> bool:
+    """Return True if a blank line stands between two blocks."""
+    if isinstance(before, Heading):
+        return before.level == 1
+    apart = (Heading, DataTable, Statement)
+    return isinstance(block, apart) or isinstance(before, apart)
+
+
+def _block_lines(block: Block, width: int) -> Iterator[Text]:
+    if isinstance(block, Heading):
+        yield from _wrap("", _as_text(block.words, "bold"), width)
+    elif isinstance(block, Paragraph):
+        yield from _wrap(" " * _INDENT * block.indent, _as_text(block.words), width)
+    elif isinstance(block, ListItem):
+        yield from _wrap(f"{' ' * _INDENT * block.indent}{block.mark} ", _as_text(block.words), width)
+    elif isinstance(block, Fact):
+        label = _as_text((Span(f"{block.label}:", Tone.QUIET), " "))
+        words = _join([label, _as_text(block.words)])
+        yield from _wrap(" " * _INDENT * block.indent, words, width, hang=_INDENT)
+    elif isinstance(block, Statement):
+        yield from (_as_text(f"{' ' * _INDENT * block.indent}{line}") for line in _statement_lines(block))
+    else:
+        yield from _table_lines(block, width)
+
+
+def _statement_lines(block: Statement) -> list[str]:
+    return [printable(line) for line in block.sql.split("\n")]
+
+
+def _as_text(words: Words, style: str = "") -> Text:
+    from rich.text import Text
+
+    text = Text(style=style)
+    for part in [words] if isinstance(words, (str, Span)) else words:
+        if isinstance(part, Span):
+            text.append(printable(part.text), _STYLES[part.tone])
+        else:
+            text.append(printable(part))
+    return text
+
+
+def _join(parts: Iterable[Text]) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(*parts)
+
+
+def _wrap(lead: str, text: Text, width: int, hang: int = 0) -> Iterator[Text]:
+    """Yield a text in lines: ``lead`` before the first, as many spaces and ``hang`` before the others."""
+    room = max(width - len(lead) - hang, 1)
+    first, *others = _fold(text, room + hang)
+    yield _join([_as_text(lead), first])
+    if others:
+        # The first line may be longer than the others: what is left of the text is wrapped anew.
+        rest = text[_consumed(text, first) :]
+        yield from (_join([_as_text(" " * (len(lead) + hang)), line]) for line in _fold(rest, room))
+
+
+def _consumed(text: Text, first: Text) -> int:
+    """Return how many characters of a text its first line holds, with the spaces after it."""
+    end = len(first.plain)
+    while end < len(text.plain) and text.plain[end] == " ":
+        end += 1
+    return end
+
+
+@cache
+def _measure() -> Console:
+    """Return what rich wants to have for wrapping; the width is given with each text."""
+    from rich.console import Console
+
+    return Console(file=io.StringIO(), force_jupyter=False)
+
+
+def _fold(text: Text, room: int) -> list[Text]:
+    lines = text.wrap(_measure(), room, overflow="fold")
+    for line in lines:
+        line.rstrip()
+    return list(lines) or [text]
+
+
+def _table_lines(table: DataTable, width: int) -> Iterator[Text]:
+    if table.title:
+        yield from _wrap("", _as_text(table.title, "bold"), width)
+    columns, rows = list(table.columns), [list(row) for row in table.rows]
+    if sum(_natural_widths(columns, rows)) + _GAP * (len(columns) - 1) > width:
+        columns, rows, lifted = _lift_constants(columns, rows)
+        for column, value in lifted:
+            yield from _block_lines(Fact(column.name, _cell_words(value)), width)
+        if lifted:
+            yield _as_text("")
+    widths = _fit_widths(columns, rows, width)
+    if widths is None:
+        yield from _record_lines(columns, rows, width)
+    else:
+        yield from _row_lines(columns, [Span(column.name, Tone.QUIET) for column in columns], widths)
+        for row in rows:
+            yield from _row_lines(columns, row, widths)
+    if table.more:
+        yield from _wrap("", _as_text(f"and {count(table.more, 'more row')}"), width)
+
+
+def _cell_words(value: Cell) -> Words:
+    tone = find_tone(value)
+    text = format_value(value)
+    return text if tone is None else Span(text, tone)
+
+
+def _natural_widths(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [
+        max([cell_len(printable(column.name)), *(cell_len(format_value(row[at])) for row in rows)])
+        for at, column in enumerate(columns)
+    ]
+
+
+def _lift_constants(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
+) -> tuple[list[Column], list[list[Cell]], list[tuple[Column, Cell]]]:
+    """Take the columns out that have one value in all of two or more rows; return the rest and them."""
+    if len(rows) < 2:
+        return list(columns), [list(row) for row in rows], []
+    constant = {at for at in range(len(columns)) if len({format_value(row[at]) for row in rows}) == 1}
+    kept = [at for at in range(len(columns)) if at not in constant]
+    if not kept:
+        return list(columns), [list(row) for row in rows], []
+    return (
+        [columns[at] for at in kept],
+        [[row[at] for at in kept] for row in rows],
+        [(columns[at], rows[0][at]) for at in sorted(constant)],
+    )
+
+
+def _fit_widths(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int] | None:
+    """Return a width for each column so that all fit side by side; None where texts would become too narrow."""
+    natural = _natural_widths(columns, rows)
+    least = [
+        full if column.is_number else min(full, max(_LEAST_TEXT, len(column.name), _longest_word(rows, at)))
+        for at, (column, full) in enumerate(zip(columns, natural, strict=True))
+    ]
+    room = width - _GAP * (len(columns) - 1)
+    if sum(least) > room:
+        return None
+    # The widest column gives way first, down to the next widest.
+    widths = list(natural)
+    while sum(widths) > room:
+        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=lambda at: widths[at])
+        widths[widest] -= 1
+    return widths
+
+
+def _longest_word(rows: Sequence[Sequence[Cell]], at: int) -> int:
+    """Return the length of a column's longest word, up to that of an id."""
+    lengths = (len(word) for row in rows for word in format_value(row[at]).split())
+    return min(max(lengths, default=0), _LONGEST_WORD)
+
+
+def _row_lines(columns: Sequence[Column], row: Sequence[Cell], widths: Sequence[int]) -> Iterator[Text]:
+    """Yield a row in as many lines as its longest cell needs."""
+    cells = [_fold(_as_text(_cell_words(value)), room) for value, room in zip(row, widths, strict=True)]
+    for number in range(max(map(len, cells))):
+        parts: list[Text] = []
+        for column, lines, room in zip(columns, cells, widths, strict=True):
+            line = lines[number].copy() if number < len(lines) else _as_text("")
+            line.align("right" if column.is_number else "left", room)
+            parts += [_as_text(" " * _GAP if parts else ""), line]
+        yield _join(parts)
+
+
+def _record_lines(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[Text]:
+    """Yield each row as a list of the values that it has."""
+    for number, row in enumerate(rows):
+        if number:
+            yield _as_text("")
+        for column, value in zip(columns, row, strict=True):
+            if value is not None:
+                yield from _block_lines(Fact(column.name, _cell_words(value)), width)

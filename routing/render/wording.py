@@ -1,0 +1,72 @@
+"""The one wording of numbers, times, durations and text from the data."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from routing.document import Cell, Span, Tone
+from routing.terms import NOT_KNOWN, Outcome
+
+_TONES: dict[str, Tone] = {
+    str(Outcome.DELIVERED): Tone.GOOD,
+    str(Outcome.SENT): Tone.GOOD,
+    str(Outcome.FORWARDED): Tone.GOOD,
+    str(Outcome.DELAYED): Tone.WAITING,
+    str(Outcome.DROPPED): Tone.BAD,
+    NOT_KNOWN: Tone.WAITING,
+}
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: "1 message", "2,000 messages"; ``plural`` where it is no noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def printable(text: str) -> str:
+    """Return a text with everything replaced that could move a cursor, colour or hide on a terminal."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def format_time(at: datetime) -> str:
+    """Return a time in ISO 8601, UTC, as every command prints it: 2026-01-05T09:12:03Z.
+
+    A fraction of a second is printed where there is one. ``at`` without a zone is UTC.
+    """
+    utc = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
+    return utc.isoformat().removesuffix("+00:00") + "Z"
+
+
+def format_duration(length: timedelta) -> str:
+    """Return a duration in its two largest units: "8 h 48 min", "3 d", "0 s"; "-" before a negative one."""
+    seconds = round(abs(length).total_seconds())
+    sign = "-" if length < timedelta() and seconds else ""
+    parts = []
+    for unit, size in _UNITS:
+        number, seconds = divmod(seconds, size)
+        parts.append((number, unit))
+    first = next((index for index, (number, _) in enumerate(parts) if number), len(parts) - 1)
+    shown = [part for part in parts[first : first + 2] if part[0]] or parts[-1:]
+    return sign + " ".join(f"{number:,} {unit}" for number, unit in shown)
+
+
+def format_value(value: Cell) -> str:
+    """Return a table's value as text: numbers with separators, times and durations as everywhere, None as "-"."""
+    if value is None:
+        return "-"
+    if isinstance(value, Span):
+        return printable(value.text)
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if isinstance(value, bool):
+        return str(value)
+    return printable(f"{value:,}" if isinstance(value, (int, float)) else value)
+
+
+def find_tone(value: Cell) -> Tone | None:
+    """Return the tone of a table's value: a span's own, that of an outcome's word; None of every other value."""
+    if isinstance(value, Span):
+        return value.tone
+    return _TONES.get(value) if isinstance(value, str) else None

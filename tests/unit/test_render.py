@@ -1,0 +1,191 @@
+"""Documents as text and as HTML: widths, colours, tables that do not fit, statements, hostile text."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from routing.document import (
+    Cell,
+    DataTable,
+    Document,
+    Fact,
+    Heading,
+    ListItem,
+    Paragraph,
+    Span,
+    Statement,
+    Tone,
+    make_columns,
+)
+from routing.render.page import write_html
+from routing.render.text import write_sql, write_text
+from routing.render.wording import count, format_duration, format_time, format_value
+
+RUNS = DataTable(
+    make_columns(["run", "mode", "seconds", "outcomes"], ["seconds"]),
+    [["a1b2c3d4-e5f6", "full", 1.5, "DELIVERED 995, SENT 995"], ["b", "full", 3600.0, None]],
+    "Runs",
+    more=1,
+)
+WIDE = """\
+Runs
+run            mode  seconds  outcomes
+a1b2c3d4-e5f6  full      1.5  DELIVERED 995, SENT 995
+b              full  3,600.0  -
+and 1 more row"""
+# The column with one value is stated once; the texts go on below.
+NARROW = """\
+Runs
+mode: full
+
+run            seconds  outcomes
+a1b2c3d4-e5f6      1.5  DELIVERED 995,
+                        SENT 995
+b              3,600.0  -
+and 1 more row"""
+RECORDS = """\
+Runs
+mode: full
+
+run: a1b2c3d4-e5f6
+seconds: 1.5
+outcomes: DELIVERED
+  995, SENT 995
+
+run: b
+seconds: 3,600.0
+and 1 more row"""
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        pytest.param(80, WIDE, id="all columns fit"),
+        pytest.param(40, NARROW, id="texts go on below"),
+        pytest.param(20, RECORDS, id="each row is a list"),
+    ],
+)
+def test_a_table_fits_its_width(width: int, expected: str) -> None:
+    assert write_text([RUNS], width=width) == expected
+
+
+SQL = "USE [Orders];\nALTER ROUTE [ToBilling] WITH SERVICE_NAME = N'//a very long name that no width may break'"
+CAUSE: Document = [
+    Heading("4 of 8 messages are stuck", 1),
+    Heading(("1. ", Span("DELAYED", Tone.WAITING))),
+    Fact("why", "Names are compared exactly.", 1),
+    Statement(SQL, "On 'SHOP', in 'Orders'", 2),
+    ListItem("one two three four five six", "10.", 1),
+    Paragraph("The end."),
+]
+
+
+def test_text_goes_on_below_its_words_and_statements_keep_their_lines() -> None:
+    assert write_text(CAUSE, width=20).split("\n") == [
+        "4 of 8 messages are",
+        "stuck",
+        "",
+        "1. DELAYED",
+        "  why: Names are",
+        "    compared",
+        "    exactly.",
+        "",
+        "    USE [Orders];",
+        f"    {SQL.splitlines()[1]}",
+        "",
+        "  10. one two three",
+        "      four five six",
+        "The end.",
+    ]
+
+
+def test_statements_alone_begin_at_column_0_after_their_comments() -> None:
+    assert (
+        write_sql([*CAUSE, Statement("DROP ROUTE [x];")]) == f"-- On 'SHOP', in 'Orders'\n{SQL}\n\nDROP ROUTE [x];"
+    )
+
+
+def test_colours_are_there_only_where_they_are_wanted() -> None:
+    plain, coloured = write_text(CAUSE), write_text(CAUSE, is_coloured=True)
+    assert "\x1b" not in plain
+    assert "\x1b[1;33mDELAYED\x1b[0m" in coloured
+    assert SQL.splitlines()[1] in coloured
+
+
+# Moves the cursor, colours, rings; markup of rich and of HTML; written from right to left.
+HOSTILE = "\x1b[2J\x07a\rb\x9b1m[red]c[/red]<script>d</script>\u202e"
+TEXTS: Document = [
+    Heading(HOSTILE),
+    Paragraph(HOSTILE),
+    ListItem(HOSTILE, HOSTILE),
+    Fact(HOSTILE, (HOSTILE, Span(HOSTILE, Tone.BAD))),
+    Statement(HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
+    DataTable(make_columns([HOSTILE]), [[HOSTILE], [Span(HOSTILE, Tone.GOOD)]], HOSTILE),
+]
+
+
+@pytest.mark.parametrize("width", [1, 7, 30, 200])
+def test_text_of_the_data_stays_harmless(width: int) -> None:
+    for text in (write_text(TEXTS, width=width), write_sql(TEXTS)):
+        assert all(character.isprintable() for line in text.split("\n") for character in line)
+    lines = write_sql(TEXTS).split("\n")
+    assert [line[:3] for line in lines[:2]] == ["-- ", "-- "]
+    assert "[red]c[/red]" in write_text(TEXTS, width=200)
+
+
+def test_a_page_escapes_text_of_the_data() -> None:
+    page = write_html(TEXTS)
+    assert "<script>" not in page
+    assert page.count("&lt;script&gt;d&lt;/script&gt;") == 12
+    assert '<span class="tone-bad">' in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "0 s"),
+        (0.4, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (61, "1 min 1 s"),
+        (3_600, "1 h"),
+        (31_680, "8 h 48 min"),
+        (86_399.6, "1 d"),
+        (90_061, "1 d 1 h"),
+        (86_460, "1 d"),
+        (100_000_000, "1,157 d 9 h"),
+        (-5, "-5 s"),
+    ],
+)
+def test_durations_are_said_in_their_two_largest_units(seconds: float, expected: str) -> None:
+    assert format_duration(timedelta(seconds=seconds)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "-"),
+        (1_234_567, "1,234,567"),
+        (1_234.5, "1,234.5"),
+        (True, "True"),
+        ("a\tb", "a\ufffdb"),
+        (datetime(2026, 1, 5, 9, 12, 3), "2026-01-05T09:12:03Z"),
+        (datetime(2026, 1, 5, 9, 12, 3, 20_000, timezone(timedelta(hours=2))), "2026-01-05T07:12:03.020000Z"),
+        (timedelta(hours=1), "1 h"),
+        (Span("DELAYED", Tone.BAD), "DELAYED"),
+    ],
+    ids=str,
+)
+def test_values_are_worded_alike_everywhere(value: Cell, expected: str) -> None:
+    assert format_value(value) == expected
+
+
+def test_things_are_counted() -> None:
+    assert [count(0, "message"), count(1, "query", "queries"), count(2_000, "query", "queries")] == [
+        "0 messages",
+        "1 query",
+        "2,000 queries",
+    ]
+    assert format_time(datetime(1, 1, 1)) == "0001-01-01T00:00:00Z"
