@@ -104,7 +104,7 @@ def run_by(
         work.notes.extend(notes)
         shown = _show_view(outputs, start, written.versions["resolved_routes"])
         work.notes.extend(note for note in shown if note not in work.notes)
-    return Run(row, tuple(work.notes), unfinished=tuple(unfinished))
+    return Run(row, (*work.notes, *outputs.notes), unfinished=tuple(unfinished))
 
 
 def _options(config: Config, run_id: str) -> Options:

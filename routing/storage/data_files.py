@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -83,13 +84,15 @@ class DataFileWriter:
     def remove(self) -> None:
         """Take the file away again."""
         if self._writer is not None:
-            self._writer.close()
+            # A full disk takes no end of the file either.
+            with suppress(OSError):
+                self._writer.close()
             (self.folder / self.name).unlink(missing_ok=True)
 
 
 @dataclass
 class DataFiles:
-    """The files of one commit; they are removed where the block fails before they are committed."""
+    """The files of one commit; they are removed where the block fails, in which they are written."""
 
     folder: Path
     measured: Collection[str] = ()
@@ -104,15 +107,19 @@ class DataFiles:
         """Finish all files."""
         return [file for writer in self._writers if (file := writer.close()) is not None]
 
+    def remove(self) -> None:
+        """Remove all files from the folder."""
+        for writer in self._writers:
+            writer.remove()
+
     def __enter__(self) -> DataFiles:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and isinstance(error, Exception):
-            for writer in self._writers:
-                writer.remove()
+        if isinstance(error, Exception):
+            self.remove()
 
 
 def statistics_of(told: FileMetaData, names: Collection[str]) -> str:

@@ -30,11 +30,13 @@ class JobTables(ABC):
     """A job's outputs, for one run or a reader, whichever engine writes them.
 
     ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
+    ``notes`` say what was strange about this run's commits.
     """
 
     opener: Opener
     config: Config
     lacking: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def spark(self) -> SparkSession:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,7 +44,10 @@ class LocalOutputs(JobTables):
                 written = files.close()
                 # Opened now: whoever has tidied up meanwhile does no harm, and another run is told of afterwards.
                 table = open_to_write(location)
-                if written or not (adds or table.is_empty()):
+                is_change = bool(written) or not (adds or table.is_empty())
+            if is_change:
+                # The log may name the files from now on: only it says whether they may be removed.
+                with self._believe_log(key, mark, table.version, files.remove):
                     table.commit_files(written, schema, adds=adds, metadata=metadata)
         except RoutingError:
             raise
@@ -57,7 +61,8 @@ class LocalOutputs(JobTables):
         try:
             table = open_to_write(location)
             if not table.holds_the_same(version):
-                table.restore(version, mark.as_text())
+                with self._believe_log(key, mark, table.version):
+                    table.restore(version, mark.as_text())
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
         self.look_at_columns(key)
@@ -67,11 +72,33 @@ class LocalOutputs(JobTables):
         location = self.config.output["runs"]
         try:
             rows = table_of([row], schemas.RUNS.optional())
-            append_once(location, rows, mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)
+            newest = self.newest("runs")
+            with self._believe_log("runs", mark, -1 if newest is None else newest):
+                append_once(location, rows, mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)
         except Exception as error:
             raise self._failed("runs", error) from error
         self.lacking.discard("runs")
         return find_log(location) is not None and any(found.mark == mark for found in self.latest("runs"))
+
+    @contextmanager
+    def _believe_log(
+        self, key: str, mark: Mark, known: int, clean_up: Callable[[], None] = lambda: None
+    ) -> Iterator[None]:
+        """Go on where a commit fails and stands in the log all the same, after the version that is known.
+
+        delta-rs commits first, and then fails at what follows a commit, such as a checkpoint. A note says so.
+        """
+        try:
+            yield
+        except Exception as error:
+            own = [found.version for found in self.commits(key, known) if found.mark == mark]
+            if not own:
+                clean_up()
+                raise
+            self.notes.append(
+                f"output.{key}: version {own[-1]} stands, but deltalake failed at what follows a commit:"
+                f" {first_sentence(error)}"
+            )
 
     def _failed(self, key: str, error: Exception) -> StorageError:
         doing = f"writing output.{key} to {self.config.output[key]}"

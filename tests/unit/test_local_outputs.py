@@ -14,6 +14,7 @@ from routing.config import Location
 from routing.runs.local import TableRows
 from routing.schemas import NEW_ROUTE_REQUESTS, RUNS
 from routing.storage.arrow import table_of
+from routing.storage.local import LocalTable
 from routing.storage.local_opening import LocalOpener
 from routing.storage.local_outputs import LocalOutputs
 from routing.storage.protocol import RESTORE, Mark, Tables
@@ -161,3 +162,21 @@ def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(local, "_only_next", between)
     assert not tables.record(_run_row("late", 2), run_mark("late"), 2)
+
+
+def test_a_restore_that_stands_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on = OnDisk(_outputs(tmp_path))
+    on.write(frozenset({"m1"}), A, adds=False)
+    on.write(frozenset({"m2"}), B, adds=False)
+    was_restored = LocalTable.restore
+
+    def fail_afterwards(self: LocalTable, *given: Any) -> None:
+        was_restored(self, *given)
+        raise OSError("Input/output error")
+
+    monkeypatch.setattr(LocalTable, "restore", fail_afterwards)
+    on.tables.restore(KEY, 1, _back_to(1))
+    assert on.rows() == {"m1"}
+    assert on.tables.notes == [
+        f"output.{KEY}: version 3 stands, but deltalake failed at what follows a commit: Input/output error"
+    ]

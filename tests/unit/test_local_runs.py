@@ -16,6 +16,7 @@ from routing.errors import ContractError, StorageError
 from routing.runs import local
 from routing.schemas import INPUTS, MESSAGES, OUTPUTS
 from routing.storage.counted import last_run, open_left
+from routing.storage.local import LocalTable
 from routing.storage.local_opening import LocalOpener
 from routing.storage.stored import read_rows
 from tests.frames import Tables, arrow_of, moment
@@ -127,6 +128,51 @@ def test_ended_while_files_are_written(
     assert (stored > (0 if is_first else 1)) is is_killed
     routing.resolve_local(_config(folder), run_id="next")
     _assert_left(folder, "next", MORE)
+
+
+def _block_checkpoint(folder: Path, key: str) -> int:
+    """Have delta-rs fail after its next commit to an output, at the checkpoint; return that commit's version."""
+    place = folder / "out" / key
+    DeltaTable(place).alter.set_table_properties({"delta.checkpointInterval": "1"})
+    version: int = DeltaTable(place).version() + 1
+    (place / "_delta_log" / f"{version:020d}.checkpoint.parquet").mkdir()
+    return version
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_commit_that_stands_is_no_failure(folder: Path, key: str) -> None:
+    # Rows in every output; the first run has opened its request.
+    routing.resolve_local(_config(folder), run_id="before")
+    version = _block_checkpoint(folder, key)
+    done = routing.resolve_local(_config(folder), run_id="done")
+    told = f"output.{key}: version {version} stands, but deltalake failed at what follows a commit: "
+    assert [note.startswith(told) for note in done.notes if note.startswith("output.")] == [True]
+    _assert_left(folder, "done", MORE)
+    routing.resolve_local(_config(folder), run_id="next")
+    _assert_left(folder, "next", MORE)
+
+
+@pytest.mark.parametrize("is_damaged", [False, True], ids=["not in the log", "perhaps in the log"])
+def test_files_of_a_commit_that_failed(folder: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool) -> None:
+    """They are removed, unless the log cannot say that it does not name them."""
+    place = folder / "out" / "resolved_routes"
+    before = written(place)
+    was_committed = LocalTable.commit_files
+
+    def fail(self: LocalTable, *given: Any, **named: Any) -> None:
+        if self.folder != str(place):
+            was_committed(self, *given, **named)
+            return
+        if is_damaged:
+            (place / "_delta_log" / f"{self.version + 1:020d}.json").write_text("{\n", encoding="utf-8")
+        raise OSError("Input/output error")
+
+    monkeypatch.setattr(LocalTable, "commit_files", fail)
+    told = "a line of version 2 is not JSON" if is_damaged else "writing output.resolved_routes to .*: Input"
+    with pytest.raises(StorageError, match=told):
+        routing.resolve_local(_config(folder), run_id="failed")
+    left = set(written(place)) - set(before)
+    assert {Path(name.split()[0]).suffix for name in left} == ({".json", ".parquet"} if is_damaged else set())
 
 
 def test_a_run_that_counts_is_not_done_again(folder: Path) -> None:
