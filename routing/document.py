@@ -46,10 +46,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """One or more sentences; ``indent`` is its depth below what it belongs to."""
+    """One or more sentences; ``indent`` is its depth below what it belongs to.
+
+    ``hang`` is how much deeper the lines after its first begin, where lines of one kind follow each other.
+    """
 
     words: Words
     indent: int = 0
+    hang: int = 0
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ rich is imported where a document is written; JSON and help do without.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from routing.document import (
@@ -25,7 +27,7 @@ from routing.document import (
     Tone,
     Words,
 )
-from routing.render.wording import count, find_tone, format_value, printable
+from routing.render.wording import count, find_tone, format_value, printable, printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,6 +42,8 @@ _STYLES = {
     Tone.BAD: "bold red",
     Tone.QUIET: "dim",
 }
+# What begins a variable of sqlcmd or a placeholder of a migration tool, which are replaced in comments as well.
+_PLACE_TO_FILL_IN = re.compile(r"\$(?=[({A-Za-z_])|\{(?=\{)|#(?=\{)")
 _INDENT = 2
 _GAP = 2
 # Text narrower than this reads worse than a list of values, and so does an id that is broken.
@@ -72,14 +76,20 @@ def write_text(document: Document, *, width: int = PIPE_WIDTH, is_coloured: bool
     return "\n".join(line.rstrip() for line in out.getvalue().removesuffix("\n").split("\n"))
 
 
-def write_sql(document: Document) -> str:
-    """Return the statements of a document alone, at column 0, each after a comment that says what it is for."""
-    parts = []
-    for block in document:
-        if isinstance(block, Statement):
-            comment = [f"-- {printable(line)}" for line in block.purpose.split("\n") if line]
-            parts.append("\n".join([*comment, *_statement_lines(block)]))
-    return "\n\n".join(parts)
+def write_sql(document: Document, otherwise: str = "There is nothing to run.") -> str:
+    """Return the statements of a document alone, at column 0, each after a comment that says what it is for.
+
+    ``otherwise`` is the comment that stands alone where the document has no statement.
+    """
+    statements = [block for block in document if isinstance(block, Statement)]
+    parts = ["\n".join([*_comment_lines(one.purpose), *_statement_lines(one)]) for one in statements]
+    return "\n\n".join(parts or ["\n".join(_comment_lines(otherwise))])
+
+
+def _comment_lines(text: str) -> list[str]:
+    """Return a text as comments of T-SQL; tools such as sqlcmd find no place to fill in in them."""
+    harmless = _PLACE_TO_FILL_IN.sub(r"\g<0> ", printable_lines(text))
+    return [f"-- {line}" for part in harmless.split("\n") for line in wrap(part, PIPE_WIDTH - 3)]
 
 
 def _lines_of(document: Document, width: int) -> Iterator[Text]:
@@ -103,7 +113,7 @@ def _block_lines(block: Block, width: int) -> Iterator[Text]:
     if isinstance(block, Heading):
         yield from _wrap("", _as_text(block.words, "bold"), width)
     elif isinstance(block, Paragraph):
-        yield from _wrap(" " * _INDENT * block.indent, _as_text(block.words), width)
+        yield from _wrap(" " * _INDENT * block.indent, _as_text(block.words), width, hang=_INDENT * block.hang)
     elif isinstance(block, ListItem):
         yield from _wrap(f"{' ' * _INDENT * block.indent}{block.mark} ", _as_text(block.words), width)
     elif isinstance(block, Fact):
@@ -117,7 +127,7 @@ def _block_lines(block: Block, width: int) -> Iterator[Text]:
 
 
 def _statement_lines(block: Statement) -> list[str]:
-    return [printable(line) for line in block.sql.split("\n")]
+    return printable_lines(block.sql).split("\n")
 
 
 def _as_text(words: Words, style: str = "") -> Text:

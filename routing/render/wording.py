@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from routing.document import Cell, Span, Tone
-from routing.terms import NOT_KNOWN, Outcome
+from routing.terms import NOT_KNOWN, REJECTED, Ending, Outcome
 
 _TONES: dict[str, Tone] = {
     str(Outcome.DELIVERED): Tone.GOOD,
@@ -13,7 +13,11 @@ _TONES: dict[str, Tone] = {
     str(Outcome.FORWARDED): Tone.GOOD,
     str(Outcome.DELAYED): Tone.WAITING,
     str(Outcome.DROPPED): Tone.BAD,
+    REJECTED: Tone.BAD,
     NOT_KNOWN: Tone.WAITING,
+    str(Ending.LOOP): Tone.BAD,
+    str(Ending.LEFT_ESTATE): Tone.WAITING,
+    str(Ending.TOO_MANY_WAYS): Tone.WAITING,
 }
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
@@ -26,6 +30,11 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 def printable(text: str) -> str:
     """Return a text with everything replaced that could move a cursor, colour or hide on a terminal."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """Return a text as `printable` does, with its line breaks."""
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def format_time(at: datetime) -> str:
@@ -70,3 +79,9 @@ def find_tone(value: Cell) -> Tone | None:
     if isinstance(value, Span):
         return value.tone
     return _TONES.get(value) if isinstance(value, str) else None
+
+
+def mark_outcome(word: str) -> Span | str:
+    """Return the word of an outcome or ending as a part of a sentence that stands out; any other as it is."""
+    tone = find_tone(word)
+    return word if tone is None else Span(word, tone)

@@ -189,3 +189,39 @@ def test_things_are_counted() -> None:
         "2,000 queries",
     ]
     assert format_time(datetime(1, 1, 1)) == "0001-01-01T00:00:00Z"
+
+
+def test_statements_alone_stand_at_column_0_after_their_comments() -> None:
+    purpose = "On 'SHOP'. " + "Names are compared exactly, and no known database holds a service of that name. " * 2
+    alone = write_sql([Statement("USE [Orders];\nDROP ROUTE [ToBilling];", purpose, 3)])
+    assert alone.splitlines() == [
+        "-- On 'SHOP'. Names are compared exactly, and no known database holds a service",
+        "-- of that name. Names are compared exactly, and no known database holds a",
+        "-- service of that name.",
+        "USE [Orders];",
+        "DROP ROUTE [ToBilling];",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("hostile", "comment"),
+    [
+        pytest.param("$(x)", "-- $ (x)", id="a variable of sqlcmd"),
+        pytest.param("${x}", "-- $ {x}", id="Flyway"),
+        pytest.param("{{x}}", "-- { {x}}", id="RoundhousE"),
+        pytest.param("#{x}", "-- # {x}", id="Octopus"),
+        pytest.param("$x$", "-- $ x$", id="DbUp"),
+        pytest.param("a\r\nDROP TABLE t", "-- a�\n-- DROP TABLE t", id="a line break does not leave the comment"),
+        pytest.param("a\n:r c:\\x.sql\nGO", "-- a\n-- :r c:\\x.sql\n-- GO", id="commands of sqlcmd"),
+    ],
+)
+def test_a_comment_holds_nothing_that_a_tool_replaces_or_runs(hostile: str, comment: str) -> None:
+    assert write_sql([], hostile) == comment
+
+
+def test_where_there_is_no_statement_a_comment_says_so() -> None:
+    assert write_sql([Paragraph("DELIVERED")]) == "-- There is nothing to run."
+
+
+def test_a_paragraph_hangs() -> None:
+    assert write_text([Paragraph("one two three", 1, 1)], width=9) == "  one two\n    three"
