@@ -192,7 +192,8 @@ def test_things_are_counted() -> None:
 
 
 def test_statements_alone_stand_at_column_0_after_their_comments() -> None:
-    purpose = "On 'SHOP'. " + "Names are compared exactly, and no known database holds a service of that name. " * 2
+    sentence = "Names are compared exactly, and no known database holds a service of that name. "
+    purpose = f"On 'SHOP'. {sentence * 2}"
     alone = write_sql([Statement("USE [Orders];\nDROP ROUTE [ToBilling];", purpose, 3)])
     assert alone.splitlines() == [
         "-- On 'SHOP'. Names are compared exactly, and no known database holds a service",
