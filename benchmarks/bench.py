@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from benchmarks.bare import TABLE
 from benchmarks.comparing import ROW_BY_ROW_UP_TO, differences
@@ -29,7 +28,9 @@ from benchmarks.report import NAIVE, Line, lines, ratios
 from benchmarks.rounds import Measurable, Mismatch, first_result, measure
 from benchmarks.shape import Shape
 from benchmarks.stored import Stored, stored
-from routing import show
+from routing.document import DataTable, make_columns
+from routing.render.text import write_text
+from routing.render.wording import count
 from routing.sessions.session import JAVA_OPTIONS, start
 
 UDF = "resolve-udf"
@@ -174,18 +175,18 @@ def _as_json(shape: Shape, options: Options, result: Result) -> dict[str, Any]:
 
 
 def _print(shape: Shape, options: Options, result: Result) -> None:
-    terminal = Console(highlight=False, soft_wrap=True)
     columns = ("contender", "median s", "messages/s", "× copy", "× resolve")
-    title = f"{shape.messages:,} messages, {show.count(options.rounds, 'round')} in turn after a warm-up"
-    terminal.print(show.table(title, columns, [line.cells() for line in result.lines], columns[1:]))
+    title = f"{shape.messages:,} messages, {count(options.rounds, 'round')} in turn after a warm-up"
+    table = DataTable(make_columns(columns, columns[1:]), [line.cells() for line in result.lines], title)
+    print(write_text([table], width=120))
     how = "row by row" if shape.messages <= ROW_BY_ROW_UP_TO else "by checksums of their columns"
-    terminal.print(f"The results are equal, compared {how}.")
+    print(f"The results are equal, compared {how}.")
     stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in result.last_run["stage_seconds"].items())
-    terminal.print(f"Resolve's last round, in seconds: {stages}.")
+    print(f"Resolve's last round, in seconds: {stages}.")
     gib = result.java_peak / 2**30
-    terminal.print(f"Peak of the Java process of all in Spark: {gib:.2f} GiB (heap limit {options.memory}).")
+    print(f"Peak of the Java process of all in Spark: {gib:.2f} GiB (heap limit {options.memory}).")
     for note in result.notes:
-        terminal.print(f"Note: {note}")
+        print(f"Note: {note}")
 
 
 if __name__ == "__main__":

@@ -14,15 +14,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from benchmarks import gates
 from benchmarks.gates import RESOLVE, Gate, Line, Verdict
 from benchmarks.parts import of_middle_round
 from benchmarks.processes import Process, over_demo, over_large, results_differ
 from benchmarks.rounds import Mismatch, measure
 from benchmarks.shape import Shape
-from routing import show
+from routing.document import DataTable, make_columns
+from routing.render.text import write_text
+from routing.render.wording import count
 
 _COLUMNS = ("contender", "median s", "least", "most", "× its floor", "CPU s", "peak GiB")
 
@@ -109,7 +109,7 @@ def _title(given: argparse.Namespace) -> str:
     over = (
         f"{given.messages:,} messages, {_shape(given).routes:,} routes" if given.messages else "The demo's tables"
     )
-    return f"{over}: whole processes in turn, {show.count(given.rounds, 'round')} after a warm-up"
+    return f"{over}: whole processes in turn, {count(given.rounds, 'round')} after a warm-up"
 
 
 def print_table(
@@ -117,7 +117,7 @@ def print_table(
 ) -> None:
     """The times as a table, where the seconds of `resolve` are, and a line for each gate."""
     rows = [line.cells() for line in measured]
-    Console(highlight=False, soft_wrap=True).print(show.table(title, _COLUMNS, rows, _COLUMNS[1:]))
+    print(write_text([DataTable(make_columns(_COLUMNS, _COLUMNS[1:]), rows, title)], width=120))
     if parts:
         told = " + ".join(f"{name} {seconds:.2f}" for name, seconds in parts.items())
         print(f"{RESOLVE}: {told} = {sum(parts.values()):.2f} s")

@@ -20,11 +20,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from rich.console import Console
 
 import routing
 from benchmarks.data import Shape, tables
-from routing import show
+from routing.document import DataTable, make_columns
+from routing.render.text import write_text
 from routing.sessions.session import start
 from routing.storage.commits import newest_version
 
@@ -55,7 +55,8 @@ def main() -> int:
         return 0
     columns = ("run", "messages", "seconds", "duplicates", "without duplicates", "keys", "write", "pending")
     lines = [tuple(row[name] for name in columns) for row in rows]
-    Console(highlight=False).print(show.table(f"Incremental runs in {folder}", columns, lines, columns[1:]))
+    table = DataTable(make_columns(columns, columns[1:]), lines, f"Incremental runs in {folder}")
+    print(write_text([table], width=120))
     return 0
 
 

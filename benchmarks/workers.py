@@ -15,9 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from routing import show
+from routing.document import DataTable, make_columns
+from routing.render.text import write_text
 from tests.platforms.standalone import standalone
 
 _COLUMNS = ("workers", "resolve s", "keys s", "write s", "copy s", "× copy")
@@ -26,7 +25,8 @@ _COLUMNS = ("workers", "resolve s", "keys s", "write s", "copy s", "× copy")
 def main() -> int:
     """Measure on one worker, then on two; print."""
     rows = [_measured(workers, sys.argv[1:]) for workers in (1, 2)]
-    Console(highlight=False).print(show.table("Workers of one core each", _COLUMNS, rows, _COLUMNS))
+    table = DataTable(make_columns(_COLUMNS, _COLUMNS), rows, "Workers of one core each")
+    print(write_text([table], width=120))
     return 0
 
 
