@@ -95,10 +95,9 @@ def _sums(groups: Counter[tuple[Any, ...]], place: int, words: Iterable[Word]) -
     return {word: rows for word, rows in sums.items() if rows}
 
 
-def note_unended_requests(count: int) -> list[str]:
-    """Return the note about requests on record that have no ended_at, none where there are none of them."""
-    if not count:
-        return []
-    have = "request on record has" if count == 1 else "requests on record have"
-    missing = f"{count:,} route {have} no ended_at"
-    return [f"{missing}: until it is there, nothing asks again for the same service, and who asked for it waits"]
+def note_unended_requests(work: RunWork, count: int) -> None:
+    """Note how many requests on record have no ended_at, if any."""
+    if count:
+        have = "request on record has" if count == 1 else "requests on record have"
+        waits = "until it is there, nothing asks again for the same service, and who asked for it waits"
+        work.notes.append(f"{count:,} route {have} no ended_at: {waits}")

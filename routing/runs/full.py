@@ -49,7 +49,7 @@ def _compile_on_spark(work: Work) -> Job:
         inputs, messages = validate.read(work.open_tables()), work.read_messages()
     with clock.stage("validate"):
         checked = validate.check(inputs)
-    work.notes.extend(note_unended_requests(checked.count_unended_requests()))
+    note_unended_requests(work, checked.count_unended_requests())
     return compile_messages(messages, checked, work.options, work.keeper, clock, notes=work.notes)
 
 
@@ -60,7 +60,7 @@ def _compile_meanwhile(work: Work, traffic: dict[str, Table]) -> Job:
         inputs = validate.read({**work.open_settings(), **traffic})
     with clock.stage("validate"):
         checked = validate.check(inputs)
-    work.notes.extend(note_unended_requests(checked.count_unended_requests()))
+    note_unended_requests(work, checked.count_unended_requests())
     with clock.stage("keys") as tally:
         counts = message_keys.count_keys(traffic["messages"], checked.dialogs, checked, work.options.as_of)
         tally.rows = counts.rows_read

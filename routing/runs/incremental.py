@@ -42,7 +42,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
     if step.is_idle and not is_first:
         return Written(versions)
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
-    work.notes.extend(note_unended_requests(unended))
+    note_unended_requests(work, unended)
     asking = replace(lookups, requests=step.requests)
     job = compile_messages(
         step.messages, checked, work.options, work.keeper, clock, lookups=asking, notes=work.notes

@@ -99,7 +99,7 @@ def run_full_locally(work: RunWork) -> Written:
         settings = read_settings(tables)
     with clock.stage("validate"):
         checked = check_without_spark(settings, tables.get("dialogs"))
-    work.notes.extend(note_unended_requests(checked.count_unended_requests()))
+    note_unended_requests(work, checked.count_unended_requests())
     messages = MessageRows.of(tables["messages"], options.as_of)
     with clock.stage("lookups"):
         scan = MessageScan.of(messages, checked.dialogs, checked)

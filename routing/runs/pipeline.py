@@ -12,27 +12,27 @@ from pyspark.sql import functions as F
 
 from routing.config import Config
 from routing.errors import ConfigError, InputError
-from routing.messages import openers, results, validate
-from routing.messages.compiling import compile_messages
+from routing.messages import openers, results
 from routing.plan.options import Options
 from routing.runs.changing import telling_what_may_change
 from routing.runs.counting import Written
 from routing.runs.done import Run
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
+from routing.runs.message_frames import compile_tables
 from routing.runs.run_work import RunWork
-from routing.runs.running import as_utc, run_by
+from routing.runs.running import run_by
 from routing.runs.stages import Progress, Untimed
 from routing.runs.work import Work
 from routing.sessions.holding import Held
 from routing.storage import disks, protocol, tables
-from routing.storage.columns import Table, check_given
-from routing.storage.conform import conform
+from routing.storage.columns import Table
 from routing.storage.keeping import Keeper, released_on_failure
 from routing.storage.ledger import DeltaTables
 from routing.storage.opening import Opener
 from routing.storage.recorded import new_run_id
 from routing.storage.spark_forms import last_rows
+from routing.storage.times import as_utc
 from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE, MISSING_ROUTE_NAMESPACE, SPARK
 
 
@@ -71,9 +71,6 @@ def resolve(
     pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
-    check_given(tables)
-    checked = validate.check(validate.read(tables))
-    messages = conform(tables["messages"], "messages")
     options = Options(
         run_id=run_id or new_run_id(),
         as_of=None if as_of is None else as_utc(as_of),
@@ -82,7 +79,7 @@ def resolve(
         missing_route_namespace=missing_route_namespace,
     )
     with released_on_failure() as keeper:
-        job = compile_messages(messages, checked, options, keeper, Untimed())
+        job = compile_tables(tables, options, keeper, Untimed())
         return Resolution(
             results.resolved_routes(job),
             openers.new_route_requests(job),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,48 +12,35 @@ from pyspark.sql import functions as F
 
 from routing.config import CANDIDATES, Config
 from routing.errors import InternalError
-from routing.messages import validate
 from routing.messages.candidates import MESSAGE_ROW, route_candidates
-from routing.messages.compiling import compile_messages
 from routing.messages.dialog_hash import FUNCTION
 from routing.messages.keying import OF_INSTANCE_EXACTLY
 from routing.plan.candidates import MOST_CANDIDATES, CandidateLists
 from routing.plan.options import Options
+from routing.runs.message_frames import MessageFrame, compile_tables
 from routing.runs.replacing import OutputTable, replace_output
 from routing.runs.stages import Progress, Stages
 from routing.schemas import ROUTE_CANDIDATES
-from routing.storage.columns import Table, check_given
-from routing.storage.conform import conform
+from routing.storage.columns import Table
 from routing.storage.inputs import count_by
-from routing.storage.keeping import Keeper, released_on_failure
+from routing.storage.keeping import released_on_failure
+from routing.storage.times import as_utc
 from routing.terms import DEFAULT_BROADCAST_LIMIT
 
 COMMAND = "candidates"
 
 
 @dataclass(frozen=True)
-class RankedCandidates:
-    """The candidates of all messages, as a lazy frame in the columns of ``route_candidates``.
+class RankedCandidates(MessageFrame):
+    """The candidates of all messages, in the columns of ``route_candidates``.
 
-    ``read`` messages are ``rejected``, or have as many candidates as the rules find, perhaps none. ``notes`` say
-    what was joined without a broadcast; more may come until the frame has been read. The session keeps a small
-    plan until `unpersist`.
+    A message that is not rejected has as many as the rules find, perhaps none.
     """
 
-    route_candidates: DataFrame
-    read: int
-    rejected: int
-    notes: list[str] = field(default_factory=list)
-    kept: Keeper = field(default_factory=Keeper)
-
     @property
-    def rows(self) -> DataFrame:
-        """The rows of the table."""
-        return self.route_candidates
-
-    def unpersist(self) -> None:
-        """Let go of what was kept for the frame; it can still be read, at the price of doing it again."""
-        self.kept.release()
+    def route_candidates(self) -> DataFrame:
+        """The candidates, ranked within each message."""
+        return self.rows
 
 
 def candidates(
@@ -79,18 +66,18 @@ def candidates(
     Raises:
         InputError: a table breaks its contract.
     """
-    check_given(tables)
-    clock = clock or Stages(lambda stage: None)
-    moment = as_of if as_of is None or as_of.tzinfo else as_of.replace(tzinfo=timezone.utc)
     # No row names a run.
-    options, lists = Options("", moment, FUNCTION, broadcast_limit), CandidateLists()
+    options = Options("", None if as_of is None else as_utc(as_of), FUNCTION, broadcast_limit)
+    lists = CandidateLists()
     with released_on_failure() as keeper:
-        with clock.stage("validate"):
-            checked = validate.check(validate.read(tables))
-        messages = conform(tables["messages"], "messages")
-        numbered = messages.withColumn(MESSAGE_ROW, F.monotonically_increasing_id())
-        job = compile_messages(
-            numbered, checked, options, keeper, clock, keying=OF_INSTANCE_EXACTLY, decide=lists.decide_keys
+        job = compile_tables(
+            tables,
+            options,
+            keeper,
+            clock or Stages(lambda stage: None),
+            prepare=lambda messages: messages.withColumn(MESSAGE_ROW, F.monotonically_increasing_id()),
+            keying=OF_INSTANCE_EXACTLY,
+            decide=lists.decide_keys,
         )
         counts = job.counted.counts
         ranked = route_candidates(job, lists)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from routing.config import Config
 from routing.runs.changing import telling_what_may_change
+from routing.runs.message_frames import MessageFrame
 from routing.runs.stages import Progress, Stages
 from routing.runs.work import open_inputs
 from routing.schemas import Schema
@@ -38,18 +39,7 @@ class RunInputs:
     clock: Stages
 
 
-class OutputRows(Protocol):
-    """The rows of an output as a lazy frame, until `unpersist`."""
-
-    @property
-    def rows(self) -> DataFrame:
-        """The rows."""
-
-    def unpersist(self) -> None:
-        """Let go of what was kept for the frame."""
-
-
-T = TypeVar("T", bound=OutputRows)
+T = TypeVar("T", bound=MessageFrame)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from routing.storage.places import check_writable
 from routing.storage.protocol import LastRun, Start
 from routing.storage.recorded import check_run_id, new_run_id
 from routing.storage.releases import release
+from routing.storage.times import as_utc
 
 
 class RunEngine(Protocol):
@@ -149,8 +150,3 @@ def _after(last: LastRun | None) -> datetime:
     """Return the clock, but later than the run before: the order of runs must not depend on it."""
     now = datetime.now(timezone.utc)
     return now if last is None else max(now, last.finished_at + timedelta(microseconds=1))
-
-
-def as_utc(moment: datetime) -> datetime:
-    """Return a time as an aware one; one without a zone is UTC."""
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -3,54 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
 from routing.config import PATHS, Config
-from routing.messages import validate
-from routing.messages.compiling import compile_messages
 from routing.messages.path_keying import OF_ESTATE
 from routing.messages.paths import message_paths
 from routing.plan.options import Options
+from routing.runs.message_frames import MessageFrame, compile_tables
 from routing.runs.paths_written import COMMAND, Written, count_paths
 from routing.runs.replacing import OutputTable, replace_output
 from routing.runs.stages import Progress, Stages
 from routing.schemas import MESSAGE_PATHS
-from routing.storage.columns import Table, check_given
-from routing.storage.conform import conform
-from routing.storage.keeping import Keeper, released_on_failure
+from routing.storage.columns import Table
+from routing.storage.keeping import released_on_failure
+from routing.storage.times import as_utc
 from routing.terms import DEFAULT_BROADCAST_LIMIT
 
 
 @dataclass(frozen=True)
-class Traced:
-    """The paths of all messages, as a lazy frame in the columns of ``message_paths``, and how many there are.
-
-    ``read`` messages are ``rejected``, or have a path. ``notes`` say what was joined without a broadcast; more
-    may come until the frame has been read. The session keeps a small plan until `unpersist`.
-    """
-
-    message_paths: DataFrame
-    read: int
-    rejected: int
-    notes: list[str] = field(default_factory=list)
-    kept: Keeper = field(default_factory=Keeper)
+class Traced(MessageFrame):
+    """The paths of all messages, in the columns of ``message_paths``, and how many there are."""
 
     @property
-    def rows(self) -> DataFrame:
-        """The rows of the table."""
-        return self.message_paths
+    def message_paths(self) -> DataFrame:
+        """The paths, a row for each message that is not rejected."""
+        return self.rows
 
     @property
     def traced(self) -> int:
         """How many messages have a path."""
         return self.read - self.rejected
-
-    def unpersist(self) -> None:
-        """Let go of what was kept for the frame; it can still be read, at the price of doing it again."""
-        self.kept.release()
 
 
 def trace_all(
@@ -67,16 +52,10 @@ def trace_all(
     ``tables`` as `pipeline.resolve` takes them, and so are the options. Validation, the pass for the keys and the
     following run at once. ``clock`` hears of the stages. Raises InputError where a table breaks its contract.
     """
-    check_given(tables)
-    clock = clock or Stages(lambda stage: None)
-    moment = as_of if as_of is None or as_of.tzinfo else as_of.replace(tzinfo=timezone.utc)
     # No row of the paths names a run.
-    options = Options("", moment, dialog_hash, broadcast_limit)
+    options = Options("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
     with released_on_failure() as keeper:
-        with clock.stage("validate"):
-            checked = validate.check(validate.read(tables))
-        messages = conform(tables["messages"], "messages")
-        job = compile_messages(messages, checked, options, keeper, clock, keying=OF_ESTATE)
+        job = compile_tables(tables, options, keeper, clock or Stages(lambda stage: None), keying=OF_ESTATE)
         counts = job.counted.counts
         paths = message_paths(job)
         return Traced(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, keeper)

@@ -26,4 +26,9 @@ def with_moments(rows: Iterable[dict[str, Any]], names: Collection[str]) -> list
 
 def micros_of(time: datetime) -> int:
     """The same the other way round; a time without a zone is UTC."""
-    return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
+    return (as_utc(time) - _EPOCH) // timedelta(microseconds=1)
+
+
+def as_utc(time: datetime) -> datetime:
+    """Return a time as an aware one; one without a zone is UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)

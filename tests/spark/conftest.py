@@ -98,11 +98,11 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     from routing.runs import pipeline
 
     seen: list[Any] = []
-    compile_messages = vars(pipeline)["compile_messages"]
+    compile_tables = vars(pipeline)["compile_tables"]
 
     def watched(*arguments: Any, **options: Any) -> Any:
-        seen.append(compile_messages(*arguments, **options))
+        seen.append(compile_tables(*arguments, **options))
         return seen[-1]
 
-    monkeypatch.setattr(pipeline, "compile_messages", watched)
+    monkeypatch.setattr(pipeline, "compile_tables", watched)
     return seen

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.runs import tracing
+from routing.messages.path_keying import OF_ESTATE
+from routing.messages.paths import message_paths
+from routing.plan.options import Options
+from routing.runs.message_frames import compile_tables
+from routing.runs.stages import Untimed
 from routing.runs.tracing import Traced, trace_all
 from routing.storage import keeping
 from routing.terms import Ending
@@ -164,17 +168,9 @@ def test_over_the_limit_and_at_one_time_rows_are_as_walked(
         found.unpersist()
 
 
-def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_does_not_enlarge_the_plan(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    seen: list[Any] = []
-    compile_messages = vars(tracing)["compile_messages"]
-
-    def watched(*arguments: Any, **options: Any) -> Any:
-        seen.append(compile_messages(*arguments, **options))
-        return seen[-1]
-
-    monkeypatch.setattr(tracing, "compile_messages", watched)
     tables = small_estate()
     one = [message(1, "//stock", to_broker_instance=SALES)]
     clean = frame_of(spark, one, frames(spark, tables)["messages"].schema)
@@ -193,10 +189,9 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, monkeypatch: pyt
     }
     garbage = spark.range(GARBAGE).crossJoin(clean).withColumns(columns).drop("id")
     tables["routes"].append({**tables["routes"][0], "name": "T", "address": "TRANSPORT"})
-    found = trace_all(spark, {**frames(spark, tables), "messages": garbage})
-    try:
+    given = {**frames(spark, tables), "messages": garbage}
+    with keeping.Keeper() as keeper:
+        job = compile_tables(given, Options(""), keeper, Untimed(), keying=OF_ESTATE)
         # A known service or two classes of others; no broker id or an unknown; the same of senders, or none.
-        assert 3 * 2 * 3 < len(seen[0].counted.counts.keys) <= 3 * 2 * 4
-        assert found.message_paths.count() == GARBAGE
-    finally:
-        found.unpersist()
+        assert 3 * 2 * 3 < len(job.counted.counts.keys) <= 3 * 2 * 4
+        assert message_paths(job).count() == GARBAGE

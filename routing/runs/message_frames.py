@@ -1,0 +1,59 @@
+"""Rows about all messages of given tables: a lazy frame, and the one way to its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+from routing.messages import validate
+from routing.messages.compiling import DecideKeys, StageClock, compile_messages
+from routing.messages.job import Job
+from routing.messages.keying import OF_INSTANCE, Keying
+from routing.plan.options import Options
+from routing.plan.rows import decide_keys
+from routing.storage.columns import Table, check_given
+from routing.storage.conform import conform
+from routing.storage.keeping import Keeper
+
+
+@dataclass(frozen=True)
+class MessageFrame:
+    """Rows about all messages that were ``read`` and not ``rejected``, as a lazy frame.
+
+    ``notes`` say what was joined without a broadcast; more may come until the frame has been read. The session
+    keeps a small plan until `unpersist`.
+    """
+
+    rows: DataFrame
+    read: int
+    rejected: int
+    notes: list[str] = field(default_factory=list)
+    kept: Keeper = field(default_factory=Keeper)
+
+    def unpersist(self) -> None:
+        """Let go of what was kept for the frame; it can still be read, at the price of doing it again."""
+        self.kept.release()
+
+
+def compile_tables(
+    tables: Mapping[str, Table],
+    options: Options,
+    keeper: Keeper,
+    clock: StageClock,
+    *,
+    prepare: Callable[[DataFrame], DataFrame] = lambda messages: messages,
+    keying: Keying = OF_INSTANCE,
+    decide: DecideKeys = decide_keys,
+) -> Job:
+    """Validate tables and compile their messages (`compiling.compile_messages`).
+
+    ``prepare`` is applied to the conformed messages. Raises InputError where a table is missing or breaks its
+    contract.
+    """
+    check_given(tables)
+    with clock.stage("validate"):
+        checked = validate.check(validate.read(tables))
+    messages = prepare(conform(tables["messages"], "messages"))
+    return compile_messages(messages, checked, options, keeper, clock, keying=keying, decide=decide)
