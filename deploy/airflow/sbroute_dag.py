@@ -1,7 +1,7 @@
 """An example DAG for Airflow 3: look for faults of the configuration, then resolve, every night.
 
 Whoever starts a task a second time, Airflow after a failure or somebody by hand, starts the same run: `resolve` is
-given Airflow's id of the run, and counts once under it (docs/scheduling.md).
+given Airflow's id of the run, and counts once under it (docs/how-to/schedule.md).
 """
 
 from __future__ import annotations

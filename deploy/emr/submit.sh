@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bring sbroute to Amazon EMR, run it there and wait for its end, or put it on a schedule (docs/emr.md).
+# Bring sbroute to Amazon EMR, run it there and wait for its end, or put it on a schedule (docs/how-to/emr.md).
 #
 #   upload               the zip, the job and the configuration to SBROUTE_S3
 #   serverless           one run on the EMR Serverless application APPLICATION_ID, as EXECUTION_ROLE_ARN

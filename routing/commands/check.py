@@ -25,7 +25,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         parents=[common],
         help="from a folder of exports and scripts to the answer: no configuration, no tables, no Java",
         description="Decide every message of the transmission queues among exports of catalog views and T-SQL"
-        " scripts, and say why each waits and what to do; docs/checking.md tells more.",
+        " scripts, and say why each waits and what to do; docs/how-to/check.md tells more.",
     )
     command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
     exports.add_options(command, has_defaults=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command, its kinds and their options."""
-    text = "Bring what a database administrator has into the input tables; docs/importing.md tells how."
+    text = "Bring what a database administrator has into the input tables; docs/how-to/import.md tells how."
     command = commands.add_parser(
         "import", help="bring catalog exports and T-SQL scripts into the input tables", description=text
     )

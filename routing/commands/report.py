@@ -28,7 +28,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         parents=[common],
         help="one HTML page: outcomes, delays, the estate as a picture, balance, findings",
         description="Write one HTML page that shows how the messages of the last run are routed: it loads nothing,"
-        " and is readable without JavaScript; docs/report.md tells more.",
+        " and is readable without JavaScript; docs/how-to/report.md tells more.",
     )
     add_config(command)
     command.add_argument("--out", metavar="FILE", required=True, help="the file to write, replaced as a whole")

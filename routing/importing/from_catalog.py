@@ -42,7 +42,7 @@ def import_export(
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Imported:
-    """Bring what an export covers into the tables that the configuration names (docs/importing.md).
+    """Bring what an export covers into the tables that the configuration names (docs/how-to/import.md).
 
     ``now`` is the time of the import. An import that was ended half-way is completed first, or taken from the
     journal with ``drop_unfinished``. Raises ContractError before anything is written: an export that is

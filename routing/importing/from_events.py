@@ -46,7 +46,7 @@ def import_events(
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Imported:
-    """Bring the events of files into the tables (docs/importing.md); those that stand there are left alone.
+    """Bring the events of files into the tables (docs/how-to/reconcile.md); those that stand there are left alone.
 
     ``instance`` is that of rows which name none, ``now`` the time of the import. Few events are in memory at a
     time. Another import that was ended half-way is completed first, or taken from the journal with

@@ -34,7 +34,7 @@ def import_scripts(
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Imported:
-    """Apply scripts to what the tables hold of an instance (docs/importing.md).
+    """Apply scripts to what the tables hold of an instance (docs/reference/scripts.md).
 
     What each changes is opened and closed at its own time, or that of the script before it if this is later. With
     ``snapshot`` they say all of the routes of each database whose routes they speak of. ``now`` is the time of

@@ -29,7 +29,7 @@ _MAINTENANCE = frozenset(
         *("ADD CONSTRAINT", "DROP CONSTRAINT", "CREATE TABLE", "ROW TRACKING BACKFILL"),
     }
 )
-# Old rows of these may be deleted between runs (docs/operation.md).
+# Old rows of these may be deleted between runs (docs/how-to/maintain-tables.md).
 _MAY_BE_DELETED_FROM = frozenset({"resolved_routes", "rejected_messages", "new_route_requests"})
 _BY_ROWS_OF_0_1_0 = frozenset({"WRITE", "CREATE OR REPLACE TABLE AS SELECT"})
 FIRST_TURN = 1

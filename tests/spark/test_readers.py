@@ -57,7 +57,7 @@ class Readers:
         return self.shown == _last_attempts(self.counting())
 
     def counting(self) -> Rows:
-        """What the last recorded run left, by the two statements of docs/operation.md."""
+        """What the last recorded run left, by the two statements of docs/how-to/read-results.md."""
         [row] = self.spark.sql(
             f"SELECT output_versions['resolved_routes'] AS version FROM {self.catalog}.runs"
             " ORDER BY finished_at DESC LIMIT 1"

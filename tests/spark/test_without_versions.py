@@ -271,7 +271,7 @@ def test_what_is_wrong_with_a_location_is_said(spark: SparkSession, views: Views
 
 @pytest.mark.long
 def test_a_view_on_yesterdays_version(spark: SparkSession, views: Views) -> None:
-    """As docs/operation.md has it, for the night."""
+    """As docs/how-to/recover.md has it, for the night."""
     views.change("routes", "UPDATE {} SET address = 'faulty'")
     config = views.config(by_path=INPUTS)
     with pytest.raises(InputError, match=r"4 faulty rows: routes"):

@@ -46,9 +46,11 @@ def test_what_the_examples_say(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_pages_show_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     told = run(capsys, *EXAMPLES)
-    assert excerpt("docs/checking.md", "check") == told
+    assert excerpt("docs/how-to/check.md", "check") == told
     assert excerpt("README.md", "check") in told
-    assert run(capsys, "conf/examples/no-return").endswith(excerpt("docs/checking.md", "check-path"))
+    assert run(capsys, "conf/examples/no-return").endswith(
+        excerpt("docs/explanation/how-check-decides.md", "check-path")
+    )
 
 
 def test_all_of_it_lists_what_is_on_its_way(capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +135,7 @@ def test_one_object_whose_keys_are_documented(tmp_path: Path, capsys: pytest.Cap
     assert sum(len(group["messages"]) for group in done["groups"]) == done["messages"] == 8
     assert [change["count"] for change in done["then"]["changes"]] == [4]
     unknown = json.loads(run(capsys, shop(tmp_path, waiting(1, "//a"), routes=None), "--format", "json"))
-    page = (ROOT / "docs/checking.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
     names = {*keys_of(done), *keys_of(unknown)}
     findings = {"code", "severity", "object", "message", "error_number"}
     assert [name for name in sorted(names - findings) if f"`{name}`" not in page] == []

@@ -23,9 +23,9 @@ SHOWN = {
     ),
 }
 PAGES = [
-    ("docs/tracing.md", "trace"),
+    ("docs/how-to/trace.md", "trace"),
     ("README.md", "trace"),
-    ("docs/tracing.md", "hazard"),
+    ("docs/how-to/trace.md", "hazard"),
     ("README.md", "diff"),
 ]
 

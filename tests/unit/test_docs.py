@@ -23,7 +23,7 @@ from routing.terms import MISSING_ROUTE_NAMESPACE, Outcome, Reason, Rejection
 from tests.reference.resolver import resolve
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")) + sorted(ROOT.glob("conf/*.md"))
+DOCS = sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")) + sorted(ROOT.glob("conf/**/*.md"))
 EXCERPT = re.compile(r"<!-- demo excerpt -->\n```text\n(.*?)```\n<!-- end of demo excerpt -->", re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -89,7 +89,7 @@ def test_every_command_and_option_is_documented(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    page = text("docs/commands.md")
+    page = text("docs/reference/commands.md")
     found = commands(capsys)
     assert found
     for command in found:
@@ -112,14 +112,14 @@ def test_no_command_is_documented_that_does_not_exist(capsys: pytest.CaptureFixt
 
 
 def test_every_key_of_the_configuration_is_documented() -> None:
-    page = text("docs/commands.md")
+    page = text("docs/reference/configuration.md")
     keys = [f"tables.{key}" for key in config.INPUTS] + [f"output.{key}" for key in config.OUTPUTS]
     keys += [f"resolve.{key}" for key in config.ResolveSettings.__dataclass_fields__]
     keys += ["dynamic_routing.missing_route_namespace"]
     keys += [f"lint.{key}" for key in LintSettings.__dataclass_fields__]
     keys += [f"lineage.{key}" for key in config.LineageSettings.__dataclass_fields__] + ["spark"]
     assert {key.partition(".")[0] for key in keys} == set(config.SECTIONS)
-    documented = re.findall(r"^\| `([a-z_.]+)` \|", page.partition("## Configuration")[2], re.MULTILINE)
+    documented = re.findall(r"^\| `([a-z_.]+)` \|", page, re.MULTILINE)
     assert documented == keys
 
 
@@ -154,10 +154,10 @@ def test_the_example_configuration_shows_every_key_and_its_default() -> None:
 
 
 def test_every_word_of_the_output_is_documented() -> None:
-    tables, readme = text("docs/tables.md"), text("README.md")
+    tables, reasons = text("docs/reference/tables.md"), text("docs/reference/reasons.md")
     for word in (*Outcome, *Reason):
         assert re.search(rf"\b{word}\b", tables), word
-        assert f"\n| {word} |" in readme, word
+        assert f"\n| {word} |" in reasons, word
     for code in Rejection:
         assert f"| {code} |" in tables, code
 
@@ -165,7 +165,7 @@ def test_every_word_of_the_output_is_documented() -> None:
 def test_every_column_is_documented() -> None:
     from routing.schemas import INPUTS, KEPT, MESSAGE_PATHS, OUTPUTS, RECONCILIATION, ROUTE_CANDIDATES
 
-    page = text("docs/tables.md")
+    page = text("docs/reference/tables.md")
     beside = {
         "route_candidates": ROUTE_CANDIDATES,
         "message_paths": MESSAGE_PATHS,
@@ -190,7 +190,7 @@ def anchors(file: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("file", DOCS, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", DOCS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_local_links_lead_somewhere(file: Path) -> None:
     for target in LINK.findall(file.read_text(encoding="utf-8")):
         if re.match(r"[a-z]+:", target):

@@ -216,7 +216,7 @@ def test_every_reason_has_its_advice() -> None:
 
 
 def test_every_line_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "explaining.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| ([A-Z_]+) \| (.*) \|$", page, re.MULTILINE))
     assert set(rows) == set(wording._SENTENCES)
     for each in LINES:

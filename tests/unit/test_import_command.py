@@ -79,7 +79,7 @@ def test_every_option_is_documented(
     parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     section = page.partition("\n## sbroute import\n")[2].partition("\n## ")[0]
     for kind in ("catalog", "tsql"):
         part = section.partition(f"`sbroute import {kind} ")[2].partition("`sbroute import")[0]

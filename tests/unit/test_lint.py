@@ -56,9 +56,9 @@ def test_the_package_holds_the_pages_of_the_documentation() -> None:
 
 
 def test_the_list_of_codes_is_documented() -> None:
-    text = (ROOT / "docs" / "linting.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "lint-codes.md").read_text(encoding="utf-8")
     for finding in FINDINGS:
-        assert f"| [{finding.code}](lint/{finding.code}.md) | {finding.severity} | {finding.title} |" in text
+        assert f"| [{finding.code}](../lint/{finding.code}.md) | {finding.severity} | {finding.title} |" in text
 
 
 def test_an_unknown_code() -> None:

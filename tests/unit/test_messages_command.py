@@ -70,7 +70,7 @@ def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_page_shows_what_is_printed() -> None:
     golden = (GOLDEN / "messages_table.txt").read_text(encoding="utf-8")
     shown = golden.rpartition("\n\nMessages\n")[2]
-    page = Path(__file__).parents[2] / "docs" / "operation.md"
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "find-stuck-messages.md"
     assert f"```text\nMessages\n{shown}```" in page.read_text(encoding="utf-8")
 
 

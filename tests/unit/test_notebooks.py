@@ -15,7 +15,7 @@ from routing.analysis.report import pictures
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}
-PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 HANDED_ON = {"routing", "pictures", "config", "now"}
 IN_SPARK = {"routing", "pictures", "config", "spark", "names", "F"}
 HANDED_ON_BY = {"routing-outcomes": HANDED_ON, "what-if": HANDED_ON, "spark-analysis": IN_SPARK}
@@ -69,7 +69,7 @@ def test_only_the_first_cell_knows_where_it_runs(name: str) -> None:
 
 
 def test_the_first_cell_for_databricks_hands_on_the_same() -> None:
-    page = (ROOT / "docs" / "databricks.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "databricks.md").read_text(encoding="utf-8")
     section = page.partition("\n## In a notebook\n")[2].partition("\n## ")[0]
     install, first = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     names = _named(ast.parse(first))

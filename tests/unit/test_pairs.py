@@ -58,17 +58,17 @@ def _pinned(file: Path) -> tuple[str, str]:
     return spark[1], delta[1]
 
 
-def test_the_readme_names_every_pair_that_is_tested() -> None:
+def test_the_page_of_platforms_names_every_pair_that_is_tested() -> None:
     locks = sorted((ROOT / "tests" / "pairs").glob("*.lock"))
     assert [lock.stem for lock in locks] == ["spark-3.5.9", "spark-4.0.5", "spark-4.2.0"]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "platforms.md").read_text(encoding="utf-8")
     for lock in locks:
         spark, delta = _pinned(lock)
         assert _pinned(lock.with_suffix(".in")) == (spark, delta)
         assert lock.stem == f"spark-{spark}"
-        assert f"{spark} with {delta}" in readme
+        assert f"{spark} with {delta}" in page
     spark, delta = _pinned(ROOT / "requirements.lock")
-    assert f"pyspark {spark} with delta-spark {delta}: the locked pair" in readme
+    assert f"pyspark {spark} with delta-spark {delta}: the locked pair" in page
 
 
 def _project() -> dict[str, Any]:
@@ -96,8 +96,8 @@ def test_pip_finds_no_pair_but_those_that_work() -> None:
 
 def test_a_version_of_python_that_is_claimed_is_one_that_was_tested() -> None:
     claimed = [name.rpartition(" ")[2] for name in _project()["classifiers"] if "Python :: 3." in name]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    tested = re.search(r"^\| Python \| 3\.10 or later; the tests have run on ([^(]+) ", readme, re.MULTILINE)
+    page = (ROOT / "docs" / "reference" / "platforms.md").read_text(encoding="utf-8")
+    tested = re.search(r"^\| Python \| 3\.10 or later; the tests have run on ([^(]+) ", page, re.MULTILINE)
     assert tested is not None
     assert re.findall(r"3\.\d+", tested[1]) == claimed
 
@@ -105,7 +105,7 @@ def test_a_version_of_python_that_is_claimed_is_one_that_was_tested() -> None:
 def test_no_page_installs_by_a_name_that_is_not_published() -> None:
     by_name = re.compile(r"install [^`\n]*(?<!/)service-broker-routing(?!(\[[a-z,]+\])? @ git\+)")
     assert by_name.search("pip install 'service-broker-routing[light]'") is not None
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "conf").rglob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "conf").rglob("*.md")]
     assert [page.name for page in pages if by_name.search(page.read_text(encoding="utf-8"))] == []
 
 

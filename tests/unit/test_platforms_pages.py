@@ -108,7 +108,7 @@ def emr_faults(code: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_says_what_it_must_and_types_what_exists(page: str) -> None:
-    assert page_faults(page, read(f"docs/{page}")) == []
+    assert page_faults(page, read(f"docs/how-to/{page}")) == []
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,6 @@ def test_a_page_says_what_it_must_and_types_what_exists(page: str) -> None:
     ],
 )
 def test_a_changed_page_is_found(page: str, old: str, new: str, found: str) -> None:
-    text = read(f"docs/{page}")
+    text = read(f"docs/how-to/{page}")
     assert old in text
     assert found in "\n".join(page_faults(page, text.replace(old, new)))

@@ -179,5 +179,5 @@ def test_what_is_printed_and_the_page_shows_it(job: Path, capsys: pytest.Capture
     assert_golden("reconcile_table.txt", shown)
     again = routing.text_of(routing.reconcile(routing.load_config(str(job))), width=200)
     assert again == shown.rstrip("\n")
-    page = (Path(__file__).parents[2] / "docs" / "reconciling.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "reconcile.md").read_text(encoding="utf-8")
     assert EXCERPT.findall(page) == [shown.rstrip("\n")]

@@ -477,15 +477,15 @@ def test_forwarding_that_is_not_known_is_said_to_be() -> None:
 
 
 def test_the_documentation_has_the_cases_in_their_order() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
-    section = page.partition("\n## What to do\n")[2].partition("\n## ")[0]
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "remedies.md").read_text(encoding="utf-8")
+    section = page.partition("\n## By reason\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ([A-Z_, ]+) \| (.+) \| (.+) \|$", section, re.MULTILINE)
     assert rows == [(", ".join(map(str, case.reasons)), case.when, case.then) for case in CASES]
 
 
 def test_the_documentation_has_the_words_on_what_sql_server_reports() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
-    section = page.partition("\n### Where SQL Server itself reports trouble\n")[2].partition("\n## ")[0]
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "statuses.md").read_text(encoding="utf-8")
+    section = page.partition("\n## What a status means, and what solved it\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)[1:]
     assert rows == [(_numbers(trouble), words) for trouble, words in WORDS.items()]
 

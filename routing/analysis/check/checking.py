@@ -107,7 +107,7 @@ def check(
     then: Sequence[str] = (),
     clock: datetime | None = None,
 ) -> Check:
-    """Decide every message of the transmission queues among exports and scripts (docs/checking.md).
+    """Decide every message of the transmission queues among exports and scripts (docs/how-to/check.md).
 
     ``paths`` are files and folders; ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses`` say
     what files do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export,

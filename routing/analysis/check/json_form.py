@@ -1,4 +1,4 @@
-"""A check as one object for programs; docs/checking.md documents its keys."""
+"""A check as one object for programs; docs/reference/json.md documents its keys."""
 
 from __future__ import annotations
 

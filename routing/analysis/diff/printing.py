@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 
 def as_json(done: Diff) -> str:
-    """One line: before, after, compared, changed, worse, counts, keys, routes, findings, script (commands.md)."""
+    """Return one line of JSON; docs/reference/json.md documents its keys."""
     document = {
         **{name: {"what": side.label, "at": side.moment} for name, side in _sides(done)},
         "compared": done.compared,

@@ -186,7 +186,7 @@ class QuestionError(ContractError):
     @classmethod
     def rejected(cls, reasons: Sequence[str], only_named: str | None = None) -> QuestionError:
         """The message cannot be judged, and a run would set it aside; ``only_named``: its instance if so."""
-        hint = "docs/tables.md says what each reason means; a run puts such a row into rejected_messages"
+        hint = "docs/reference/tables.md says what each reason means; a run puts such a row into rejected_messages"
         if only_named is not None:
             hint = f"the databases, addresses and forwarding of instance {quote(only_named)} are not known; {hint}"
         return cls(f"the message cannot be judged: {', '.join(reasons)}", hint)

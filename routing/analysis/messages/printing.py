@@ -24,7 +24,7 @@ _SAID = ("number", "says", "of", "listed", "text", "why")
 
 
 def as_json(done: Messages, now: datetime) -> str:
-    """One line: now, total, more, counts, groups, held and messages (docs/commands.md)."""
+    """One line: now, total, more, counts, groups, held and messages (docs/reference/json.md)."""
     document = {
         "now": now,
         "total": done.total,

@@ -36,7 +36,7 @@ def as_json(done: Reconciliation) -> str:
 def as_text(done: Reconciliation) -> Iterator[RenderableType]:
     """What is printed: episodes by instance and class, what is most likely off, picks, and what matches."""
     if not done.observations:
-        yield "nothing was observed: import events or a transmission queue first (docs/importing.md)"
+        yield "nothing was observed: import events or a transmission queue first (docs/how-to/import.md)"
         return
     yield show.table("Episodes", ("instance", *(str(kind) for kind in Class)), _by_instance(done), tuple(Class))
     if len(done.causes):

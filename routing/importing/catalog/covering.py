@@ -16,7 +16,7 @@ _KEYWORDS = ("local", "transport")
 
 
 def cover(export: Export, spelling: Spelling, addresses: Sequence[str] = ()) -> Covered:
-    """What the tables are to hold of the part that an export covers (docs/importing.md).
+    """What the tables are to hold of the part that an export covers (docs/explanation/how-import-keeps-tables.md).
 
     ``spelling`` knows the names of the tables; those of the export's own sys.databases come next.
     ``addresses`` are those of ``--address``. Raises InputError where it is not clear whose they are.

@@ -75,7 +75,7 @@ def read_export(
     times: Times = _PLAIN_TIMES,
     reach: Reach = on_this_disk,
 ) -> Export:
-    """Read files and folders of exports (docs/importing.md), of this machine unless ``reach`` gives their places.
+    """Read exports (docs/reference/exports.md) from this machine, or from where ``reach`` finds them.
 
     Raises InputError and EnvironmentFault.
     """

@@ -1,4 +1,4 @@
-"""What SQL Server's numbers say of the reasons: the whole table, pair by pair, and as the rule book prints it."""
+"""What SQL Server's numbers say of the reasons: the whole table, pair by pair, and as its page prints it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from routing.rules.observed import TABLE, TOPICS, Agreement, Topic, compare, topic_of
 from routing.terms import ERROR_NUMBERS, MSDB_BROKER_DISABLED, Reason
 
-RULE_BOOK = Path(__file__).parents[3] / "docs" / "rule-book.md"
+STATUSES = Path(__file__).parents[3] / "docs" / "reference" / "statuses.md"
 LETTERS = {
     "A": Agreement.AGREES,
     "c": Agreement.COMPATIBLE,
@@ -122,8 +122,8 @@ def test_every_line_is_the_first_for_some_pair() -> None:
     assert {next(i for i, line in enumerate(TABLE) if line.has(*pair)) for pair in known} == set(range(len(TABLE)))
 
 
-def test_the_rule_book_prints_the_table() -> None:
-    section = RULE_BOOK.read_text(encoding="utf-8").partition("\n### What SQL Server said\n")[2]
+def test_the_page_of_statuses_prints_the_table() -> None:
+    section = STATUSES.read_text(encoding="utf-8").partition("\n## Agreement with a verdict\n")[2]
     topics, _, lines = section.partition("\n| numbers | reasons | |\n")
     assert re.findall(r"^\| ([A-Z]+) \| ([0-9, ]+) \|", topics, re.MULTILINE) == [
         (str(topic), ", ".join(map(str, sorted(numbers)))) for topic, numbers in TOPICS.items()
