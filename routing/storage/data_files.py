@@ -118,7 +118,7 @@ class DataFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Exception):
+        if error is not None:
             self.remove()
 
 

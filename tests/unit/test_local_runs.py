@@ -16,6 +16,7 @@ from routing.errors import ContractError, StorageError
 from routing.runs import local
 from routing.schemas import INPUTS, MESSAGES, OUTPUTS
 from routing.storage.counted import last_run, open_left
+from routing.storage.data_files import DataFiles
 from routing.storage.local import LocalTable
 from routing.storage.local_opening import LocalOpener
 from routing.storage.stored import read_rows
@@ -105,27 +106,32 @@ def test_a_first_run_that_is_killed_leaves_nothing_in_the_way(tmp_path: Path, po
     _assert_left(tmp_path, "next", [])
 
 
-@pytest.mark.parametrize("error", [Killed(), OSError("No space left on device")], ids=["killed", "a full disk"])
+@pytest.mark.parametrize(
+    ("error", "is_left"),
+    [(Killed(), True), (KeyboardInterrupt(), False), (OSError("No space left on device"), False)],
+    ids=["killed", "interrupted", "a full disk"],
+)
 @pytest.mark.parametrize("is_first", [True, False], ids=["a first run", "a later run"])
 def test_ended_while_files_are_written(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool, error: BaseException
+    folder: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool, error: BaseException, is_left: bool
 ) -> None:
-    """Files that a killed run leaves belong to no table; one that fails removes its own."""
+    """Files that a killed run leaves belong to no table; one that ends otherwise removes its own."""
     if is_first:
         shutil.rmtree(folder / "out")
     was_written = local.ResolvedRows.write_to
 
-    def fail(self: local.ResolvedRows, files: Any) -> None:
+    def fail(self: local.ResolvedRows, files: DataFiles) -> None:
         was_written(self, files)
         raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(local.ResolvedRows, "write_to", fail)
-        with pytest.raises((Killed, StorageError)):
+        if is_left:
+            patch.setattr(DataFiles, "remove", lambda _: None)
+        with pytest.raises((StorageError, type(error))):
             routing.resolve_local(_config(folder), run_id="ended")
     stored = len(list((folder / "out" / "resolved_routes").glob("*.parquet")))
-    is_killed = isinstance(error, Killed)
-    assert (stored > (0 if is_first else 1)) is is_killed
+    assert (stored > (0 if is_first else 1)) is is_left
     routing.resolve_local(_config(folder), run_id="next")
     _assert_left(folder, "next", MORE)
 

@@ -15,7 +15,8 @@ R = TypeVar("R")
 def for_each_thread(batches: Iterator[B], work: Callable[[Iterator[B]], R]) -> list[R]:
     """Have threads share batches: each calls ``work`` once, with those that it gets, one after the other.
 
-    Raises what the first of them raises; the others end with the batch that they are at.
+    Raises what the first of them raises, or what interrupts the calling thread, such as Ctrl-C; the others end
+    with the batch that they are at.
     """
     lock, is_over = threading.Lock(), threading.Event()
 
@@ -36,4 +37,7 @@ def for_each_thread(batches: Iterator[B], work: Callable[[Iterator[B]], R]) -> l
 
     count = os.cpu_count() or 1
     with ThreadPoolExecutor(count, thread_name_prefix="batches") as pool:
-        return list(pool.map(run, range(count)))
+        try:
+            return list(pool.map(run, range(count)))
+        finally:
+            is_over.set()

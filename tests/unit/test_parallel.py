@@ -1,0 +1,55 @@
+"""Threads that share batches, and what ends them early."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from routing.engines.arrow.parallel import for_each_thread
+
+MANY = 2_000
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_an_exception() -> Iterator[None]:
+    # Who runs the tests in the background has them ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def _press_ctrl_c() -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def _fail() -> None:
+    raise OSError("No space left on device")
+
+
+def test_each_batch_is_worked_on_once() -> None:
+    shares = for_each_thread(iter(range(MANY)), lambda batches: list(batches))
+    assert sorted(number for share in shares for number in share) == list(range(MANY))
+
+
+@pytest.mark.parametrize(
+    ("end", "error"), [(_press_ctrl_c, KeyboardInterrupt), (_fail, OSError)], ids=["Ctrl-C", "a thread that fails"]
+)
+def test_no_batch_is_begun_after_the_end(end: Callable[[], None], error: type[BaseException]) -> None:
+    begun = []
+
+    def work(batches: Iterator[int]) -> None:
+        for number in batches:
+            begun.append(number)
+            if number == 5:
+                end()
+            time.sleep(0.001)
+
+    with pytest.raises(error):
+        for_each_thread(iter(range(MANY)), work)
+    assert len(begun) < MANY / 2
