@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -50,6 +50,14 @@ class StageClock(Protocol):
         """Time what is done inside."""
 
 
+@dataclass(frozen=True)
+class KnownKeys:
+    """The keys of messages (`keys.KEY`), found without Spark, and the plan of what was decided for them."""
+
+    counts: KeyCounts
+    plan: RoutingPlan
+
+
 def compile_messages(
     messages: DataFrame,
     checked: Checked,
@@ -59,40 +67,35 @@ def compile_messages(
     *,
     keying: Keying = OF_INSTANCE,
     lookups: Lookups | None = None,
+    known: KnownKeys | None = None,
     notes: list[str] | None = None,
     decide: DecideKeys = decide_keys,
 ) -> Job:
     """Return the job of conformed messages: the one way from tables without a fault to a plan.
 
     What ``keeper`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
-    ``lookups`` are those of ``checked``, where they are known already. ``decide`` decides for the keys of an
-    instance, where a choice is to hold more than what `decide_keys` finds.
+    ``lookups`` are those of ``checked``, and ``known`` the keys of an instance, where they are known already.
+    ``decide`` decides for the keys of an instance, where a choice is to hold more than what `decide_keys` finds.
     """
-    if lookups is None:
-        with clock.stage("lookups"):
+    if known is not None:
+        keying = OF_INSTANCE if known.counts.texts is None else OF_TEXTS
+    with clock.stage("lookups"):
+        if lookups is None:
             lookups = look_into(messages.sparkSession, checked, keeper, is_wide=keying.is_wide)
-    with clock.stage("keys") as tally:
         source, broadcasts = _source(messages, lookups, options, notes, keying)
-        # One pass over the messages, a hash aggregate.
-        found = collect(source.keys(is_exact=keying.is_exact))
-        read, valid = sum(found.values["rows"]), sum(found.values["valid"])
-        counts = KeyCounts(found.where("valid"), read, valid, keying.is_exact)
-        tally.rows = read
-    with clock.stage("plan") as tally:
-        plan = plan_of(counts, checked, is_wide=keying.is_wide, decide=decide).on(lookups.spark, keeper)
-        tally.rows = len(counts.keys)
-        counted = KeyPass(source, broadcasts, counts, options.may_change)
-    return with_plan(counted, plan, options, keeper, clock)
-
-
-def with_keys(
-    counts: KeyCounts, messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None = None
-) -> KeyPass:
-    """Return messages whose keys (`keys.KEY`) have been found without Spark; ``notes`` as above."""
-    keying = OF_INSTANCE if counts.texts is None else OF_TEXTS
-    source, broadcasts = _source(messages, lookups, options, notes, keying)
-    source = replace(source, is_folded=counts.is_folded)
-    return KeyPass(source, broadcasts, counts, options.may_change)
+    if known is None:
+        with clock.stage("keys") as tally:
+            counts = _count_keys(source)
+            tally.rows = counts.rows_read
+        with clock.stage("plan") as tally:
+            prepared = plan_of(counts, checked, is_wide=keying.is_wide, decide=decide)
+            tally.rows = len(counts.keys)
+            known = KnownKeys(counts, prepared.on(lookups.spark, keeper))
+    job = _choose(KeyPass(source, broadcasts, known.counts, options.may_change), known.plan, options, keeper)
+    if not job.may_ask:
+        return job
+    with clock.stage("requests"):
+        return replace(job, requests=find_requests(job))
 
 
 def _source(
@@ -103,6 +106,14 @@ def _source(
     dialogs = _size_dialogs(lookups, broadcasts)
     source = Source(messages, lookups, dialogs, options.as_of, keying, dialog_hash)
     return replace(source, conversations=_size_conversations(lookups, broadcasts)), broadcasts
+
+
+def _count_keys(source: Source) -> KeyCounts:
+    """Find the keys of messages: one pass over them, a hash aggregate."""
+    is_exact = source.keying.is_exact
+    found = collect(source.keys(is_exact=is_exact))
+    read, valid = sum(found.values["rows"]), sum(found.values["valid"])
+    return KeyCounts(found.where("valid"), read, valid, is_exact)
 
 
 def plan_of(
@@ -123,10 +134,8 @@ def plan_of(
     return as_plan(counts.texts.rows, replace(decided, key=TEXTS, numbers=numbers))
 
 
-def with_plan(
-    counted: KeyPass, plan: RoutingPlan, options: Options, keeper: keeping.Keeper, clock: StageClock
-) -> Job:
-    """Return the job of a plan, with the requests that messages open or wait for."""
+def _choose(counted: KeyPass, plan: RoutingPlan, options: Options, keeper: keeping.Keeper) -> Job:
+    """Return the job of a plan, before it is known who asks for routes."""
     broadcasts = counted.broadcasts
     fits = plan.size <= broadcasts.limit
     if not fits:
@@ -134,13 +143,8 @@ def with_plan(
             f"the routing plan takes {plan.size} bytes, over broadcast_limit:"
             " messages are shuffled to join it (shuffled hash join)"
         )
-    messages = counted.source.resolvable(checks_rows=counted.may_reject, checks_scopes=counted.has_strays)
-    choices = results.choose(messages, plan, counted.source.dialog_hash, fits=fits)
-    job = Job(counted, plan, choices, options, keeper)
-    if not job.may_ask:
-        return job
-    with clock.stage("requests"):
-        return replace(job, requests=find_requests(job))
+    choices = results.choose(counted.resolvable(), plan, counted.source.dialog_hash, fits=fits)
+    return Job(counted, plan, choices, options, keeper)
 
 
 def _size_dialogs(lookups: Lookups, broadcasts: Broadcasts) -> Dialogs | None:

@@ -44,8 +44,7 @@ class RequestSides:
 class Source:
     """Messages, what they are looked up in, and by what they are keyed; all frames are lazy.
 
-    ``is_folded``: every conversation id is written as it is compared. ``conversations``: those whose requests are
-    on record, where the keying is wide and there are any.
+    ``conversations``: those whose requests are on record, where the keying is wide and there are any.
     """
 
     messages: DataFrame
@@ -54,7 +53,6 @@ class Source:
     as_of: datetime | None
     keying: Keying
     dialog_hash: DialogHash
-    is_folded: bool = False
     conversations: Side | None = None
 
     @property
@@ -71,10 +69,13 @@ class Source:
             messages, self.lookups, self.keying, transport=self.has_transport, is_exact=is_exact
         )
 
-    def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
-        """The messages to be resolved, bound and keyed; what none lacks is not looked for again."""
+    def resolvable(self, *, checks_rows: bool, checks_scopes: bool, is_folded: bool) -> DataFrame:
+        """The messages to be resolved, bound and keyed; what none lacks is not looked for again.
+
+        ``is_folded``: every conversation id is written as it is compared.
+        """
         messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
-        prepared = keying.prepare(messages, self.as_of, is_folded=self.is_folded)
+        prepared = keying.prepare(messages, self.as_of, is_folded=is_folded)
         if checks_scopes or (self.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
         valid = prepared.where(F.col("own_addresses").isNotNull()) if checks_scopes else prepared
@@ -110,6 +111,17 @@ class KeyPass:
     def has_strays(self) -> bool:
         """Whether any message may be of an instance or database that is not known."""
         return self.counts.rows_valid < self.counts.rows_read or self.may_change
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether every conversation id is written as it is compared, in a later pass too."""
+        return self.counts.is_folded and not self.may_change
+
+    def resolvable(self) -> DataFrame:
+        """Return the messages to be resolved, bound and keyed."""
+        return self.source.resolvable(
+            checks_rows=self.may_reject, checks_scopes=self.has_strays, is_folded=self.is_folded
+        )
 
 
 @dataclass(frozen=True)

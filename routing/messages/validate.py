@@ -10,7 +10,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.plan.checked import Checked, check_without_spark
-from routing.plan.estate import list_bare
 from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS, Kind
 from routing.storage import spark_forms
@@ -52,7 +51,7 @@ def check(inputs: Inputs) -> Checked:
     elif dialogs is not None:
         return check_without_spark(settings, dialogs)
     refuse_faults(settings, others, found.faults)
-    return Checked(settings, list_bare(settings), dialogs if found.rows else None, found.rows, found.ending)
+    return Checked(settings, dialogs if found.rows else None, found.rows, found.ending)
 
 
 @dataclass(frozen=True)

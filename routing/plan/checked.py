@@ -21,12 +21,11 @@ from routing.storage.suspects import read_suspects
 class Checked:
     """Inputs without a fault, and what was found out meanwhile.
 
-    instances: of each instance what its own rows say; no services, no routes. dialogs: None where there are none
-    that matter; dialog_rows: how many do, ending: how many of them have a lifetime.
+    dialogs: None where there are none that matter; dialog_rows: how many do, ending: how many of them have a
+    lifetime.
     """
 
     settings: Mapping[str, Columns]
-    instances: Mapping[str, Instance]
     dialogs: Table | None
     dialog_rows: int = 0
     ending: int = 0
@@ -35,6 +34,11 @@ class Checked:
     def has_transport(self) -> bool:
         """Whether a route may read its address from the service name."""
         return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
+
+    @cached_property
+    def instances(self) -> Mapping[str, Instance]:
+        """Of each instance what its own rows say; no services, no routes."""
+        return list_bare(self.settings)
 
     @cached_property
     def named(self) -> NamedThings:
@@ -58,7 +62,7 @@ class Checked:
 
     def with_settings(self, settings: Mapping[str, Columns]) -> Checked:
         """Another configuration, without a fault, and the same dialogs."""
-        return replace(self, settings=settings, instances=list_bare(settings))
+        return replace(self, settings=settings)
 
 
 def check_without_spark(settings: Mapping[str, Columns], dialogs: Table | None) -> Checked:
@@ -66,7 +70,7 @@ def check_without_spark(settings: Mapping[str, Columns], dialogs: Table | None) 
     suspects = {} if dialogs is None else {"dialogs": read_suspects(dialogs, "dialogs")}
     refuse_faults({**settings, **suspects})
     mattering, ending = (0, 0) if dialogs is None else _count_mattering(dialogs)
-    return Checked(settings, list_bare(settings), dialogs if mattering else None, mattering, ending)
+    return Checked(settings, dialogs if mattering else None, mattering, ending)
 
 
 def _count_mattering(dialogs: Table) -> tuple[int, int]:

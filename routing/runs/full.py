@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from routing.engines.arrow import message_keys
 from routing.messages import openers, results, validate
-from routing.messages.compiling import compile_messages, plan_of, with_keys, with_plan
+from routing.messages.compiling import KnownKeys, compile_messages, plan_of
 from routing.messages.job import Job
-from routing.messages.lookups import look_into
+from routing.plan.checked import Checked
 from routing.runs.counting import Written, count_resolved, count_rows, note_unended_requests
 from routing.runs.work import Work, open_traffic
 from routing.storage.columns import Table
@@ -19,9 +21,7 @@ from routing.storage.frames import at_once
 
 def run_full(work: Work) -> Written:
     """Read, check, compile, commit, count. Raises InputError, then StorageError and InternalError."""
-    clock = work.clock
-    traffic = open_traffic(work.opener, work.inputs)
-    job = _compile_on_spark(work) if traffic is None else _compile_meanwhile(work, traffic)
+    clock, job = work.clock, _compile(work)
     counts = job.counted.counts
     with clock.stage("write"):
         is_known = counts.is_exact and job.counted.may_reject
@@ -42,27 +42,31 @@ def run_full(work: Work) -> Written:
     return done
 
 
-def _compile_on_spark(work: Work) -> Job:
-    """Check the inputs, find the keys of messages that Spark reads, and decide for them."""
-    clock = work.clock
+def _compile(work: Work) -> Job:
+    """Read and check the inputs, find the keys of the messages, and decide for them."""
+    clock, traffic = work.clock, open_traffic(work.opener, work.inputs)
     with clock.stage("read"):
-        inputs, messages = validate.read(work.open_tables()), work.read_messages()
+        inputs = validate.read(work.open_tables() if traffic is None else {**work.open_settings(), **traffic})
     with clock.stage("validate"):
         checked = validate.check(inputs)
     note_unended_requests(work, checked.count_unended_requests())
-    return compile_messages(messages, checked, work.options, work.keeper, clock, notes=work.notes)
+    if traffic is None:
+        with clock.stage("read"):
+            messages = work.read_messages()
+        known = None
+    else:
+        messages, checked, known = _find_keys(work, traffic["messages"], checked)
+    return compile_messages(messages, checked, work.options, work.keeper, clock, known=known, notes=work.notes)
 
 
-def _compile_meanwhile(work: Work, traffic: dict[str, Table]) -> Job:
-    """The same of messages that Arrow reads: the session, which may be starting yet, is needed at the end."""
+def _find_keys(work: Work, messages: Table, checked: Checked) -> tuple[DataFrame, Checked, KnownKeys]:
+    """Decide for messages that Arrow reads; the session, which may be starting yet, is needed at the end.
+
+    Returns messages and dialogs as frames, the keys, and the plan.
+    """
     clock = work.clock
-    with clock.stage("read"):
-        inputs = validate.read({**work.open_settings(), **traffic})
-    with clock.stage("validate"):
-        checked = validate.check(inputs)
-    note_unended_requests(work, checked.count_unended_requests())
     with clock.stage("keys") as tally:
-        counts = message_keys.count_keys(traffic["messages"], checked.dialogs, checked, work.options.as_of)
+        counts = message_keys.count_keys(messages, checked.dialogs, checked, work.options.as_of)
         tally.rows = counts.rows_read
     with clock.stage("plan") as tally:
         prepared = plan_of(counts, checked)
@@ -72,8 +76,5 @@ def _compile_meanwhile(work: Work, traffic: dict[str, Table]) -> Job:
         firsts: list[Callable[[], Any]] = [work.read_messages, lambda: prepared.on(work.spark, work.keeper)]
         if checked.dialogs is not None:
             firsts.append(work.read_dialogs)
-        messages, plan, *dialogs = at_once(work.spark, lambda first: first(), firsts)
-        on_spark = replace(checked, dialogs=dialogs[0] if dialogs else None)
-        lookups = look_into(work.spark, on_spark, work.keeper)
-        counted = with_keys(counts, messages, lookups, work.options, work.notes)
-    return with_plan(counted, plan, work.options, work.keeper, clock)
+        frame, plan, *dialogs = at_once(work.spark, lambda first: first(), firsts)
+    return frame, replace(checked, dialogs=dialogs[0] if dialogs else None), KnownKeys(counts, plan)

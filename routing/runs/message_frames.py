@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from routing.messages import validate
 from routing.messages.compiling import DecideKeys, StageClock, compile_messages
@@ -43,17 +44,17 @@ def compile_tables(
     keeper: Keeper,
     clock: StageClock,
     *,
-    prepare: Callable[[DataFrame], DataFrame] = lambda messages: messages,
+    more_columns: Mapping[str, Column] = MappingProxyType({}),
     keying: Keying = OF_INSTANCE,
     decide: DecideKeys = decide_keys,
 ) -> Job:
     """Validate tables and compile their messages (`compiling.compile_messages`).
 
-    ``prepare`` is applied to the conformed messages. Raises InputError where a table is missing or breaks its
+    Messages get ``more_columns``. Raises InputError where a table is missing or breaks its
     contract.
     """
     check_given(tables)
     with clock.stage("validate"):
         checked = validate.check(validate.read(tables))
-    messages = prepare(conform(tables["messages"], "messages"))
+    messages = conform(tables["messages"], "messages").withColumns(dict(more_columns))
     return compile_messages(messages, checked, options, keeper, clock, keying=keying, decide=decide)

@@ -75,7 +75,7 @@ def candidates(
             options,
             keeper,
             clock or Stages(lambda stage: None),
-            prepare=lambda messages: messages.withColumn(MESSAGE_ROW, F.monotonically_increasing_id()),
+            more_columns={MESSAGE_ROW: F.monotonically_increasing_id()},
             keying=OF_INSTANCE_EXACTLY,
             decide=lists.decide_keys,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from routing.engines.arrow import message_keys, numbers
 from routing.errors import InputError
 from routing.messages import validate
+from routing.messages.job import KeyPass
 from routing.plan.keys import KEY, TEXTS, KeyCounts
 from routing.rules import text
 from routing.rules.rejecting import rejections
@@ -230,6 +232,23 @@ def test_what_messages_hold_in_place_of_keys(has_room: bool) -> None:
 def test_whether_every_conversation_id_is_folded(ids: list[str | None], expected: bool) -> None:
     messages = [message(number, "//stock", conversation_id=one) for number, one in enumerate(ids)]
     assert count(only(*messages)).is_folded is expected
+
+
+@pytest.mark.parametrize(
+    ("is_folded", "may_change", "expected"),
+    [
+        pytest.param(True, False, True, id="a version"),
+        pytest.param(True, True, False, id="no version, so that a later pass may see others"),
+        pytest.param(False, False, False, id="a version, an id in upper case"),
+        pytest.param(False, True, False, id="no version, an id in upper case"),
+    ],
+)
+def test_ids_count_as_folded_where_no_pass_can_see_others(
+    is_folded: bool, may_change: bool, expected: bool
+) -> None:
+    counts = replace(count(only(message(1, "//stock"))), is_folded=is_folded)
+    nothing: Any = None
+    assert KeyPass(nothing, nothing, counts, may_change).is_folded is expected
 
 
 def test_garbage_takes_no_room(has_room: bool) -> None:
