@@ -85,7 +85,7 @@ class Statement:
     ``indent`` is the depth at which text shows it.
     """
 
-    sql: str
+    text: str
     purpose: str = ""
     indent: int = 0
 

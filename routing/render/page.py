@@ -40,7 +40,7 @@ def _elements(block: Block) -> Iterator[str]:
     elif isinstance(block, Fact):
         yield f"<p><b>{_text(block.label)}:</b> {_markup(block.words)}</p>"
     elif isinstance(block, Statement):
-        lines = "\n".join(_text(line) for line in block.sql.split("\n"))
+        lines = "\n".join(_text(line) for line in block.text.split("\n"))
         yield f"<pre><code>{lines}</code></pre>"
     else:
         yield from _table(block)

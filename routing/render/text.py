@@ -127,7 +127,7 @@ def _block_lines(block: Block, width: int) -> Iterator[Text]:
 
 
 def _statement_lines(block: Statement) -> list[str]:
-    return printable_lines(block.sql).split("\n")
+    return printable_lines(block.text).split("\n")
 
 
 def _as_text(words: Words, style: str = "") -> Text:
