@@ -61,6 +61,17 @@ class Trouble(Word):
     UNREAD = "UNREAD"
 
 
+CONNECTION_TROUBLES = frozenset(
+    [
+        *(Trouble.NO_ENDPOINT, Trouble.BAD_ADDRESS, Trouble.NAME_NOT_RESOLVED, Trouble.NOTHING_LISTENS),
+        *(Trouble.CLOSED_BY_OTHER_SIDE, Trouble.NETWORK_FAILS, Trouble.NO_CONNECT, Trouble.HANDSHAKE_FAILED),
+        Trouble.NO_ENDPOINT_CERTIFICATE,
+    ]
+)
+"""What keeps one instance from connecting to another."""
+PASSING_TROUBLES = frozenset([Trouble.PASSING, Trouble.QUEUE_BUSY, Trouble.CONNECTION_REPLACED])
+"""What passes by itself: SQL Server tries again."""
+
 WORDS: dict[Trouble, str] = {
     Trouble.NO_ROUTE: (
         "SQL Server finds no route for the service name, or a LOCAL route alone while no database of the "

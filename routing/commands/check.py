@@ -15,6 +15,8 @@ from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
 if TYPE_CHECKING:
     from routing.analysis.check.checking import Check
 
+FORMATS = ("table", "json", "sql")
+"""``sql`` prints the statements alone."""
 _FAIL_ON = ("delayed", "dropped", "error", "warning", "not-known")
 
 
@@ -44,7 +46,11 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         default=[],
         help="decide again with this script in force, and show what changes (repeatable)",
     )
-    command.add_argument("--all", action="store_true", help="list messages that are on their way as well")
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="list messages that are on their way as well (--verbose shortens no list)",
+    )
     command.add_argument(
         "--html",
         metavar="FILE",
@@ -85,23 +91,35 @@ def run(options: argparse.Namespace, console: Console) -> int:
         then=options.then,
         clock=datetime.now(timezone.utc),
     )
-    if options.message is not None:
-        from routing.analysis.check.explaining import explain_messages
-
-        console.result(explain_messages(done, options.message, as_json=options.format == "json"))
-    elif options.format == "json":
-        from routing.analysis.check.json_form import as_object
-
-        console.result(json.dumps(as_object(done)))
-    else:
-        from routing.analysis.check.printing import as_text
-
-        console.result(as_text(done, with_all=options.all))
+    _print(done, options, console)
     if options.html is not None:
         _write_page(done, options.html, console)
     # Scripts to try are judged as they are in force.
     judged = done.tried or done
     return EXIT_FOUND if any(_is_found(judged, what) for what in options.fail_on) else EXIT_DONE
+
+
+def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
+    """Print a check, or what is said of one message, in the form that was asked for."""
+    from routing.analysis.check import check_report, explaining
+    from routing.render.text import write_sql
+
+    if options.format == "json":
+        from routing.analysis.check.json_form import as_object
+
+        is_one = options.message is not None
+        values = explaining.explain_as_object(done, options.message) if is_one else as_object(done)
+        console.result(json.dumps(values))
+    elif options.format == "sql":
+        asked = None if options.message is None else explaining.find_messages(done, options.message)
+        statements = check_report.list_statements(done, asked)
+        console.result(write_sql(statements, "There is nothing to paste: no problem has a statement."))
+    else:
+        limits = check_report.EVERYTHING if options.verbose else None
+        if options.message is not None:
+            console.document(explaining.explain_messages(done, options.message, limits))
+        else:
+            console.document(check_report.make_document(done, with_all=options.all, limits=limits))
 
 
 def _write_page(done: Check, file: str, console: Console) -> None:

@@ -20,6 +20,8 @@ _TONES: dict[str, Tone] = {
     str(Ending.TOO_MANY_WAYS): Tone.WAITING,
 }
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+# From an hour on durations are in whole minutes, from a day on in whole hours.
+_ROUNDED = ((3_600, 60), (86_400, 3_600))
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
@@ -47,15 +49,17 @@ def format_time(at: datetime) -> str:
 
 
 def format_duration(length: timedelta) -> str:
-    """Return a duration in its two largest units: "8 h 48 min", "3 d", "0 s"; "-" before a negative one."""
+    """Return a duration, rounded to two units: "8 h 48 min", "3 d", "0 s"; "-" before a negative one."""
     seconds = round(abs(length).total_seconds())
     sign = "-" if length < timedelta() and seconds else ""
+    for least, unit_size in _ROUNDED:
+        if seconds >= least:
+            seconds = round(seconds / unit_size) * unit_size
     parts = []
     for unit, size in _UNITS:
         number, seconds = divmod(seconds, size)
         parts.append((number, unit))
-    first = next((index for index, (number, _) in enumerate(parts) if number), len(parts) - 1)
-    shown = [part for part in parts[first : first + 2] if part[0]] or parts[-1:]
+    shown = [part for part in parts if part[0]] or parts[-1:]
     return sign + " ".join(f"{number:,} {unit}" for number, unit in shown)
 
 

@@ -297,6 +297,11 @@ def test_groups_come_in_the_order_of_who_needs_somebody(tmp_path: Path) -> None:
     ]
     all_known = checked(whole_shop(tmp_path, queue))
     first = all_known.groups[0]
+    # What routes keep comes before what the transport does.
+    assert [group.first.row["to_service_name"] for group in all_known.groups] == [
+        *("//Stock", "//nobody", "//stock", "//orders")
+    ]
+    first = all_known.groups[2]
     assert (first.first.outcome, len(first.fates), first.trouble and first.trouble.number) == ("SENT", 2, 9754)
     assert [str(word) for word in first.agreements] == ["SAYS_NOTHING", "COMPATIBLE"]
     assert [group.needs_somebody for group in all_known.groups] == [True] * 4

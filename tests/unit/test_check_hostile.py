@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing import cli
+from tests.check_texts import UNWRAPPED
 from tests.hostile import NAMES
 from tests.unit.test_hostile_names import bracketed, texted
 
@@ -196,13 +197,6 @@ def then(tmp_path: Path) -> list[str]:
     return options
 
 
-@pytest.fixture
-def _all_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have lists printed to their ends, which are cut else: so every name is."""
-    monkeypatch.setattr("routing.analysis.check.printing.MOST", 1_000_000)
-    monkeypatch.setattr("routing.analysis.check.phrases.SHOWN", 1_000_000)
-
-
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
     got = cli.main(["check", *arguments])
     out, err = capsys.readouterr()
@@ -219,25 +213,23 @@ def assert_harmless(text: str) -> None:
         assert len(line) <= LONGEST_LINE, (len(line), line[:300])
 
 
-@pytest.mark.usefixtures("_all_is_printed")
 def test_the_text_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     for options in (["--at", "2025-12-31T12:00:00Z"], ["--all"]):
-        out = run(capsys, str(folder), *options)
+        out = run(capsys, str(folder), "--verbose", *UNWRAPPED, *options)
         assert_harmless(out)
     for outcome in ("DELAYED", "DROPPED", "SENT", "NOT_KNOWN"):
         assert re.search(rf"^\d+\. {outcome}", out, re.MULTILINE)
     assert "near: " in out
-    assert "What lint says about this" in out
+    assert "What lint says besides" in out
     assert "rejected: " in out
     # Markup is text.
     assert "[red]a[/red] [link=x] <b>b</b>" in out
 
 
-@pytest.mark.usefixtures("_all_is_printed")
 def test_what_changes_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path, then: list[str]) -> None:
-    out = run(capsys, str(folder), *then)
+    out = run(capsys, str(folder), "--verbose", *UNWRAPPED, *then)
     assert_harmless(out)
-    changes = out[out.index("\nWhat changes\n") :]
+    changes = out[out.index("\nWhat changes\n") : out.index("\n1. ")]
     assert re.search("BROKER_DISABLED, by route '.*' → DELIVERED, LOCAL_SERVICE, by route '.*', to '", changes)
 
 
@@ -307,13 +299,26 @@ def _all_texts(value: Any) -> Iterator[str]:
             yield from _all_texts(each)
 
 
-@pytest.mark.usefixtures("_all_is_printed")
-def test_the_text_prints_the_same_statements(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    """Nothing but statements stands where statements stand."""
+def test_the_same_statements_stand_alone_and_are_the_only_ones(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """All that is no comment is a statement that JSON has, and is read as the one that is meant."""
+    from routing.importing.tsql import read_script
+
     told = json.loads(run(capsys, str(folder), "--format", "json"))
-    printed = [line[6:] for line in run(capsys, str(folder), "--all").split("\n") if line.startswith("      ")]
-    wanted = [line for statement, _ in statements_in(told) for line in statement.split("\n")]
+    alone = run(capsys, str(folder), "--format", "sql")
+    assert_harmless(alone)
+    wanted = {
+        line for statement, is_complete in statements_in(told) if is_complete for line in statement.split("\n")
+    }
+    printed = {line for line in alone.split("\n") if line and not line.startswith("--")}
     assert printed == wanted
+    script = read_script(alone, file="x", scripted_at=datetime(2026, 1, 5, 12, tzinfo=timezone.utc))
+    assert script.problems == ()
+    assert len(script.statements) == len(
+        [line for line in alone.split("\n") if re.match("CREATE|ALTER|DROP", line)]
+    )
+    assert re.search(r"\$\(|\$\{|\{\{|#\{", alone) is None
 
 
 def test_thousands_of_groups_are_bounded(
@@ -369,7 +374,7 @@ def test_thousands_of_groups_are_bounded(
     out = run(capsys, str(tmp_path), "--all", "--database", "Orders", "--then", str(script))
     assert_harmless(out)
     assert out.count("\n") < 700
-    assert "\nand 1,460 more groups with 1,460 messages (--format json has all)\n" in out
+    assert "\nand 1,480 more problems with 1,480 messages (--verbose lists all)\n" in out
     # Each group is looked at once, however many findings there are.
     assert len(asked) == many
 

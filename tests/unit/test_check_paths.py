@@ -11,6 +11,7 @@ import pytest
 
 from routing.analysis.check.checking import Check, check
 from routing.analysis.check.grouping import Group
+from tests.check_texts import print_check, print_message
 from tests.exported import GUID, database, endpoint, export, route, waiting
 
 ORDERS, STOCK, STOCK_2, OLD = (GUID.format(digits) for digits in ("0d0d0d0d", "a1a1a1a1", "a2a2a2a2", "ffffffff"))
@@ -726,13 +727,12 @@ def test_what_rests_on_views_that_were_not_read_is_no_finding(view: str, codes: 
 
 def test_an_instance_that_is_taken_to_listen_by_its_name_is_told(tmp_path: Path) -> None:
     from routing.analysis.check.json_form import as_object
-    from routing.analysis.check.printing import as_text
 
     done = checked(tmp_path, CASES["an address that reads like the one instance whose endpoint was not exported"])
     [group] = as_object(done)["groups"]
     assert group["path"]["assumed"] == [{"address": "TCP://stock:4022", "instance_name": "STOCK"}]
-    told = "   by its name 'STOCK' is taken to listen at 'TCP://stock:4022': its own addresses are not known\n"
-    assert told in as_text(done)
+    told = "  - by its name 'STOCK' is taken to listen at 'TCP://stock:4022': its own addresses are not known\n"
+    assert told in print_check(done)
 
 
 def test_the_statement_for_an_alternative_is_about_the_route_that_was_taken(tmp_path: Path) -> None:
@@ -747,25 +747,22 @@ def test_the_statement_for_an_alternative_is_about_the_route_that_was_taken(tmp_
 
 
 def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:
-    import json
 
-    from routing.analysis.check.explaining import explain_messages
+    from routing.analysis.check.explaining import explain_as_object
 
     done = checked(tmp_path, CASES["no route leads back"])
-    told = explain_messages(done, "c0000001-0000-4000-8000-000000000000", as_json=False)
-    assert "\nfollowed from here, it ends NO_RETURN_PATH\nthere:\n" in told
-    last = "    1. 'STOCK', 'Stock': step 5, route 'AutoCreatedLocal', DELAYED"
-    assert f"and back, the acknowledgement:\n{last}" in told
-    [explained] = json.loads(explain_messages(done, "c0000001-0000-4000-8000-000000000000", as_json=True))[
-        "explained"
-    ]
+    told = print_message(done, "c0000001-0000-4000-8000-000000000000")
+    assert told.startswith("Message 'c0000001-0000-4000-8000-000000000000:I:0:Orders' is stuck: SENT, ")
+    assert "\nFollowed from there, it ends NO_RETURN_PATH\n- there:\n" in told
+    last = "  1. 'STOCK', 'Stock': step 5, route 'AutoCreatedLocal', DELAYED"
+    assert f"- and back, the acknowledgement:\n{last}" in told
+    [explained] = explain_as_object(done, "c0000001-0000-4000-8000-000000000000")["explained"]
     assert explained["end"] == "NO_RETURN_PATH"
     assert [way["direction"] for way in explained["path"]["ways"]] == ["THERE", "BACK"]
 
 
 def test_a_script_that_mends_another_instance_is_a_change(tmp_path: Path) -> None:
     from routing.analysis.check.json_form import as_object
-    from routing.analysis.check.printing import as_text
 
     fix = tmp_path / "fix.sql"
     fix.write_text(f":CONNECT STOCK\n{CREATE_BACK}\n")
@@ -776,7 +773,7 @@ def test_a_script_that_mends_another_instance_is_a_change(tmp_path: Path) -> Non
         for side in ("before", "after")
     ]
     assert sides == [("SENT", "NO_RETURN_PATH", "STOCK"), ("SENT", "DELIVERED", None)]
-    assert "ends NO_RETURN_PATH at 'STOCK' → SENT, " in as_text(done)
+    assert "ends NO_RETURN_PATH at 'STOCK' → SENT, " in print_check(done)
 
 
 def test_a_page_says_what_does_not_arrive_and_where_it_is_mended(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from routing.analysis.check.checking import check
 from routing.cli import main
+from tests.check_texts import UNWRAPPED
 from tests.exported import GUID, conversation, database, endpoint, handle, route, waiting, whole_shop
 
 ORDERS = GUID.format("0d0d0d0d")
@@ -20,7 +21,7 @@ ANY = "CREATE ROUTE L WITH ADDRESS = 'LOCAL';\nGO\n"
 
 
 def printed(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> str:
-    assert main(["check", str(folder), *options]) == 0
+    assert main(["check", str(folder), *UNWRAPPED, *options]) == 0
     return capsys.readouterr().out
 
 
@@ -125,7 +126,7 @@ def test_rows_that_do_not_count_are_counted(tmp_path: Path, capsys: pytest.Captu
     for file in (tmp_path / "older" / "SHOP").iterdir():
         file.write_text(file.read_text().replace('"exported_at": "2026-01-05T18', '"exported_at": "2026-01-05T17'))
     told = printed(capsys, tmp_path)
-    assert "  of 5 rows of transmission_queue: 2 rejected, 1 left out, for a newer export tells\n" in told
+    assert "- of 5 rows of transmission_queue: 2 rejected, 1 left out, for a newer export tells\n" in told
     assert "2 messages in the transmission queues" in told
 
 
@@ -138,7 +139,7 @@ def test_an_explained_message_says_what_is_taken_from_later_exports(
         " 2026-01-05T18:00:00Z, which is after the time of the decision"
     )
     early = ["--message", handle(1), "--at", "2026-01-05T17:00:00Z"]
-    assert printed(capsys, tmp_path, *early).startswith(f"note: {note}\n\nmessage '")
+    assert printed(capsys, tmp_path, *early).endswith(f"\nnote: {note}\n")
     assert of_json(capsys, tmp_path, *early)["notes"] == [note]
     assert of_json(capsys, tmp_path, "--message", handle(1))["notes"] == []
 
@@ -205,6 +206,6 @@ def test_one_remedy_for_open_and_bound_dialogs_is_one_group(
     assert group["brokers"] == [{"broker_instance": None, "count": 1}, {"broker_instance": ORDERS, "count": 2}]
     assert group["steps"] == [{"matching_step": 5, "count": 3}]
     assert [each["count"] for each in group["remedies"]] == [3]
-    assert f"   step 5, route 'T'; bound to broker instance '{ORDERS}' (2); 1 to none\n" in printed(
+    assert f"  - step 5, route 'T'; bound to broker instance '{ORDERS}' (2); 1 to none\n" in printed(
         capsys, tmp_path
     )

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from routing.analysis.check.checking import check
-from routing.analysis.check.printing import as_text
 from routing.cli import main
+from tests.check_texts import UNWRAPPED, print_check
 from tests.exported import AT, GUID, database, endpoint, export, route, waiting, whole_shop
 
 ENQUEUING = "An exception occurred while enqueueing a message in the target queue. Error: {}, State: 1. {}"
@@ -222,7 +222,7 @@ def test_what_holds_a_message_back_that_is_delivered_here(
 def test_a_text_that_is_not_read_is_shown_whole_and_never_taken_for_no_trouble(tmp_path: Path) -> None:
     status = "Etwas, das " + "sehr " * 200 + "lang ist: tun Sie dies."
     whole_shop(tmp_path, [waiting(1, "//orders", transmission_status=status)])
-    shown = as_text(check([str(tmp_path)]))
+    shown = print_check(check([str(tmp_path)]))
     assert status in shown
     assert "about which SQL Server reports no trouble" not in shown
 
@@ -245,7 +245,7 @@ def test_one_message_without_a_verdict_is_told_with_its_status(
     row = waiting(1, "//stock", transmission_status=RECEIVING.format("10061(No)"))
     export(tmp_path, "SHOP", transmission_queue={"Orders": [row]})
     asked = ["check", str(tmp_path), "--message", row["conversation_handle"]]
-    assert main(asked) == 0
+    assert main([*asked, *UNWRAPPED]) == 0
     told = capsys.readouterr().out
     assert "SQL Server says: 9755, 'An error occurred while receiving data: '10061(No)'.'. Nothing listens" in told
     assert main([*asked, "--format", "json"]) == 0
@@ -281,7 +281,7 @@ def test_a_broker_that_another_database_keeps_off_is_told_without_a_verdict(tmp_
 def test_a_text_of_another_number_is_shown_beside_many_of_one(tmp_path: Path) -> None:
     queue = [waiting(n, "//stock", transmission_status=RECEIVING.format(f"10061(No {n})")) for n in range(1, 6)]
     whole_shop(tmp_path, [*queue, waiting(9, "//stock", transmission_status="Etwas ganz anderes.")])
-    shown = as_text(check([str(tmp_path)]))
+    shown = print_check(check([str(tmp_path)]))
     assert "SQL Server says of 1 message: 'Etwas ganz anderes.'" in shown
     assert "SQL Server says other things of 3 messages" in shown
 

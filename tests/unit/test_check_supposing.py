@@ -10,8 +10,8 @@ import pytest
 
 from routing.analysis.check.checking import check
 from routing.analysis.check.grouping import Group
-from routing.analysis.check.printing import as_text
 from routing.errors import ContractError
+from tests.check_texts import print_check
 from tests.exported import database, endpoint, export, route, waiting
 
 BILLING = "//billing"
@@ -129,11 +129,11 @@ def test_what_sql_server_contradicts_helps_nothing(tmp_path: Path) -> None:
 
 def test_it_is_said_that_not_all_is_known(tmp_path: Path) -> None:
     export(tmp_path, "SHOP", transmission_queue=queue(), routes={"Orders": [LOCAL, route("To", "//Billing", FAR)]})
-    told = as_text(check([str(tmp_path)]))
+    told = print_check(check([str(tmp_path)]))
     assert "1. NOT_KNOWN: 1 message from 'SHOP', database 'Orders' to service '//billing'" in told
     assert "near: route 'To' of 'SHOP', database 'Orders' names '//Billing': it differs in case" in told
     assert "what would be needed: 'SHOP', database 'Orders': the dialogs of the messages in its queue" in told
-    assert "what to do on 'SHOP', as far as is known: Route 'To' of 'Orders' names '//Billing'" in told
+    assert "what to do on 'SHOP', as far as is known:\n  - Route 'To' of 'Orders' names '//Billing'" in told
 
 
 def test_a_database_without_a_name_is_not_used(tmp_path: Path) -> None:

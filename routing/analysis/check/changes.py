@@ -10,7 +10,7 @@ from typing import NamedTuple
 from routing.analysis.check.deciding import Fate
 
 
-class End(NamedTuple):
+class ChangeableResult(NamedTuple):
     """What a script can change of a message: outcome (or NOT_KNOWN), reason, route, where to, and where it ends.
 
     ``end`` is that of `Fate.end`; ``end_instance`` where it fails after it has left its own instance.
@@ -31,20 +31,20 @@ class Change:
     instance: str
     database: str
     service: str
-    before: End
-    after: End
+    before: ChangeableResult
+    after: ChangeableResult
     fates: Sequence[Fate]
 
 
-def end_of(fate: Fate) -> End:
+def end_of(fate: Fate) -> ChangeableResult:
     """What becomes of a message, as far as a script can change it."""
     verdict, path = fate.verdict, fate.path
     if verdict is None:
-        return End(fate.outcome, None, None, None, fate.end, None)
+        return ChangeableResult(fate.outcome, None, None, None, fate.end, None)
     failure = None if path is None else path.first_failure
     instance = None if failure is None else failure.way.instance
     target = verdict.destination_database or verdict.address
-    return End(fate.outcome, str(verdict.reason), verdict.route_name, target, fate.end, instance)
+    return ChangeableResult(fate.outcome, str(verdict.reason), verdict.route_name, target, fate.end, instance)
 
 
 def find_changes(before: Sequence[Fate], after: Sequence[Fate]) -> tuple[list[Change], int]:
@@ -52,7 +52,7 @@ def find_changes(before: Sequence[Fate], after: Sequence[Fate]) -> tuple[list[Ch
 
     Both are the same messages in the same order.
     """
-    found: dict[tuple[str, str, str, End, End], list[Fate]] = defaultdict(list)
+    found: dict[tuple[str, str, str, ChangeableResult, ChangeableResult], list[Fate]] = defaultdict(list)
     for old, new in zip(before, after, strict=True):
         if end_of(old) != end_of(new):
             row = old.row

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from routing.analysis.check.check_report import describe_message
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Estate, Fate
 from routing.analysis.check.faults import unknown_message
+from routing.analysis.check.grouping import ProblemKind
 from routing.analysis.check.json_form import gap_object, path_object
 from routing.analysis.check.notes import notes_on_times
-from routing.analysis.check.path_lines import needed_lines, path_lines
-from routing.analysis.check.phrases import cut
-from routing.analysis.check.printing import not_known
+from routing.analysis.check.pasting import named
+from routing.analysis.check.phrases import cut, status, where
+from routing.analysis.check.problem_evidence import ReportLimits, list_needed, list_path, name_result
+from routing.analysis.check.problems import MessageProblem, find_problems
 from routing.analysis.explain import printing
 from routing.analysis.explain.background import Background, find_gap
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, narrow_to
 from routing.analysis.explain.request_path import OtherInstances
+from routing.analysis.statuses import WORDS, find_trouble
+from routing.document import Block, Fact, Heading, Paragraph
 from routing.importing.covered import Row
 from routing.importing.keyed import name_message
+from routing.render.wording import count
 from routing.rules.text import fold, printed_guid
 from routing.rules.ways import Hop
 from routing.schemas import INPUTS
@@ -62,22 +68,66 @@ def _of_conversation(fates: Sequence[Fate], asked: str) -> Iterator[Fate]:
     return (fate for fate, theirs in ids if wanted is not None and wanted in theirs)
 
 
-def explain_messages(done: Check, asked: str, *, as_json: bool) -> str:
-    """What `explain` says of the messages; of one without a verdict what would be needed for one."""
+def explain_as_object(done: Check, asked: str) -> object:
+    """Return what `explain` says of the messages as values; of one without a verdict what would be needed."""
     found = find_messages(done, asked)
-    notes = notes_on_times(done, sorted({fate.row["instance_name"] for fate in found}))
-    if as_json:
-        return json.dumps({"explained": [_as_object(done, fate) for fate in found], "notes": notes})
-    told = (not_known(fate) if fate.verdict is None else _as_text(done, fate) for fate in found)
-    return "\n\n".join([*(f"note: {cut(note)}" for note in notes), *told])
+    return {"explained": [_as_object(done, fate) for fate in found], "notes": _notes(done, found)}
 
 
-def _as_text(done: Check, fate: Fate) -> str:
-    steps = printing.as_text(explain_fate(done.estate, fate).steps)
-    if fate.path is None:
-        return steps
-    beyond = [*path_lines(fate.path), *needed_lines(fate.path, done.knowledge)]
-    return "\n".join([f"{steps}\n", f"followed from here, it ends {fate.end}", *beyond])
+def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None) -> list[Block]:
+    """Return a document: what becomes of each message, what to do about it, and how that was decided."""
+    found = find_messages(done, asked)
+    limits = limits or ReportLimits()
+    problems = find_problems(done.groups)
+    document: list[Block] = []
+    for fate in found:
+        problem = next(one for one in problems if any(fate in group.fates for group in one.groups))
+        document += _explain(done, fate, problem, limits)
+    return [*document, *(Paragraph(f"note: {cut(note)}") for note in _notes(done, found))]
+
+
+def _notes(done: Check, found: Iterable[Fate]) -> list[str]:
+    return notes_on_times(done, sorted({fate.row["instance_name"] for fate in found}))
+
+
+def _explain(done: Check, fate: Fate, problem: MessageProblem, limits: ReportLimits) -> Iterator[Block]:
+    """Yield the answer for one message, what to do, then how it was decided and where it goes."""
+    yield Heading(_state_answer(fate, problem), 1)
+    yield from describe_message(done, fate, problem, limits)
+    if fate.verdict is None:
+        trouble = find_trouble(fate.said.number, fate.said.text)
+        if trouble is not None:
+            yield Fact("SQL Server says", f"{status(fate.said)}. {WORDS[trouble]}", 1)
+        return
+    yield Heading("How it was decided")
+    for line in printing.as_text(explain_fate(done.estate, fate).steps).split("\n"):
+        if line:
+            yield Paragraph(line.lstrip(), (len(line) - len(line.lstrip())) // 2, hang=1)
+    if fate.path is not None:
+        yield Heading(f"Followed from there, it ends {fate.end}")
+        yield from list_path(fate.path, limits.hops, limits.evidence)
+        yield from list_needed(fate.path, done.knowledge, limits.sentences)
+
+
+_ANSWERS = {
+    ProblemKind.STUCK: "is stuck",
+    ProblemKind.DROPPED: "is dropped",
+    ProblemKind.CONNECTION_FAILS: "waits for a connection that fails",
+    ProblemKind.REPORTED: "waits, and SQL Server reports why",
+    ProblemKind.NOT_KNOWN: "waits; what becomes of it is not known",
+    ProblemKind.NOT_ACKNOWLEDGED: "was sent and is not acknowledged",
+    ProblemKind.PASSING: "waits for the next attempt of SQL Server",
+    ProblemKind.NOTHING: "is on its way",
+}
+
+
+def _state_answer(fate: Fate, problem: MessageProblem) -> str:
+    name, row = name_result(fate), fate.row
+    sender = where(row["instance_name"], row["database_name"])
+    others = problem.count - 1
+    like = f", like {count(others, 'other message')}" if others else ""
+    target = f"from {sender} to service {named(row['to_service_name'])}"
+    return f"{name[:1].upper()}{name[1:]} {_ANSWERS[problem.kind]}{like}: {problem.what}, {target}."
 
 
 def _as_object(done: Check, fate: Fate) -> object:

@@ -22,21 +22,40 @@ from routing.analysis.check.remedies import remedy_of
 from routing.analysis.check.status_adviser import StatusAdviser
 from routing.analysis.check.stuck import PlacedRemedy, Remedy, Stuck
 from routing.analysis.explain.background import Status
+from routing.analysis.statuses import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.rules.observed import Agreement, Compared
 from routing.rules.resolving import Verdict
-from routing.terms import MSDB, Outcome
+from routing.terms import MSDB, Outcome, Word
 
-_ORDER = (Outcome.DELAYED, Outcome.DROPPED, None, Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
-"""None stands for NOT_KNOWN."""
+
+class ProblemKind(Word):
+    """What is wrong with messages: what is broken comes before what is slow."""
+
+    STUCK = "STUCK"
+    DROPPED = "DROPPED"
+    CONNECTION_FAILS = "CONNECTION_FAILS"
+    REPORTED = "REPORTED"
+    NOT_KNOWN = "NOT_KNOWN"
+    NOT_ACKNOWLEDGED = "NOT_ACKNOWLEDGED"
+    PASSING = "PASSING"
+    NOTHING = "NOTHING"
+
+
+_KINDS = {kind: place for place, kind in enumerate(ProblemKind)}
+_OUTCOMES = {outcome: place for place, outcome in enumerate(Outcome)}
 
 
 @dataclass(frozen=True)
 class GroupAdvice:
-    """What to do on an instance about some messages of a group."""
+    """What to do on an instance about some messages of a group.
+
+    ``is_of_routes``: the rules say so; else SQL Server's status does.
+    """
 
     instance: str
     remedy: Remedy
     count: int
+    is_of_routes: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,11 +133,11 @@ class Group:
 
     @property
     def trouble(self) -> Status | None:
-        """What SQL Server tells most of messages whose routing is right; None where it tells nothing.
+        """What SQL Server tells most of messages that no rule keeps; None where it tells nothing.
 
         What contradicts the routing counts only where nothing else is told.
         """
-        if not self.first.is_on_its_way:
+        if self.verdict is not None and not self.first.is_on_its_way:
             return None
         told = [(said, count) for said, count in self.said.most_common() if said.text is not None]
         told.sort(key=lambda pair: self.contradicts(pair[0]))
@@ -147,26 +166,36 @@ class Group:
     @property
     def needs_somebody(self) -> bool:
         """Whether it is more than on its way."""
-        is_troubled = self.trouble is not None or self.is_failing or self.is_silent
-        return is_troubled or bool(self.advice) or not self.first.is_on_its_way
+        return self.kind is not ProblemKind.NOTHING
 
     @property
-    def place(self) -> tuple[float, int, datetime]:
-        """Its place in a list: first where transport or target are the trouble; by end, most and oldest."""
-        return (self._rank, -len(self.fates), self.oldest)
+    def place(self) -> tuple[int, int, datetime, int]:
+        """Its place in a list: by what is wrong, the most messages and the oldest first, then by outcome."""
+        outcome = 0 if self.verdict is None else _OUTCOMES[self.verdict.outcome]
+        return (_KINDS[self.kind], -len(self.fates), self.oldest, outcome)
 
     @property
-    def _rank(self) -> float:
-        trouble = self.trouble
-        if trouble is not None:
-            return 0 if self.contradicts(trouble) else -1
+    def kind(self) -> ProblemKind:
+        """What is wrong with them."""
+        if self.trouble is not None and not self.is_failing:
+            return self._kind_of_trouble(self.trouble)
+        if self.verdict is None:
+            return ProblemKind.NOT_KNOWN
+        if not self.first.is_on_its_way:
+            is_dropped = self.verdict.outcome is Outcome.DROPPED
+            return ProblemKind.DROPPED if is_dropped else ProblemKind.STUCK
         if self.path is not None and self.path.failing:
-            return _ORDER.index(Outcome.DROPPED if self.path.end in IS_DROPPED else Outcome.DELAYED)
+            return ProblemKind.DROPPED if self.path.end in IS_DROPPED else ProblemKind.STUCK
         if self.is_silent:
-            return _ORDER.index(None) + 0.5
-        if self.first.is_on_its_way and self.advice:
-            return 0
-        return _ORDER.index(None if self.verdict is None else self.verdict.outcome)
+            return ProblemKind.NOT_ACKNOWLEDGED
+        # Of messages on their way, nothing else is told before they are tried.
+        return ProblemKind.CONNECTION_FAILS if self.advice else ProblemKind.NOTHING
+
+    def _kind_of_trouble(self, said: Status) -> ProblemKind:
+        trouble = find_trouble(said.number, said.text)
+        if trouble in PASSING_TROUBLES or self.contradicts(said):
+            return ProblemKind.PASSING
+        return ProblemKind.CONNECTION_FAILS if trouble in CONNECTION_TROUBLES else ProblemKind.REPORTED
 
 
 class _Facts(NamedTuple):
@@ -296,7 +325,7 @@ class _Adviser:
         """Return the group of messages with one fate."""
         ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
         bare = Group(ordered, helped.near, ())
-        on_path = [GroupAdvice(*placed, len(ordered)) for placed in helped.remedies]
+        on_path = [GroupAdvice(*placed, len(ordered), is_of_routes=True) for placed in helped.remedies]
         answers = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
         told = [GroupAdvice(*placed, count) for placed, count in answers]
         if bare.is_silent and not told and not on_path:

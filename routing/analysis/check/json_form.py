@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from routing.analysis.check.changes import Change, End, find_changes
+from routing.analysis.check.changes import Change, ChangeableResult, find_changes
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Fate
 from routing.analysis.check.evidence import Evidence, ScriptRead
@@ -16,7 +16,7 @@ from routing.analysis.check.missing import Gap
 from routing.analysis.check.near import NearMiss
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.path_ends import MessagePath, PathWay
-from routing.analysis.check.path_lines import VIEWS_OF_AN_INSTANCE
+from routing.analysis.check.problem_evidence import VIEWS_OF_AN_INSTANCE
 from routing.analysis.check.reading import views_read
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number, moment
@@ -236,5 +236,5 @@ def _change(one: Change) -> Object:
     }
 
 
-def _end(end: End) -> Object:
+def _end(end: ChangeableResult) -> Object:
     return end._asdict()

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+from routing.analysis.check.answering import state_counts, state_trial
+from routing.analysis.check.check_report import answer_line
 from routing.analysis.check.checking import Check
 from routing.analysis.check.deciding import Fate
-from routing.analysis.check.grouping import Group
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.pasting import named
-from routing.analysis.check.phrases import cut, gap_sentence
-from routing.analysis.check.printing import summary
+from routing.analysis.check.phrases import cut, gap_sentence, join_words
 from routing.analysis.lint.catalogue import BY_CODE
 from routing.analysis.lint.reporting import rows_of
 from routing.analysis.report.altered import count_words, list_altered
 from routing.analysis.report.facts import Advice, Changes, Flow, Place, Report
 from routing.analysis.report.network import list_places
-from routing.render.wording import count
 from routing.schemas import INPUTS, ROUTES
 from routing.storage.columns import Columns
 from routing.storage.times import micros_of
@@ -46,24 +45,11 @@ def as_report(done: Check) -> Report:
 
 
 def _headline(done: Check) -> str:
-    if done.tried is None:
-        parts = [summary(done)]
-        troubled = sum(map(_reported, done.groups))
-        if troubled:
-            parts.append(f"SQL Server reports trouble with {count(troubled, 'message')} whose routing is right")
-    else:
-        scripts = sorted({cut(one.file) for one in done.tried.evidence.scripts})
-        parts = [summary(done.tried), f"with {', '.join(scripts[:3])}{_more(len(scripts) - 3)} in force"]
-    return "; ".join(parts)
-
-
-def _reported(group: Group) -> int:
-    """How many messages on their way SQL Server reports trouble of."""
-    return 0 if group.trouble is None else sum(fate.said.text is not None for fate in group.fates)
-
-
-def _more(many: int) -> str:
-    return f" and {many:,} more" if many > 0 else ""
+    """Return the answer, and how many messages wait as of when; with scripts to try, what they change."""
+    answer = answer_line(done) if done.tried is None else state_trial(done, done.tried)
+    counts = state_counts(done.tried or done)
+    scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.scripts})
+    return f"{answer} {counts}" + (f"; with {join_words(scripts)} in force" if scripts else "")
 
 
 def _not_known(done: Check) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from routing.analysis.explain import wording
+from routing.document import ListItem
 from routing.errors import quote
 from routing.rules.ways import Hop, Way
 from routing.terms import Ending, Outcome
@@ -35,6 +36,24 @@ def way_lines(
     if said is not None:
         place = way.address if way.instance is None else way.instance
         yield f"       {way.ending} at {quote(place)}: {said}"
+
+
+def way_blocks(
+    way: Way,
+    ending_words: Mapping[Ending, str] = ENDING_WORDS,
+    most_hops: int | None = None,
+    indent: int = 0,
+) -> Iterator[ListItem]:
+    """Yield the hops of a way as a numbered list, of more than ``most_hops`` the last; then where it ends."""
+    left_out = 0 if most_hops is None else max(len(way.hops) - most_hops, 0)
+    if left_out:
+        yield ListItem(f"{left_out:,} hops before these", "  ", indent)
+    for number, hop in enumerate(way.hops[left_out:], left_out + 1):
+        yield ListItem(_hop(hop, way), f"{number}.", indent)
+    said = ending_words.get(way.ending)
+    if said is not None:
+        place = way.address if way.instance is None else way.instance
+        yield ListItem(f"{way.ending} at {quote(place)}: {said}", "  ", indent)
 
 
 def _hop(hop: Hop, way: Way) -> str:
