@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from routing.analysis.check.check_report import describe_message
 from routing.analysis.check.checking import Check
@@ -68,7 +69,7 @@ def _of_conversation(fates: Sequence[Fate], asked: str) -> Iterator[Fate]:
     return (fate for fate, theirs in ids if wanted is not None and wanted in theirs)
 
 
-def explain_as_object(done: Check, asked: str) -> object:
+def explain_as_object(done: Check, asked: str) -> dict[str, Any]:
     """Return what `explain` says of the messages as values; of one without a verdict what would be needed."""
     found = find_messages(done, asked)
     return {"explained": [_as_object(done, fate) for fate in found], "notes": _notes(done, found)}

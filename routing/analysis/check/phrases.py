@@ -30,7 +30,7 @@ REASON_WORDS = {
     " bound to",
     Reason.BROKER_DISABLED: "the broker of the database that holds the service is off",
     Reason.SCOPE_BROKER_DISABLED: "the broker of the database whose routes are searched is off",
-    Reason.TRANSPORT_ADDRESS_INVALID: "a TRANSPORT route takes the address from the service's name, which has none",
+    Reason.TRANSPORT_ADDRESS_INVALID: "a TRANSPORT route takes the address from the service name, which has none",
     Reason.FORWARDING_DISABLED: "they have to be forwarded, and forwarding is off",
     Reason.HOP_LIMIT: "they have no hops left",
     Reason.ROUTING_LOOP: "a route leads back to the instance that they come from",
