@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,13 @@ KEPT = "InMemoryTableScan"
 BROADCAST = "BroadcastExchange"
 EXCHANGE = "Exchange"
 PYTHON = ("ArrowEvalPython", "BatchEvalPython", "MapInPandas", "MapInArrow", "FlatMapGroupsInPandas")
+
+
+def printed_plan(frame: DataFrame) -> str:
+    """The physical plan as Spark prints it, which adaptive execution does at every step; on Spark Connect, too."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        frame.explain()
+    return printed.getvalue()
 
 
 def main_paths(frame: DataFrame, folder: str) -> list[list[str]]:

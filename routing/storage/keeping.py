@@ -5,14 +5,23 @@ Planning the scan of a small table, which each pass would do anew, takes longer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import reduce
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from routing.sessions.persisting import let_go, takes_persist
 from routing.storage.frames import has_arrow, nullable
@@ -26,6 +35,16 @@ CLIENT_ROWS, CLIENT_BYTES = 200_000, 32 * 1024**2
 _COLUMN = 8
 _OF_ANY_SIZE = (StringType, BinaryType, ArrayType, MapType, StructType)
 _IS_LONG = "_is_long"
+# Python has no text of any bytes, and its times without a zone are told twice where clocks are set back.
+_Forms = Mapping[type[DataType], Callable[[Column], Column]]
+_AS_PLAIN: _Forms = {
+    StringType: lambda text: text.cast("binary"),
+    TimestampType: lambda time: F.unix_micros(time),
+}
+_AS_READ: _Forms = {
+    StringType: lambda text: text.cast("string"),
+    TimestampType: lambda number: F.timestamp_micros(number),
+}
 
 
 class Keeper:
@@ -60,12 +79,13 @@ class Keeper:
             return _carry(small, CLIENT_ROWS, _are_many_bytes(small.schema))
         # Rows are carried from the storage: to find out that there are too many must not mean to do it again.
         stored = self.store(small)
-        found = _hold(stored)
+        found = _carry(stored, HELD_ROWS, _is_long_row(small.schema))
         if found.rows is not stored:
+            # Rows that Python workers hand over are read once, and what they are made of is in no later plan.
+            carried = found.rows if has_arrow() else self.store(found.rows)
             self.frames.remove(stored)
             let_go(stored)
-        elif not has_arrow():
-            stored.count()
+            return Carried(carried, found.size)
         return found
 
     def store(self, frame: DataFrame) -> DataFrame:
@@ -102,13 +122,11 @@ class Carried(NamedTuple):
 
 def hold(frame: DataFrame) -> DataFrame:
     """A frame as rows that the driver holds, read once; one of many or long rows, or without Arrow, as it is."""
-    return _hold(frame).rows
+    return _carry(frame, HELD_ROWS, _is_long_row(frame.schema)).rows if has_arrow() else frame
 
 
-def _hold(frame: DataFrame) -> Carried:
-    if not has_arrow():
-        return Carried(frame, None)
-    return _carry(frame, HELD_ROWS, bytes_of_texts(frame.schema) > HELD_BYTES)
+def _is_long_row(schema: StructType) -> Column:
+    return bytes_of_texts(schema) > HELD_BYTES
 
 
 def _carry(frame: DataFrame, most: int, is_long: Column) -> Carried:
@@ -121,10 +139,35 @@ def _carry(frame: DataFrame, most: int, is_long: Column) -> Carried:
             return Carried(frame, None)
         values = table.select(frame.columns)
         return Carried(_as_rows(spark, values, frame.schema), values.nbytes)
-    rows = first.collect()
-    is_small = len(rows) <= most and not any(row[_IS_LONG] for row in rows)
-    carried = spark.createDataFrame([tuple(row)[1:] for row in rows], frame.schema) if is_small else frame
-    return Carried(carried, None)
+    plain = first.select(_IS_LONG, *_columns_as(frame.schema, _AS_PLAIN))
+    rows = [tuple(row) for row in plain.collect()]
+    if len(rows) > most or any(is_long for is_long, *_ in rows):
+        return Carried(frame, None)
+    values = [row[1:] for row in rows]
+    given = spark.createDataFrame(values, StructType(nullable(plain.schema).fields[1:]))
+    return Carried(given.select(*_columns_as(frame.schema, _AS_READ)), _bytes_of(values))
+
+
+def _columns_as(schema: StructType, forms: _Forms) -> Iterator[Column]:
+    return (_in_form(F.col(field.name), field.dataType, forms).alias(field.name) for field in schema)
+
+
+def _in_form(value: Column, kind: DataType, forms: _Forms) -> Column:
+    """Return a value of a type, each text and time of it in another form."""
+    if isinstance(kind, ArrayType):
+        return F.transform(value, lambda one: _in_form(one, kind.elementType, forms))
+    if isinstance(kind, StructType):
+        fields = (_in_form(value[field.name], field.dataType, forms).alias(field.name) for field in kind)
+        return F.when(value.isNotNull(), F.struct(*fields))
+    form = forms.get(type(kind))
+    return value if form is None else form(value)
+
+
+def _bytes_of(value: Any) -> int:
+    """Return about how many bytes rows of plain Python take."""
+    if isinstance(value, bytes | bytearray):
+        return len(value)
+    return sum(map(_bytes_of, value)) if isinstance(value, list | tuple) else _COLUMN
 
 
 def _without_long(rows: DataFrame, is_long: Column) -> DataFrame:

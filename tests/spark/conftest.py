@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from tests.plans import printed_plan
 from tests.stored import small_estate, store_estate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # Modules of many small queries about a few rows: Spark interprets these, for the code that it would generate and
 # compile for each takes longer than all that it does. What resolves messages is tested as it runs, generated.
@@ -105,4 +106,20 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return seen[-1]
 
     monkeypatch.setattr(pipeline, "compile_tables", watched)
+    return seen
+
+
+@pytest.fixture
+def written_plans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The output tables that are written by Spark, by key, each with the printed plan of its rows."""
+    from routing.storage import tables
+
+    seen: list[tuple[str, str]] = []
+    put = tables.put
+
+    def watched(rows: DataFrame, key: str, *others: Any) -> None:
+        seen.append((key, printed_plan(rows)))
+        put(rows, key, *others)
+
+    monkeypatch.setattr(tables, "put", watched)
     return seen

@@ -10,6 +10,7 @@ import pytest
 
 from routing.storage import frames, keeping
 from tests.frames import frame_of
+from tests.plans import printed_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,8 +48,12 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
         kept = {key: keeper.keep(frame) for key, frame in given.items()}
         assert frames.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
         assert frames.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
-        assert [frame is kept["instances"] for frame in keeper.frames] == [True]
+        # Rows that are handed over without Arrow are kept as well.
+        assert [frame is kept["instances"] for frame in keeper.frames] == [False] * (not frames.has_arrow()) + [
+            True
+        ]
         assert kept["instances"].storageLevel.useMemory
+        assert not given["routes"].storageLevel.useMemory
     assert not keeper.frames
     assert not given["instances"].storageLevel.useMemory
 
@@ -93,7 +98,7 @@ def test_a_session_that_keeps_nothing_has_its_client_carry_some(
             with keeping.Keeper() as keeper:
                 kept = keeper.keep_sized(three)
                 assert (kept.rows is not three) is fits, (most, size)
-                assert (kept.size is not None) is (fits and has_arrow)
+                assert (kept.size is not None) is fits
                 assert frames.rows_of(kept.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
                 assert keeper.keep(four) is four
                 assert keeper.store(three) is three
@@ -128,6 +133,61 @@ def test_what_is_kept_is_computed_once(
     assert is_kept == [True, False]
     with pytest.raises(Exception, match=r"part-"):
         frames.rows_of(kept)
+
+
+def _with_and_without_arrow() -> list[bool]:
+    return sorted({False, frames.has_arrow()})
+
+
+@pytest.mark.core
+def test_few_rows_are_kept_exactly(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their values are that Python has no form for; first and last time, an hour told twice."""
+    micros = [-62135596800000000, 253402300799999999, 1793514600123456, None]
+    given = spark.range(4).selectExpr(
+        "id",
+        f"timestamp_micros(element_at(array({', '.join(map(str, micros[:3]))}, null), int(id + 1))) AS time",
+        "CAST(unhex(element_at(array('C3A9', 'E9FF', '', null), int(id + 1))) AS STRING) AS text",
+    )
+    struct = "CASE WHEN id < 3 THEN struct(time, text, CAST(null AS TIMESTAMP) AS ended_at) END"
+    nested = given.selectExpr("*", f"{struct} AS one", f"array({struct}, null) AS many", "array(text) AS texts")
+    form = [
+        "id",
+        "unix_micros(time) AS time",
+        "hex(CAST(text AS BINARY)) AS text",
+        "one IS NULL AS is_null",
+        "unix_micros(one.time) AS own_time",
+        "transform(many, one -> concat_ws(' ', unix_micros(one.time), hex(CAST(one.text AS BINARY)))) AS many",
+        "hex(CAST(texts[0] AS BINARY)) AS first",
+        "one.ended_at IS NULL AND many[1] IS NULL AS lack",
+    ]
+    hexed = ["C3A9", "E9FF", "", None]
+    expected = [
+        (place, time, text, place == 3, time, [f"{time} {text}" if place < 3 else "", ""], text, True)
+        for place, (time, text) in enumerate(zip(micros, hexed, strict=True))
+    ]
+    for has_arrow in _with_and_without_arrow():
+        monkeypatch.setattr(keeping, "has_arrow", lambda known=has_arrow: known)
+        with keeping.Keeper() as keeper:
+            kept = keeper.keep(nested)
+            assert kept.schema.simpleString() == nested.schema.simpleString()
+            assert [tuple(row) for row in kept.selectExpr(*form).orderBy("id").collect()] == expected, has_arrow
+
+
+@pytest.mark.core
+def test_few_rows_are_kept_without_the_plan_that_made_them(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame kept of frames that are kept would print the plans of all, each as often as it is read."""
+    for has_arrow in _with_and_without_arrow():
+        monkeypatch.setattr(keeping, "has_arrow", lambda known=has_arrow: known)
+        lengths = []
+        with keeping.Keeper() as keeper:
+            kept = keeper.keep(spark.range(3).groupBy("id").count())
+            for _ in range(3):
+                kept = keeper.keep(kept.join(kept.groupBy("id").agg({"count": "max"}), "id").groupBy("id").count())
+                lengths.append(len(printed_plan(kept)))
+        assert lengths[-1] < lengths[0] * 1.5, (has_arrow, lengths)
+        assert lengths[-1] < 3000, (has_arrow, lengths)
 
 
 def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
