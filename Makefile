@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium demo demo-import test test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -22,6 +22,9 @@ PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) 
 
 test: setup  ## run the tests, two processes at a time (ARGS='-k name' WORKERS=0)
 	@$(PYTEST) -m 'not long' --durations=15 $(ARGS)
+
+test-project: setup  ## run the tests of what is around the package: pages, benchmarks, files for platforms, mutants
+	@$(BIN)/python -m pytest tests/project $(ARGS)
 
 test-long: setup  ## run the tests of many runs one after another: interrupted, put back, read meanwhile
 	@$(PYTEST) -m long --durations=5 $(ARGS)

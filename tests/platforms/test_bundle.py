@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.bundle_checks import bundle_files
-from tests.unit.bundle_schema import bundle_schema, schema_faults
-from tests.unit.platform_checks import changed
-from tests.unit.test_platforms import FIELD_CHANGES
+from tests.project.bundle_checks import bundle_files
+from tests.project.bundle_schema import bundle_schema, schema_faults
+from tests.project.platform_checks import changed
+from tests.project.test_platforms import FIELD_CHANGES
 
 # What the published schema leaves to the CLI itself: keys at the top, and words that it only describes.
 _LEFT = {"an unknown top-level key", "an unknown kind of artifact", "an unknown mode", "an unknown right"}

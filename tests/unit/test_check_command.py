@@ -15,7 +15,7 @@ from routing import cli
 from tests.check_texts import UNWRAPPED
 from tests.exported import conversation, endpoint, handle, route, waiting, whole_shop
 from tests.golden_texts import assert_golden
-from tests.unit.pages import ROOT, excerpt
+from tests.pages import ROOT, excerpt
 from tests.without import SPARK, without
 
 EXAMPLES = ("conf/examples/exports", "conf/examples/scripts/hub.sql")

@@ -9,7 +9,7 @@ import yaml
 
 from routing import config
 from routing.errors import ConfigError
-from tests.unit.platform_checks import EMR, ROOT
+from tests.project.platform_checks import EMR, ROOT
 
 PAGES = ("databricks.md", "emr.md")
 JOBS = [path.relative_to(ROOT) for path in sorted((ROOT / "resources").glob("*.job.yml"))]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.bundle_checks import Files, bundle_faults, bundle_files, entry_point, quartz_faults
-from tests.unit.bundle_schema import bundle_schema_faults
-from tests.unit.platform_checks import Change, changed, command_faults
+from tests.project.bundle_checks import Files, bundle_faults, bundle_files, entry_point, quartz_faults
+from tests.project.bundle_schema import bundle_schema_faults
+from tests.project.platform_checks import Change, changed, command_faults
 
 RESOLVE, NIGHTLY = "resources/resolve.job.yml", "resources/nightly.job.yml"
 

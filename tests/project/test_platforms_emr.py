@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.aws_models import request_faults, shape_faults
-from tests.unit.platform_checks import (
+from tests.project.aws_models import request_faults, shape_faults
+from tests.project.platform_checks import (
     EMR,
     Change,
     aws_cron_faults,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.platform_checks import EMR, PYPROJECT, ROOT
+from tests.project.platform_checks import EMR, PYPROJECT, ROOT
 
 
 def package_script() -> Any:

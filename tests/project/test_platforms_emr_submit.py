@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.aws_models import SAMPLES, filled
-from tests.unit.platform_checks import EMR, ROOT, S3, read_json
+from tests.project.aws_models import SAMPLES, filled
+from tests.project.platform_checks import EMR, ROOT, S3, read_json
 
 SCRIPT = EMR / "submit.sh"
 VARIABLES = {**SAMPLES, "POLL_SECONDS": "0"}

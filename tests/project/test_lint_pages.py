@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from routing import cli
-from tests.unit.pages import ROOT
+from tests.pages import ROOT
 
 GATE, RULES, JSON_KEYS = (
     (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from tests.unit.bundle_schema import bundle_schema_faults
-from tests.unit.platform_checks import PYPROJECT, ROOT, command_faults
+from tests.project.bundle_schema import bundle_schema_faults
+from tests.project.platform_checks import PYPROJECT, ROOT, command_faults
 
 DISTRIBUTION = re.findall(r'^name = "(.+)"$', PYPROJECT, re.MULTILINE)[0]
 SCRIPTS = dict(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from routing import cli
-from tests.unit.aws_models import request_faults
+from tests.project.aws_models import request_faults
 
 ROOT = Path(__file__).parents[2]
 EMR = ROOT / "deploy" / "emr"

@@ -8,7 +8,7 @@ import pytest
 
 from routing import cli
 from routing.demo.build import claim, settings, write_tables
-from tests.unit.pages import ROOT, excerpt
+from tests.pages import ROOT, excerpt
 
 LABELS = ROOT / "conf" / "examples" / "labels.sql"
 SHOWN = {
