@@ -9,14 +9,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from routing.commands import exports
-from routing.commands.common import Console, Subparsers, add_variables, moment_or_none, variables
+from routing.commands.common import STATEMENTS_ALONE, Console, Subparsers, add_variables, moment_or_none, variables
 from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
 
 if TYPE_CHECKING:
     from routing.analysis.check.checking import Check
 
-FORMATS = ("table", "json", "sql")
-"""``sql`` prints the statements alone."""
+FORMATS = ("table", "json", STATEMENTS_ALONE)
 _FAIL_ON = ("delayed", "dropped", "error", "warning", "not-known")
 
 
@@ -110,7 +109,7 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
         is_one = options.message is not None
         values = explaining.explain_as_object(done, options.message) if is_one else as_object(done)
         console.result(json.dumps(values))
-    elif options.format == "sql":
+    elif options.format == STATEMENTS_ALONE:
         asked = None if options.message is None else explaining.find_messages(done, options.message)
         statements = check_report.list_statements(done, asked)
         console.result(write_sql(statements, "There is nothing to paste: no problem has a statement."))

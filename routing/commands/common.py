@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # What argparse's add_subparsers returns, which has no public name.
 Subparsers = Any
+STATEMENTS_ALONE = "sql"
+"""The value of ``--format`` that prints the T-SQL of a document alone."""
 # So many sentences of a kind are told.
 _SENTENCES = 50
 

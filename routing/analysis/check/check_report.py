@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import starmap
 
 from routing.analysis.check.answering import state_answer, state_counts, state_trial
@@ -61,7 +62,7 @@ def list_statements(done: Check, asked: Sequence[Fate] | None = None) -> list[St
     """Return what is to be pasted, each statement once; only for messages that are ``asked`` about, if given."""
     found: dict[tuple[str, Remedy], list[str]] = defaultdict(list)
     for problem in find_problems(done.groups):
-        if asked is not None and not any(fate in group.fates for group in problem.groups for fate in asked):
+        if asked is not None and not any(problem.keeps(fate) for fate in asked):
             continue
         for advice in problem.advice:
             if advice.remedy.statement is not None:
@@ -70,27 +71,28 @@ def list_statements(done: Check, asked: Sequence[Fate] | None = None) -> list[St
     statements: list[Statement] = []
     for (instance, remedy), reasons in found.items():
         place = f"Run this on {named(instance)}."
-        sql = str(remedy.statement)
+        text = str(remedy.statement)
         if not remedy.is_complete:
-            is_open = "<" in sql
+            is_open = "<" in text
             first = "put a value into each place <…>" if is_open else "choose one of the two ways"
             place = f"On {named(instance)}, {first} before you run this."
             # The comments that say what it is for end here.
-            sql = f"--\n{sql}"
+            text = f"--\n{text}"
         others = len(reasons) - 1
         also = [f"And for {count(others, 'other problem')}."] if others else []
-        # A batch cannot declare a variable twice.
-        is_declared = any(_declares(one.sql) for one in statements)
-        statements.append(
-            Statement(
-                f"GO\n{sql}" if is_declared and _declares(sql) else sql, "\n".join([place, reasons[0], *also])
-            )
-        )
-    return statements
+        statements.append(Statement(text, "\n".join([place, reasons[0], *also])))
+    return list(_end_batches(statements))
 
 
-def _declares(sql: str) -> bool:
-    return sql.startswith("DECLARE ") or "\nDECLARE " in sql
+def _end_batches(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Yield statements, those that declare a variable as a batch: a batch cannot declare it twice."""
+    declaring = [one for one in statements if _declares(one.text)]
+    for one in statements:
+        yield replace(one, text=f"{one.text}\nGO") if one in declaring[:-1] else one
+
+
+def _declares(text: str) -> bool:
+    return text.startswith("DECLARE ") or "\nDECLARE " in text
 
 
 def answer_line(done: Check) -> str:

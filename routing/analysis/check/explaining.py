@@ -82,7 +82,7 @@ def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None
     problems = find_problems(done.groups)
     document: list[Block] = []
     for fate in found:
-        problem = next(one for one in problems if any(fate in group.fates for group in one.groups))
+        problem = next(one for one in problems if one.keeps(fate))
         document += _explain(done, fate, problem, limits)
     return [*document, *(Paragraph(f"note: {cut(note)}") for note in _notes(done, found))]
 

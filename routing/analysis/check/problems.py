@@ -45,6 +45,10 @@ class MessageProblem:
         """The group with most messages."""
         return self.groups[0]
 
+    def keeps(self, fate: Fate) -> bool:
+        """Return True if it keeps this very message."""
+        return any(one is fate for group in self.groups for one in group.fates)
+
     @property
     def has_explained_cause(self) -> bool:
         """Return True if ``why`` is the first sentence of the first remedy by the rules."""
