@@ -141,7 +141,7 @@ class Console:
     def _line(self, text: str, level: str, fields: Mapping[str, Any] | None = None) -> str:
         if not self._json:
             return text
-        moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         told = {"time": moment, "level": level, "message": text}
         run = {} if self.standing.run_id is None else {"run_id": self.standing.run_id}
         return json.dumps({**told, **run, **(fields or {})})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from routing import config
 from routing.errors import ConfigError, ContractError, EnvironmentFault, quote
 from routing.process.standing import Standing
+from routing.render.wording import format_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -206,5 +207,5 @@ def with_notes(document: str, notes: Sequence[str]) -> str:
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as JSON can hold it: times in ISO 8601."""
-    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in row.items()}
+    """Return a row as JSON can hold it: times as `format_time` words them."""
+    return {key: format_time(value) if isinstance(value, datetime) else value for key, value in row.items()}

@@ -99,9 +99,9 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(with_notes(json.dumps(plain(done.row)), done.unfinished))
     else:
-        from routing import show
+        from routing.analysis.run_documents import summarize_run
 
-        console.result(show.run(done.row))
+        console.document(summarize_run(done))
     return EXIT_DONE
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from routing.config import Config
 from routing.errors import StorageError
 from routing.storage.opening import Opener
-from routing.storage.recorded import find_recorded, say_recorded
+from routing.storage.protocol import LastRun
+from routing.storage.recorded import EarlierRun, find_earlier_run, find_recorded, say_recorded
 
 
 @dataclass(frozen=True)
@@ -17,19 +18,23 @@ class Run:
     """A finished run: its row of ``runs``, and notes for whoever watches.
 
     ``was_recorded``: it counted already, and nothing was done. ``unfinished`` are those of the notes that are on
-    imports which were not finished when it read its inputs.
+    imports which were not finished when it read its inputs. ``earlier`` is the last run of its mode before it.
     """
 
     row: dict[str, Any]
     notes: tuple[str, ...]
     was_recorded: bool = False
     unfinished: tuple[str, ...] = ()
+    earlier: EarlierRun | None = None
 
 
 def find_done(opener: Opener, config: Config, run_id: str, now: datetime | None) -> Run | None:
     """The run that counts under an id; None where none does. Raises RunError and OutputError (`find_recorded`)."""
     row = find_recorded(opener, config, run_id, now)
-    return None if row is None else Run(row, (say_recorded(row),), was_recorded=True)
+    if row is None:
+        return None
+    earlier = find_earlier_run(opener, config, row["mode"], before=row["finished_at"])
+    return Run(row, (say_recorded(row),), was_recorded=True, earlier=earlier)
 
 
 def done_before(opener: Opener, config: Config, run_id: str, now: datetime | None) -> Run:
@@ -38,3 +43,13 @@ def done_before(opener: Opener, config: Config, run_id: str, now: datetime | Non
     if done is None:
         raise StorageError.overtaken("runs", str(config.output["runs"]))
     return done
+
+
+def find_run_before(opener: Opener, config: Config, last: LastRun | None) -> EarlierRun | None:
+    """Return the last run of the configured mode, None where there is none; ``last`` is that of any mode."""
+    mode = config.resolve.mode
+    if last is None:
+        return None
+    if last.mode == mode:
+        return EarlierRun(last.run_id, last.finished_at, last.outcome_counts)
+    return find_earlier_run(opener, config, mode)

@@ -12,7 +12,7 @@ from routing.config import Config
 from routing.errors import ConfigError, RecordedAlready
 from routing.plan.options import Options
 from routing.runs.counting import Written
-from routing.runs.done import Run, done_before
+from routing.runs.done import Run, done_before, find_run_before
 from routing.runs.run_work import RunWork
 from routing.runs.stages import Progress, Stages
 from routing.storage import imported, ledger, protocol, tables, view
@@ -72,6 +72,7 @@ def run_by(
             start = _start(outputs, options.run_id, is_full=is_full)
             if start is None:
                 return done_before(opener, config, options.run_id, now and as_utc(now))
+            earlier = find_run_before(opener, config, start.last)
             inputs = tables.snapshots(opener, config.tables)
             options = replace(options, may_change=isinstance(inputs["messages"], tables.AsItIs))
             newest = imported.read_newest(opener, config.kept.get("imports"))
@@ -105,7 +106,7 @@ def run_by(
         work.notes.extend(notes)
         shown = _show_view(outputs, start, written.versions["resolved_routes"])
         work.notes.extend(note for note in shown if note not in work.notes)
-    return Run(row, (*work.notes, *outputs.notes), unfinished=tuple(unfinished))
+    return Run(row, (*work.notes, *outputs.notes), unfinished=tuple(unfinished), earlier=earlier)
 
 
 def _options(config: Config, run_id: str) -> Options:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, Location
 from routing.config.secrets import without_secrets
 from routing.errors import RunError, quote
-from routing.schemas import RUNS
+from routing.schemas import RUNS, Schema
 from routing.storage.columns import Table
 from routing.storage.opening import Opener
 from routing.storage.places import way
@@ -21,6 +22,7 @@ from routing.storage.stored import read_rows
 
 LONGEST_ID = 250
 """Characters of a run id: as many as Airflow's have at most."""
+_EARLIER = Schema(tuple(f for f in RUNS if f.name in ("run_id", "finished_at", "outcome_counts")))
 # What of a configuration decides what a run writes, each with the keys that do not.
 _DECIDING: dict[str, tuple[str, ...]] = {
     # Both engines write the same rows.
@@ -30,6 +32,15 @@ _DECIDING: dict[str, tuple[str, ...]] = {
     "dynamic_routing": (),
 }
 _OF_PLACES = ("tables", "output")
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """A run that counts, as far as a later one is compared with it."""
+
+    run_id: str
+    finished_at: datetime
+    outcome_counts: Mapping[str, int]
 
 
 def new_run_id() -> str:
@@ -77,6 +88,19 @@ def find_recorded(
     if different is not None:
         raise RunError.of_other_settings(run_id, str(config.output["runs"]), different)
     return {**row, "settings": json.dumps(settings, sort_keys=True)}
+
+
+def find_earlier_run(
+    opener: Opener, config: Config, mode: str, *, before: datetime | None = None
+) -> EarlierRun | None:
+    """Return the last run of a mode that counts, the last before a time if given; None where there is none."""
+    runs = open_runs(opener, config.output["runs"])
+    if runs is None:
+        return None
+    limit = 1 if before is None else None
+    rows = read_rows(runs, _EARLIER, last_by=("finished_at", "run_id"), limit=limit, only={"mode": [mode]})
+    earlier = next((row for row in rows if before is None or row["finished_at"] < before), None)
+    return None if earlier is None else EarlierRun(**earlier)
 
 
 def plain_settings(recorded: str) -> dict[str, Any]:

@@ -141,7 +141,8 @@ def test_what_is_told_is_what_the_first_told(
     assert out == first
     assert err.startswith(f"note: run '{NIGHT}' was recorded before, at 20")
     assert cli.main(line) == 0
-    assert capsys.readouterr().out.startswith(f"run {NIGHT}: 6 messages read, 4 resolved, 2 rejected")
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith(f"run {NIGHT}: 6 messages read, 4 resolved, 2 rejected")
     config = again.config("resolve.broadcast_limit=1MB")
     with pytest.raises(RunError, match=r"resolve.broadcast_limit was '512MB' and is '1MB'"):
         routing.run(spark, config, run_id=NIGHT)

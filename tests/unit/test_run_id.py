@@ -90,7 +90,7 @@ def test_it_is_shown_as_the_first_time(tmp_path: Path) -> None:
     done = without(SPARK, "resolve", "--config", str(file), "--run-id", RUN, "--format", "json")
     assert (done.returncode, done.stderr) == (0, NOTE)
     expected = row_of(tmp_path)
-    expected |= {"started_at": "2026-11-23T01:00:00+00:00", "finished_at": "2026-11-23T01:00:12.500000+00:00"}
+    expected |= {"started_at": "2026-11-23T01:00:00Z", "finished_at": "2026-11-23T01:00:12.500000Z"}
     assert done.stdout == json.dumps(expected) + "\n"
     assert written(tmp_path) == before
 

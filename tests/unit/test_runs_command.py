@@ -113,7 +113,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
             {
                 "run_id": EMPTY,
                 "mode": "full",
-                "started_at": "2026-01-05T12:00:00.250000+00:00",
+                "started_at": "2026-01-05T12:00:00.250000Z",
                 "seconds": 0.0,
                 "rows_read": 0,
                 "rows_resolved": 0,
@@ -124,7 +124,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
             {
                 "run_id": SLOW,
                 "mode": "full",
-                "started_at": "2026-01-05T11:00:00+00:00",
+                "started_at": "2026-01-05T11:00:00Z",
                 "seconds": 3600.0,
                 "rows_read": 2000,
                 "rows_resolved": 1990,
@@ -138,7 +138,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = json.loads(phrase(capsys, job, "4c1d0", "--format", "json"))
     assert list(one) == [*SCHEMA.names, "seconds", "slow_stages"]
     assert one["run_id"] == FULL
-    assert one["finished_at"] == "2026-01-05T10:00:12+00:00"
+    assert one["finished_at"] == "2026-01-05T10:00:12Z"
     assert json.loads(one["settings"]) == SETTINGS
     assert one["slow_stages"] == [
         {"stage": "keys", "seconds": 6.0, "share": 0.5},
