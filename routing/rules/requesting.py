@@ -115,14 +115,15 @@ class Scope:
 
     def is_pending_on_record(self, t: int, message_id: str) -> bool:
         """Return True if a message finds a request on record pending."""
-        return _find_pending(self._lasting, t, message_id) is not None
+        return _find_pending(self.lasting, t, message_id) is not None
 
     def is_on_record(self, t: int, message_id: str) -> bool:
         """Return True if a message's own request is on record."""
         return (t, message_id) in self._own
 
     @cached_property
-    def _lasting(self) -> Sequence[Request]:
+    def lasting(self) -> Sequence[Request]:
+        """The requests on record that messages may find pending, in their order."""
         return _lasting(self.on_record)
 
     @cached_property
@@ -140,7 +141,7 @@ class Scope:
 
     def is_settled(self, t: int, message_id: str) -> bool:
         """Return True if no message from this one on opens a request, its own again or another."""
-        unended = (request for request in self._lasting if request.ended_at is None)
+        unended = (request for request in self.lasting if request.ended_at is None)
         return self.opened is not None or any(request.is_pending(t, message_id) for request in unended)
 
     def all(self) -> tuple[Request, ...]:

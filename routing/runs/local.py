@@ -15,7 +15,7 @@ from routing.engines.arrow.message_rows import MessageRows
 from routing.engines.arrow.parallel import for_each_thread
 from routing.engines.arrow.rejecting import RejectedRows
 from routing.engines.arrow.requests import FoundRequests
-from routing.engines.arrow.resolving import BatchResolver, MessageScan
+from routing.engines.arrow.resolving import BatchResolver, KeyedBatch, MessageScan
 from routing.errors import ConfigError
 from routing.plan.checked import check_without_spark
 from routing.runs.counting import Written, count_resolved, count_rows, note_unended_requests
@@ -138,8 +138,11 @@ def _open_tables(work: RunWork) -> dict[str, Table]:
 
 def _find_requests(scan: MessageScan) -> FoundRequests:
     resolver = BatchResolver(scan)
-    keyed = (resolver.key(batch) for batch in scan.batches())
-    return requests.find_requests(scan, keyed, requests.read_on_record(scan))
+
+    def read() -> Iterator[KeyedBatch]:
+        return (resolver.key(batch) for batch in scan.batches())
+
+    return requests.find_requests(scan, read, requests.read_on_record(scan))
 
 
 def _commit(work: RunWork, key: str, rows: RowSource | None) -> int:

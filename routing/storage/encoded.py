@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-# As many groups wait at most before they are added up.
+# So many rows wait, or as many as are kept, before they are reduced.
 _WAITING = 1_000_000
 
 
@@ -137,31 +137,62 @@ class Places:
 
 
 @dataclass
+class PartReducer:
+    """Rows of which a function keeps few, part by part: in memory are these, and about as many that wait.
+
+    What ``reduce`` makes of all rows, it makes of what it has made of some and of the others too.
+    """
+
+    reduce: Callable[[pyarrow.Table], pyarrow.Table]
+    _parts: list[pyarrow.Table] = field(default_factory=list)
+    _kept: int = 0
+    _waiting: int = 0
+
+    def add(self, rows: pyarrow.Table) -> None:
+        """Add a part, which has been reduced."""
+        self._parts.append(rows)
+        self._waiting += len(rows)
+        if self._waiting > max(_WAITING, self._kept):
+            self.all()
+
+    def all(self) -> pyarrow.Table | None:
+        """Return what is kept of all parts; None where there is no part."""
+        import pyarrow
+
+        if not self._parts:
+            return None
+        kept = self.reduce(pyarrow.concat_tables(self._parts))
+        self._parts, self._kept, self._waiting = [kept], len(kept), 0
+        return kept
+
+
+@dataclass
 class Sums:
-    """Rows added up by some columns, part by part: in memory are their groups, and those of some parts.
+    """Rows added up by some columns, part by part.
 
     ``how`` names the other columns, and what becomes of them (sum, min, max); without it groups are but found.
     """
 
     names: Sequence[str]
     how: Mapping[str, str]
-    _parts: list[pyarrow.Table] = field(default_factory=list)
-    _waiting: int = 0
+
+    def __post_init__(self) -> None:
+        self._reducer = PartReducer(self._group)
 
     def add(self, rows: pyarrow.Table) -> None:
         """Add a part."""
-        self._parts.append(self._group(rows))
-        self._waiting += len(self._parts[-1])
-        if self._waiting > _WAITING:
-            self._parts, self._waiting = [self.all()], 0
+        self._reducer.add(self._group(rows))
 
     def all(self) -> pyarrow.Table:
         """The groups of all parts; of none columns without a type."""
         import pyarrow
 
-        if not self._parts:
-            return pyarrow.table({name: pyarrow.nulls(0) for name in (*self.names, *self.how)})
-        return self._group(pyarrow.concat_tables(self._parts))
+        groups = self._reducer.all()
+        return (
+            pyarrow.table({name: pyarrow.nulls(0) for name in (*self.names, *self.how)})
+            if groups is None
+            else groups
+        )
 
     def _group(self, rows: pyarrow.Table) -> pyarrow.Table:
         grouped = rows.group_by(list(self.names)).aggregate(list(self.how.items()))

@@ -1,16 +1,34 @@
-"""The table of askers without Spark: by the planner's columns, and by the local engine."""
+"""The table of askers without Spark, and random ones: by the planner's columns, and by the local engine."""
 
 from __future__ import annotations
 
+import random
+import tracemalloc
 from collections.abc import Callable
+from datetime import datetime
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+import routing
+from routing.schemas import INPUTS
 from tests import askers
-from tests.random_estates import Decided, Decider
+from tests.frames import Tables, merged, prefixed
+from tests.random_estates import RUN_ID, Decided, Decider, assert_same
+from tests.reference.resolver import resolve as reference
+from tests.stored import config_of, message, save_estate, small_estate
 from tests.unit.judged_messages import decide_by_planner
 from tests.unit.test_local_engine import decide_locally
+
+
+def decide_few_at_a_time(tables: Tables, as_of: datetime | None) -> Decided:
+    """The rows of a run by the local engine, which reads five messages at a time."""
+    from routing.engines.arrow import resolving
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resolving, "ROWS_AT_ONCE", 5)
+        return decide_locally(tables, as_of)
 
 
 @cache
@@ -19,10 +37,79 @@ def _decide(decider: Decider) -> Decided:
     return decider(askers.estates(), None)
 
 
-@pytest.mark.parametrize("decider", [decide_by_planner, decide_locally], ids=["planner", "local engine"])
+DECIDERS = {
+    "planner": decide_by_planner,
+    "local engine": decide_locally,
+    "local engine, few at a time": decide_few_at_a_time,
+}
+
+
+@pytest.mark.parametrize("decider", DECIDERS.values(), ids=DECIDERS)
 @pytest.mark.parametrize("number", range(len(askers.CASES)), ids=[case.name for case in askers.CASES])
 def test_a_case(decider: Callable[..., Decided], number: int) -> None:
     decided, prefix = _decide(decider), f"{number}/"
     case = askers.CASES[number]
     assert askers.stops_of(decided.resolved_routes, prefix) == askers.expected_stops(case)
     assert askers.requests_of(decided.new_route_requests, prefix) == askers.expected_requests(case)
+
+
+def _random_case(rng: random.Random, name: str) -> askers.Case:
+    """Few messages, times, conversations and databases, so that nearly everything meets."""
+    whose = ("a+", "a-", "b+", "c+")
+    record = []
+    for _ in range(rng.randrange(5)):
+        at = rng.randrange(8)
+        ended = rng.choice((None, at + rng.randrange(6), at + rng.randrange(6)))
+        of = rng.choice((*whose, (None, None)))
+        record.append(
+            askers.OnRecord(at, f"m{rng.randrange(6)}", of, ended, rng.choice(("Sales", "Parts", "msdb")))
+        )
+    messages = [
+        askers.Asker(
+            rng.randrange(10),
+            f"m{rng.randrange(6)}",
+            rng.choice(whose),
+            "goes on",
+            rng.choice(("Sales", "Parts", "Parts", "msdb", None)),
+        )
+        for _ in range(rng.randrange(1, 12))
+    ]
+    return askers.Case(name, record, messages, [])
+
+
+@pytest.mark.parametrize("decider", [decide_locally, decide_few_at_a_time], ids=list(DECIDERS)[1:])
+def test_random_askers(decider: Decider) -> None:
+    rng = random.Random(42)
+    tables = merged([prefixed(askers.estate_of(_random_case(rng, str(n))), f"{n}/") for n in range(60)])
+    decided = decider(tables, None)
+    in_full = {
+        key: [{field.name: row.get(field.name) for field in schema} for row in tables.get(key, [])]
+        for key, schema in INPUTS.items()
+    }
+    expected = reference(in_full, None, run_id=RUN_ID)
+    assert any(row["database_name"] == "msdb" for row in expected.new_route_requests)
+    for key in ("resolved_routes", "new_route_requests"):
+        assert_same(getattr(decided, key), getattr(expected, key), key)
+
+
+@pytest.mark.parametrize("ended", [None, "2026-01-05T11:30:00Z"], ids=["none on record", "one that has ended"])
+def test_many_askers_for_one_service_are_no_objects(tmp_path: Path, ended: str | None) -> None:
+    """What they take in Python is bounded, whatever is on record."""
+    few, many = (_peak_of(tmp_path / str(count), count, ended) for count in (100, 20_000))
+    assert many < few + 1_000_000
+
+
+def _peak_of(folder: Path, count: int, ended: str | None) -> int:
+    """The most bytes that a run over so many messages has in Python at once."""
+    estate = small_estate()
+    estate["messages"] = [message(number, "//asked") for number in range(count)]
+    if ended:
+        request = {"service_name": "//asked", "requested_at": "2026-01-05T11:00:00Z", "ended_at": ended}
+        estate["route_requests"] = [{**estate["route_requests"][0], **request}]
+    config = config_of(save_estate(estate, folder / "in", files=1), folder / "out")
+    tracemalloc.start()
+    try:
+        routing.resolve_local(config)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

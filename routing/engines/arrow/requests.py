@@ -1,25 +1,37 @@
 """The requests that messages open or wait for (rule book, section 5): found by one pass, marked by the next.
 
-Of messages that ask in one database alone, for a service of which no request is on record, the first opens one and
-what becomes of the others follows from it: they stay rows of Arrow, however many services are invented. Of all
-others those that may open a request become objects of Python.
+Of the messages that ask for a service in a database few may open a request: the first that finds none on record
+pending, and those whose own is on record. As the messages are read they are reduced to these rows of Arrow, and in
+the end those of services with requests on record become objects of Python. Where messages may come back to ask in
+msdb, one more pass finds those that do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from routing.engines.arrow.asking import (
+    ORDER,
+    AskingRow,
+    AskingRows,
+    Scopes,
+    kinds_of_rows,
+    number_places,
+    objects_of,
+    own_databases,
+)
+from routing.engines.arrow.on_record import RequestsOnRecord
 from routing.plan.estate import requests_of
-from routing.plan.keys import FROM_NETWORK
 from routing.plan.requests import requests_on_record
 from routing.plan.verdicts import may_ask
 from routing.rules.network import Network
-from routing.rules.requesting import ConversationEndpoint, Request, Requests, contract_of, missing_route
+from routing.rules.requesting import Request, Requests, Scope, contract_of, missing_route
 from routing.schemas import NEW_ROUTE_REQUESTS
-from routing.storage.arrow import plain_values, table_of
+from routing.storage.arrow import plain_values
+from routing.storage.encoded import PartReducer
 from routing.storage.kinds import arrow_schema
 from routing.terms import MSDB
 
@@ -29,25 +41,26 @@ if TYPE_CHECKING:
     from routing.engines.arrow.decisions import Decided
     from routing.engines.arrow.resolving import KeyedBatch, MessageScan
 
+# What tells requests apart, and one that is on record.
 _GROUP = ("ask_scope", "service")
-# So many rows of requests are made at a time.
-_REQUESTS_AT_ONCE = 200_000
+_POSITION = ("at", "message_id")
+# So many rows of requests are made at a time, with names of so many bytes.
+_REQUESTS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 128 << 20
 # What XML 1.0 does not allow as a character.
 _NOT_XML = r"[^\x{9}\x{A}\x{D}\x{20}-\x{D7FF}\x{E000}-\x{FFFD}\x{10000}-\x{10FFFF}]"
-# The order of messages that ask at one time.
-_ORDER = ("message_id", "conversation_id", "is_initiator")
 
 
 @dataclass(frozen=True)
 class FoundRequests:
     """The requests that messages open or wait for, once all messages have asked.
 
-    ``first`` are the rows of `asking_rows` that open one as the first of their scope and service. The others are
-    those of each instance ``by_instance``: for the services ``by_order``, whose messages ask one after the other.
-    Of these ``message_ids`` are those of the messages that open one, ``conversations`` those that may wait (D10).
+    ``first`` are the rows of `AskingRows.spell` that open one as the first of their scope and service. The others
+    are those of each instance ``by_instance``: for the services ``by_order``, whose messages ask one after the
+    other. Of these ``message_ids`` are those of the messages that open one, ``conversations`` those that may wait
+    (D10).
     """
 
-    scopes: list[tuple[str, str]]
+    scopes: Scopes
     first: pyarrow.Table
     by_order: pyarrow.Array
     by_instance: Mapping[str, Requests]
@@ -64,14 +77,14 @@ class FoundRequests:
         import pyarrow
         import pyarrow.compute as pc
 
-        rows = asking_rows(keyed, decided, self.scopes)
-        is_by_order = pc.is_in(rows["service"], value_set=self.by_order)
-        ended = self._ended_by_first(rows.filter(pc.invert(is_by_order)))
-        others = rows.filter(is_by_order)
-        opens = pc.is_in(others["message_id"], value_set=self.message_ids)
-        waits = pc.is_in(others["conversation_id"], value_set=self.conversations)
+        asking = AskingRows.of(keyed, decided, self.scopes)
+        is_by_order = asking.is_for(self.by_order)
+        ended = self._ended_by_first(asking.filter(pc.invert(is_by_order)))
+        others = asking.filter(is_by_order)
+        opens = pc.is_in(others.rows["message_id"], value_set=self.message_ids)
+        waits = pc.is_in(others.rows["conversation_id"], value_set=self.conversations)
         in_scope, in_msdb = list[int](), list[int]()
-        for row in _rows_of(others.filter(pc.or_(opens, waits)), self.scopes):
+        for row in others.filter(pc.or_(opens, waits)).objects(self.scopes):
             database = row.ask(self.by_instance[row.instance])
             if database is not None:
                 (in_scope if row.in_scope and database == row.database else in_msdb).append(row.place)
@@ -82,63 +95,71 @@ class FoundRequests:
             sides.append(_mask_of(both, len(keyed.rows)))
         return sides[0], sides[1]
 
-    def _ended_by_first(self, rows: pyarrow.Table) -> pyarrow.Table:
+    def _ended_by_first(self, asking: AskingRows) -> pyarrow.Table:
         """Return the rows that open the first request of their scope and service, or are of the end that does."""
         import pyarrow.compute as pc
 
-        names = ["at", *_ORDER]
-        near = self.first.filter(pc.is_in(self.first["service"], value_set=rows["service"].combine_chunks()))
-        first = near.select([*_GROUP, *names]).rename_columns([*_GROUP, *(f"first_{name}" for name in names)])
-        found = rows.join(first, list(_GROUP), join_type="inner")
-        same = {name: pc.equal(found[name], found[f"first_{name}"]) for name in names}
+        words = pc.index_in(self.first["service"], value_set=asking.services).cast("int64")
+        first = (
+            self.first.select(["ask_scope", "at", *ORDER]).append_column("word", words).filter(words.is_valid())
+        )
+        found = asking.rows.join(first, ["ask_scope", "word"], join_type="inner", right_suffix="_of_first")
+        same = {name: pc.equal(found[name], found[f"{name}_of_first"]) for name in ("at", *ORDER)}
         opens = pc.and_(same["at"], same["message_id"])
         waits = pc.and_(same["conversation_id"], same["is_initiator"])
         return found.filter(pc.or_(opens, waits))
 
-    def tables(self, namespace: str, run_id: str) -> Iterator[pyarrow.Table]:
-        """Yield the rows of ``new_route_requests``, some at a time."""
+    def tables(self, namespace: str, run_id: str, most_bytes: int = _BYTES_AT_ONCE) -> Iterator[pyarrow.Table]:
+        """Yield the rows of ``new_route_requests``, some at a time, with names of ``most_bytes`` at most."""
         import pyarrow
 
         shape = arrow_schema(NEW_ROUTE_REQUESTS.optional())
-        instances, databases = (pyarrow.array(names) for names in zip(*_own_databases(self.scopes), strict=True))
-        for start in range(0, len(self.first), _REQUESTS_AT_ONCE):
-            part = self.first.slice(start, _REQUESTS_AT_ONCE)
-            columns = {
-                "instance_name": instances.take(part["ask_scope"]),
-                "database_name": databases.take(part["ask_scope"]),
-                "service_name": part["service"],
-                "requested_at": part["at"].cast(shape.field("requested_at").type),
-                **{name: part[name] for name in _ORDER},
-                "body": missing_routes(part["service"], namespace),
-            }
-            constant = {
-                "message_type_name": namespace,
-                "service_contract_name": contract_of(namespace),
-                "run_id": run_id,
-            }
-            columns |= {name: pyarrow.repeat(pyarrow.scalar(text), len(part)) for name, text in constant.items()}
-            yield pyarrow.table([columns[name] for name in shape.names], shape.names).cast(shape)
-        others = self._rows_by_order(namespace, run_id)
-        while rows := list(islice(others, _REQUESTS_AT_ONCE)):
-            yield table_of(rows, NEW_ROUTE_REQUESTS.optional())
+        instances, databases = (pyarrow.array(names) for names in zip(*own_databases(self.scopes), strict=True))
+        constant = {
+            "message_type_name": namespace,
+            "service_contract_name": contract_of(namespace),
+            "run_id": run_id,
+        }
+        for opened in (self.first, self._opened_by_order()):
+            for part in in_parts(opened, _REQUESTS_AT_ONCE, most_bytes):
+                services = part["service"].cast(pyarrow.string())
+                columns = {
+                    "instance_name": instances.take(part["ask_scope"]),
+                    "database_name": databases.take(part["ask_scope"]),
+                    "service_name": services,
+                    "requested_at": part["at"].cast(shape.field("requested_at").type),
+                    **{name: part[name] for name in ORDER},
+                    "body": missing_routes(services, namespace),
+                }
+                columns |= {name: pyarrow.repeat(pyarrow.scalar(one), len(part)) for name, one in constant.items()}
+                yield pyarrow.table([columns[name] for name in shape.names], shape.names).cast(shape)
 
-    def _rows_by_order(self, namespace: str, run_id: str) -> Iterator[dict[str, Any]]:
+    def _opened_by_order(self) -> pyarrow.Table:
+        """Return the requests that messages have opened one after the other, in the columns of ``first``."""
+        import pyarrow
+
+        numbers, kinds = number_places(self.scopes), kinds_of_rows()
+        columns: dict[str, list[Any]] = {name: [] for name in (*_GROUP, "at", *ORDER)}
         for instance, requests in sorted(self.by_instance.items()):
             for database, service, request in sorted(requests.all_opened(), key=_place_of):
-                conversation_id, is_initiator = request.endpoint or (None, None)
-                yield {
-                    "instance_name": instance,
-                    "database_name": database,
-                    "service_name": service,
-                    "requested_at": request.requested_at,
-                    "message_id": request.message_id,
-                    "conversation_id": conversation_id,
-                    "is_initiator": is_initiator,
-                    "message_type_name": namespace,
-                    "service_contract_name": contract_of(namespace),
-                    "body": missing_route(service, namespace),
-                    "run_id": run_id,
-                }
+                endpoint = request.endpoint or (None, None)
+                row = (numbers[instance, database], service, request.requested_at, request.message_id, *endpoint)
+                for name, value in zip(columns, row, strict=True):
+                    columns[name].append(value)
+        return pyarrow.table({name: pyarrow.array(values, kinds[name]) for name, values in columns.items()})
+
+
+def in_parts(rows: pyarrow.Table, most: int, most_bytes: int) -> Iterator[pyarrow.Table]:
+    """Yield rows in parts that have so many of them, and names of so many bytes, at most; or one row."""
+    import pyarrow.compute as pc
+
+    size = pc.sum(pc.binary_length(rows["service"])).as_py() or 0
+    if len(rows) > 1 and (len(rows) > most or size > most_bytes):
+        half = len(rows) // 2
+        yield from in_parts(rows[:half], most, most_bytes)
+        yield from in_parts(rows[half:], most, most_bytes)
+    elif len(rows):
+        yield rows
 
 
 def missing_routes(services: Any, namespace: str) -> Any:
@@ -157,76 +178,140 @@ def _place_of(opened: tuple[str, str, Request]) -> tuple[str, str, int, str]:
     return database, service, request.requested_at, request.message_id
 
 
-class AskingRow(NamedTuple):
-    """A message that meets step 4: in its own scope, or in msdb after it came back."""
-
-    place: int
-    instance: str
-    database: str
-    service: str
-    at: int
-    message_id: str
-    endpoint: ConversationEndpoint
-    in_scope: bool
-    in_msdb: bool
-
-    @property
-    def order(self) -> tuple[int, str, ConversationEndpoint]:
-        """Where it stands in the order of those that ask."""
-        return self.at, self.message_id, self.endpoint
-
-    def ask(self, requests: Requests) -> str | None:
-        """Return the database in which step 4 ends its way, None where it goes on; it may open a request."""
-        for database, asks in ((self.database, self.in_scope), (MSDB, self.in_msdb)):
-            if asks and requests.of(database, self.service).ask(*self.order).stops:
-                return database
-        return None
-
-
 def find_requests(
-    scan: MessageScan, keyed: Iterable[KeyedBatch], on_record: Mapping[str, Requests]
+    scan: MessageScan, keyed: Callable[[], Iterable[KeyedBatch]], on_record: Mapping[str, Requests]
 ) -> FoundRequests:
-    """Find the requests that messages open, of all that there are; ``on_record`` are those of each instance."""
+    """Find the requests that messages open, of all that there are; ``on_record`` are those of each instance.
+
+    ``keyed`` reads all messages, each time that it is called.
+    """
     import pyarrow
     import pyarrow.compute as pc
 
     scopes = scan.decisions.scopes
-    services = {service for one in on_record.values() for _, service in one.scopes}
-    by_order, endless = pyarrow.array(sorted(services), pyarrow.string()), _endless_requests(scopes, on_record)
-    alike, others = [], []
-    for batch in keyed:
-        rows = asking_rows(batch, scan.decisions.decided(), scopes)
-        twice = pc.and_(rows["in_scope"], rows["in_msdb"])
-        # Whoever asks for these may come back to ask in msdb: there all ask one after the other.
-        tangled = rows.filter(twice)["service"].combine_chunks()
-        by_order = pc.unique(pyarrow.concat_arrays([by_order, tangled]))
-        is_by_order = pc.is_in(rows["service"], value_set=by_order)
-        alike.append(_first_of_each(rows.filter(pc.invert(is_by_order))))
-        others.append(_without_pending(rows.filter(is_by_order), endless))
-    first = _first_of_each(pyarrow.concat_tables(alike)) if alike else None
-    if first is None:
-        none = pyarrow.array([], pyarrow.string())
-        return FoundRequests(scopes, _no_rows(), by_order, on_record, none, none)
+
+    def read() -> Iterator[AskingRows]:
+        return (AskingRows.of(batch, scan.decisions.decided(), scopes) for batch in keyed())
+
+    record = RequestsOnRecord.of(scopes, on_record)
+    firsts, owns = (PartReducer(partial(first_of_each, names=names)) for names in (_GROUP, (*_GROUP, *_POSITION)))
+    returning = pyarrow.array([], pyarrow.large_string())
+    for asking in read():
+        openers = record.find_openers(asking)
+        firsts.add(_spell_first(openers.others, ()))
+        owns.add(_spell_first(openers.own, _POSITION))
+        words = pc.unique(asking.filter(asking.rows["returns"]).rows["word"])
+        returning = pc.unique(pyarrow.concat_arrays([returning, asking.services.take(words)]))
+    first, own = firsts.all(), owns.all()
+    if first is None or own is None:
+        none = pyarrow.array([], pyarrow.large_string())
+        return FoundRequests(scopes, _no_rows(), none, on_record, none, none)
+    # Whoever asks for one that returns may do so in msdb: there all ask one after the other.
+    by_order = pc.unique(pyarrow.concat_arrays([record.services, returning]))
     is_by_order = pc.is_in(first["service"], value_set=by_order)
-    asking = pyarrow.concat_tables([*others, first.filter(is_by_order)])
-    for row in sorted(_rows_of(asking, scopes), key=lambda row: row.order):
-        row.ask(on_record[row.instance])
+    rows = pyarrow.concat_tables([own, first.filter(is_by_order)])
+    askers = [Asker(row.databases[0], row) for row in objects_of(rows, plain_values(rows["service"]), scopes)]
+    _ask_in_order((one for one in askers if one.database != MSDB), on_record)
+    arrived = find_returned(read(), scopes, on_record) if len(returning) else ()
+    _ask_in_order([*arrived, *(one for one in askers if one.database == MSDB)], on_record)
     found = [scope for one in on_record.values() for scope in one.scopes.values()]
     opened = [request for scope in found for request in scope.all_opened()]
     ids = {request.message_id for request in opened}
     waited_for = (*opened, *(request for scope in found for request in scope.on_record))
     conversations = {one.endpoint.conversation_id for one in waited_for if one.endpoint is not None}
-    named = (pyarrow.array(sorted(values), pyarrow.string()) for values in (ids, conversations))
+    named = (pyarrow.array(sorted(values), pyarrow.large_string()) for values in (ids, conversations))
     return FoundRequests(scopes, first.filter(pc.invert(is_by_order)), by_order, on_record, *named)
+
+
+def _spell_first(asking: AskingRows, names: Sequence[str]) -> pyarrow.Table:
+    """Return the first row of each scope and service, and of what else is named, with the names of services."""
+    first = first_of_each(asking.rows, ("ask_scope", "word", *names))
+    return AskingRows(first, asking.services).spell()
+
+
+class Asker(NamedTuple):
+    """A message that asks in a database."""
+
+    database: str
+    row: AskingRow
+
+    def scope(self, on_record: Mapping[str, Requests]) -> Scope:
+        """Return the requests that it asks about."""
+        return on_record[self.row.instance].of(self.database, self.row.service)
+
+
+def _ask_in_order(askers: Iterable[Asker], on_record: Mapping[str, Requests]) -> None:
+    for one in sorted(askers, key=lambda one: one.row.order):
+        one.scope(on_record).ask(*one.row.order)
+
+
+def find_returned(
+    asking: Iterable[AskingRows], scopes: Scopes, on_record: Mapping[str, Requests]
+) -> Collection[Asker]:
+    """Return of the messages that come back to ask in msdb those that may open a request there.
+
+    All requests of other databases have been opened.
+    """
+    found: dict[tuple[Any, ...], Asker] = {}
+    for some in asking:
+        for row in some.filter(some.rows["returns"]).objects(scopes):
+            if Asker(row.database, row).scope(on_record).ask(*row.order).stops:
+                continue
+            asker, position = Asker(MSDB, row), (row.at, row.message_id)
+            scope = asker.scope(on_record)
+            if scope.is_pending_on_record(*position):
+                continue
+            place = (row.instance, row.service, *(position if scope.is_on_record(*position) else ()))
+            if place not in found or row.order < found[place].row.order:
+                found[place] = asker
+    return found.values()
+
+
+def first_of_each(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
+    """Return of the rows that are equal in some columns the first, by time and what comes next in the order."""
+    import pyarrow
+
+    # Numbers alone are grouped and joined: texts are long.
+    numbered = pyarrow.table({"group": _number_groups(rows, names), "at": rows["at"], "row": _count(len(rows))})
+    times = numbered.group_by("group").aggregate([("at", "min")])
+    if len(times) == len(rows):
+        return rows
+    least = numbered.join(times, ["group", "at"], ["group", "at_min"], join_type="left semi")
+    if len(least) == len(times):
+        return rows.take(least["row"])
+    doubled = rows.select(ORDER).take(least["row"])
+    for name in ("group", "row"):
+        doubled = doubled.append_column(name, least[name])
+    in_order = doubled.sort_by([(name, "ascending") for name in ORDER])
+    return rows.take(in_order.group_by("group", use_threads=False).aggregate([("row", "first")])["row_first"])
+
+
+def _number_groups(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Array:
+    """Return a number for each row, the same for those that are equal in some columns."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    numbers: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(rows))
+    for name in names:
+        coded = rows[name].combine_chunks().dictionary_encode()
+        pairs = pc.add(pc.multiply(numbers, len(coded.dictionary)), coded.indices)
+        numbers = pairs.dictionary_encode().indices.cast("int64")
+    return numbers
 
 
 def _no_rows() -> pyarrow.Table:
     import pyarrow
 
-    kinds = {name: pyarrow.string() for name in ("service", "message_id", "conversation_id")}
-    kinds |= {name: pyarrow.int64() for name in ("place", "scope", "ask_scope", "at")}
-    kinds |= {name: pyarrow.bool_() for name in ("is_initiator", "in_scope", "in_msdb")}
+    kinds = {name: kind for name, kind in kinds_of_rows().items() if name != "word"}
     return pyarrow.schema(kinds.items()).empty_table()
+
+
+def _count(rows: int) -> pyarrow.Array:
+    """Return the places of so many rows."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    return pc.subtract(pc.cumulative_sum(pyarrow.repeat(pyarrow.scalar(1, pyarrow.int64()), rows)), 1)
 
 
 def may_any_ask(scan: MessageScan) -> bool:
@@ -242,102 +327,6 @@ def read_on_record(scan: MessageScan) -> Mapping[str, Requests]:
     return requests_on_record(Network(scan.checked.instances, found))
 
 
-def asking_rows(keyed: KeyedBatch, decided: Decided, scopes: list[tuple[str, str]]) -> pyarrow.Table:
-    """Return the messages of a batch that meet step 4, with their places in it and the first scope where they ask.
-
-    Of messages of the database msdb, and of those that ask in msdb alone, that is the scope of arrivals.
-    """
-    import pyarrow
-    import pyarrow.compute as pc
-
-    in_scope, in_msdb = (flags.take(keyed.decisions) for flags in (decided.asks, decided.asks_msdb))
-    asks = pc.or_(in_scope, in_msdb)
-    if keyed.is_expired is not None:
-        asks = pc.and_not(asks, keyed.is_expired)
-    places = pc.indices_nonzero(asks)
-    service, scope = keyed.rows["to_service_name"].take(places), keyed.scopes.take(places)
-    own, arrivals = (pyarrow.array(one, pyarrow.int64()) for one in _ask_scopes(scopes))
-    asks_here = in_scope.take(places)
-    return pyarrow.table(
-        {
-            "place": places.cast("int64"),
-            "scope": scope.cast("int64"),
-            "ask_scope": pc.if_else(asks_here, own.take(scope), arrivals.take(scope)),
-            "service": service.cast(pyarrow.string()),
-            "at": keyed.rows["at"].take(places),
-            "message_id": keyed.rows["message_id"].take(places).cast(pyarrow.string()),
-            "conversation_id": keyed.rows["conversation_id"].take(places).cast(pyarrow.string()),
-            "is_initiator": keyed.rows["is_initiator"].take(places),
-            "in_scope": asks_here,
-            "in_msdb": in_msdb.take(places),
-        }
-    )
-
-
-def _own_databases(scopes: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the instance and the database whose routes are searched of each scope."""
-    return [(instance, MSDB if database == FROM_NETWORK else database) for instance, database in scopes]
-
-
-def _ask_scopes(scopes: list[tuple[str, str]]) -> tuple[list[int], list[int]]:
-    """Return of each scope the one in which its messages ask, and that in which they ask once they came back."""
-    places = _own_databases(scopes)
-    # The scope of arrivals comes before that of a database msdb.
-    numbers = {place: number for number, place in reversed(list(enumerate(places)))}
-    return [numbers[place] for place in places], [numbers[instance, MSDB] for instance, _ in places]
-
-
-def _first_of_each(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return of each scope and service the first row, by time and what comes next in the order of asking."""
-    import pyarrow.compute as pc
-
-    if not len(rows):
-        return rows
-    times = rows.group_by(list(_GROUP)).aggregate([("at", "min")])
-    if len(times) == len(rows):
-        return rows
-    first = rows.join(times, list(_GROUP), join_type="inner")
-    least = first.filter(pc.equal(first["at"], first["at_min"])).drop_columns(["at_min"])
-    names = [name for name in rows.column_names if name not in _GROUP]
-    in_order = least.sort_by([(name, "ascending") for name in _ORDER])
-    found = in_order.group_by(list(_GROUP), use_threads=False).aggregate([(name, "first") for name in names])
-    found = found.rename_columns([name.removesuffix("_first") for name in found.column_names])
-    return found.select(rows.column_names).cast(rows.schema)
-
-
-def _endless_requests(scopes: list[tuple[str, str]], on_record: Mapping[str, Requests]) -> pyarrow.Table:
-    """Return the first request on record without an end, of each scope and service that has any."""
-    import pyarrow
-
-    places = _own_databases(scopes)
-    numbers = {places[number]: number for number in _ask_scopes(scopes)[0]}
-    columns: dict[str, list[Any]] = {name: [] for name in (*_GROUP, "first_at", "first_id")}
-    for instance, requests in on_record.items():
-        for (database, service), scope in requests.scopes.items():
-            endless = [(one.requested_at, one.message_id) for one in scope.on_record if one.ended_at is None]
-            if endless and (instance, database) in numbers:
-                row = (numbers[instance, database], service, *min(endless))
-                for name, value in zip(columns, row, strict=True):
-                    columns[name].append(value)
-    kinds = (pyarrow.int64(), pyarrow.string(), pyarrow.int64(), pyarrow.string())
-    return pyarrow.table(
-        [pyarrow.array(values, kind) for values, kind in zip(columns.values(), kinds, strict=True)], list(columns)
-    )
-
-
-def _without_pending(rows: pyarrow.Table, endless: pyarrow.Table) -> pyarrow.Table:
-    """Leave out what opens nothing, since a request on record is pending for ever; not what then asks in msdb."""
-    import pyarrow.compute as pc
-
-    if not len(rows) or not len(endless):
-        return rows
-    found = rows.join(endless, list(_GROUP), join_type="left outer")
-    same_time = pc.and_(pc.equal(found["first_at"], found["at"]), pc.less(found["first_id"], found["message_id"]))
-    is_pending = pc.fill_null(pc.or_(pc.less(found["first_at"], found["at"]), same_time), fill_value=False)
-    asks_once = pc.invert(pc.and_(found["in_scope"], found["in_msdb"]))
-    return found.filter(pc.invert(pc.and_(is_pending, asks_once))).select(rows.column_names)
-
-
 def _mask_of(places: pyarrow.Array, rows: int) -> pyarrow.Array:
     """Return which of so many rows stand in some places."""
     import pyarrow
@@ -345,16 +334,4 @@ def _mask_of(places: pyarrow.Array, rows: int) -> pyarrow.Array:
 
     if not len(places):
         return pyarrow.repeat(pyarrow.scalar(False), rows)
-    counted = pc.cumulative_sum(pyarrow.repeat(pyarrow.scalar(1, pyarrow.int64()), rows))
-    return pc.is_in(pc.subtract(counted, 1), value_set=places)
-
-
-def _rows_of(rows: pyarrow.Table, scopes: list[tuple[str, str]]) -> Iterator[AskingRow]:
-    names = ("place", "scope", "service", "at", *_ORDER, "in_scope", "in_msdb")
-    for place, scope, service, at, message_id, conversation_id, is_initiator, *asks in zip(
-        *(plain_values(rows[name]) for name in names), strict=True
-    ):
-        instance, database = scopes[scope]
-        own = MSDB if database == FROM_NETWORK else database
-        endpoint = ConversationEndpoint(conversation_id, is_initiator)
-        yield AskingRow(place, instance, own, service, at, message_id, endpoint, *asks)
+    return pc.is_in(_count(rows), value_set=places)

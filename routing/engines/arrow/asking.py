@@ -1,0 +1,168 @@
+"""The messages that ask for a route (rule book, section 5), as rows of Arrow and as objects of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routing.engines.arrow.words import split_words
+from routing.plan.keys import FROM_NETWORK
+from routing.rules.requesting import ConversationEndpoint, Requests
+from routing.storage.arrow import plain_values
+from routing.terms import MSDB
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from routing.engines.arrow.decisions import Decided
+    from routing.engines.arrow.resolving import KeyedBatch
+
+# The order of messages that ask at one time.
+ORDER = ("message_id", "conversation_id", "is_initiator")
+# So many rows become objects of Python at a time.
+_OBJECTS_AT_ONCE = 50_000
+Scopes = list[tuple[str, str]]
+"""Instances and databases; the number of a scope is its place."""
+
+
+class AskingRows(NamedTuple):
+    """The messages of a batch that meet step 4, with their places in it and the first scope where they ask.
+
+    Of messages of the database msdb, and of those that ask in msdb alone, that is the scope of arrivals; one that
+    ``returns`` asks there after its own scope. ``word`` is the place of the service that it asks for among
+    ``services``: a name stands once, however long it is.
+    """
+
+    rows: pyarrow.Table
+    services: pyarrow.Array
+
+    @classmethod
+    def of(cls, keyed: KeyedBatch, decided: Decided, scopes: Scopes) -> AskingRows:
+        """Return those of a batch."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        in_scope, in_msdb = (flags.take(keyed.decisions) for flags in (decided.asks, decided.asks_msdb))
+        asks = pc.or_(in_scope, in_msdb)
+        if keyed.is_expired is not None:
+            asks = pc.and_not(asks, keyed.is_expired)
+        places = pc.indices_nonzero(asks)
+        services, words = split_words(keyed.rows["to_service_name"].take(places))
+        used = words.dictionary_encode()
+        scope, asks_here = keyed.scopes.take(places), in_scope.take(places)
+        own, arrivals = (pyarrow.array(one, pyarrow.int64()).take(scope) for one in ask_scopes(scopes))
+        asks_in_msdb = in_msdb.take(places)
+        columns = {
+            "place": places,
+            "scope": scope,
+            "ask_scope": pc.if_else(asks_here, own, arrivals),
+            "word": used.indices,
+            "at": keyed.rows["at"].take(places),
+            **{name: keyed.rows[name].take(places) for name in ORDER},
+            "in_scope": asks_here,
+            "in_msdb": asks_in_msdb,
+            "returns": pc.and_(pc.and_(asks_here, asks_in_msdb), pc.not_equal(own, arrivals)),
+        }
+        kinds = kinds_of_rows()
+        rows = pyarrow.table({name: column.cast(kinds[name]) for name, column in columns.items()})
+        return cls(rows, services.take(used.dictionary).cast(pyarrow.large_string()))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def filter(self, mask: Any) -> AskingRows:
+        """Return some of the rows."""
+        return AskingRows(self.rows.filter(mask), self.services)
+
+    def is_for(self, services: pyarrow.Array) -> Any:
+        """Return which rows ask for one of some services."""
+        import pyarrow.compute as pc
+
+        return pc.is_in(self.services, value_set=services).take(self.rows["word"])
+
+    def spell(self) -> pyarrow.Table:
+        """Return the rows with ``service``, the name, in place of its number."""
+        names = self.services.take(self.rows["word"].combine_chunks())
+        place = self.rows.column_names.index("word")
+        return self.rows.set_column(place, "service", names)
+
+    def objects(self, scopes: Scopes) -> Iterator[AskingRow]:
+        """Yield the rows as objects of Python, few at a time."""
+        for start in range(0, len(self.rows), _OBJECTS_AT_ONCE):
+            rows = self.rows[start : start + _OBJECTS_AT_ONCE]
+            used = rows["word"].combine_chunks().dictionary_encode()
+            names = plain_values(self.services.take(used.dictionary))
+            yield from objects_of(rows, [names[place] for place in plain_values(used.indices)], scopes)
+
+
+def kinds_of_rows() -> dict[str, Any]:
+    """Return the types of the columns of `AskingRows`, ``service`` included; texts may have gigabytes."""
+    import pyarrow
+
+    whole, text, flag = pyarrow.int64(), pyarrow.large_string(), pyarrow.bool_()
+    return {
+        **dict.fromkeys(("place", "scope", "ask_scope", "word", "at"), whole),
+        **dict.fromkeys(("service", "message_id", "conversation_id"), text),
+        **dict.fromkeys(("is_initiator", "in_scope", "in_msdb", "returns"), flag),
+    }
+
+
+class AskingRow(NamedTuple):
+    """A message that meets step 4: in its own scope, or in msdb after it came back."""
+
+    place: int
+    instance: str
+    database: str
+    service: str
+    at: int
+    message_id: str
+    endpoint: ConversationEndpoint
+    in_scope: bool
+    in_msdb: bool
+
+    @property
+    def order(self) -> tuple[int, str, ConversationEndpoint]:
+        """Where it stands in the order of those that ask."""
+        return self.at, self.message_id, self.endpoint
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """Where it asks, in this order."""
+        places = ((self.database, self.in_scope), (MSDB, self.in_msdb))
+        return tuple(database for database, asks in places if asks)
+
+    def ask(self, requests: Requests) -> str | None:
+        """Return the database in which step 4 ends its way, None where it goes on; it may open a request."""
+        for database in self.databases:
+            if requests.of(database, self.service).ask(*self.order).stops:
+                return database
+        return None
+
+
+def objects_of(rows: pyarrow.Table, services: Sequence[str], scopes: Scopes) -> Iterator[AskingRow]:
+    """Yield rows of `AskingRows` as objects of Python, which ask for some services."""
+    names = ("place", "scope", "at", *ORDER, "in_scope", "in_msdb")
+    own = own_databases(scopes)
+    for service, place, scope, at, message_id, conversation_id, is_initiator, *asks in zip(
+        services, *(plain_values(rows[name]) for name in names), strict=True
+    ):
+        (instance, database), endpoint = own[scope], ConversationEndpoint(conversation_id, is_initiator)
+        yield AskingRow(place, instance, database, service, at, message_id, endpoint, *asks)
+
+
+def own_databases(scopes: Scopes) -> Scopes:
+    """Return the instance and the database whose routes are searched of each scope."""
+    return [(instance, MSDB if database == FROM_NETWORK else database) for instance, database in scopes]
+
+
+def number_places(scopes: Scopes) -> dict[tuple[str, str], int]:
+    """Return the number of the scope for which each instance's databases have requests."""
+    # The scope of arrivals comes before that of a database msdb.
+    return {place: number for number, place in reversed(list(enumerate(own_databases(scopes))))}
+
+
+def ask_scopes(scopes: Scopes) -> tuple[list[int], list[int]]:
+    """Return of each scope the one in which its messages ask, and that in which they ask once they came back."""
+    numbers = number_places(scopes)
+    own = [numbers[place] for place in own_databases(scopes)]
+    return own, [numbers[instance, MSDB] for instance, _ in scopes]

@@ -1,0 +1,78 @@
+"""Names that together have more bytes than a column of Arrow's texts holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow
+import pytest
+
+from routing.engines.arrow.asking import AskingRows, kinds_of_rows
+from routing.engines.arrow.decisions import Decided
+from routing.engines.arrow.requests import FoundRequests, first_of_each
+from routing.engines.arrow.resolving import KeyedBatch
+from routing.engines.arrow.words import same_for_all
+
+LONG = "//" + "n" * 1_000_000
+MANY = 2_200
+SCOPES = [("hub", ""), ("hub", "Sales")]
+
+
+def _asking() -> AskingRows:
+    """Messages of Sales that all ask for a service with a long name, the last of them first."""
+    columns: dict[str, Any] = {
+        "to_service_name": pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * MANY, "int32"), [LONG]),
+        "at": pyarrow.array(range(MANY, 0, -1), "int64"),
+        "message_id": [f"m{number}" for number in range(MANY)],
+        "conversation_id": ["c"] * MANY,
+        "is_initiator": [True] * MANY,
+    }
+    zeros, none = pyarrow.array([0] * MANY, "int32"), pyarrow.nulls(1)
+    keyed = KeyedBatch(
+        pyarrow.RecordBatch.from_pydict(columns),
+        pyarrow.array([1] * MANY),
+        zeros,
+        same_for_all("", MANY),
+        None,
+        None,
+    )
+    flags = {"asks": pyarrow.array([True]), "asks_msdb": pyarrow.array([False])}
+    others = dict.fromkeys(("matching_step", "alternatives", "reads_address", "out_of_hops", "requested"), none)
+    return AskingRows.of(keyed, Decided(words={}, numbers={}, **others, **flags), SCOPES)
+
+
+def test_a_name_stands_once() -> None:
+    asking = _asking()
+    assert [len(name) for name in asking.services.to_pylist()] == [len(LONG)]
+    first = first_of_each(asking.rows, ("ask_scope", "word"))
+    assert first["message_id"].to_pylist() == [f"m{MANY - 1}"]
+    assert asking.rows.nbytes < len(LONG)
+
+
+def test_objects_share_a_name() -> None:
+    assert len({id(row.service) for row in _asking().objects(SCOPES)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("lengths", "most", "parts"),
+    [
+        ([4, 4, 4, 4], 16, [4]),
+        ([4, 4, 4, 4], 15, [2, 2]),
+        ([9, 9, 9], 8, [1, 1, 1]),
+        ([1, 1, 1, 50], 8, [2, 1, 1]),
+        ([], 8, []),
+    ],
+    ids=["as many as may be", "one byte more", "each longer", "one longer", "none"],
+)
+def test_rows_of_requests_come_in_parts(lengths: list[int], most: int, parts: list[int]) -> None:
+    kinds = kinds_of_rows()
+    rows = [
+        {"ask_scope": 1, "service": "s" * length, "at": 0, "message_id": "m", "conversation_id": "c"}
+        for length in lengths
+    ]
+    kept = ("ask_scope", "service", "at", "message_id", "conversation_id", "is_initiator")
+    first = pyarrow.Table.from_pylist(rows, pyarrow.schema([(name, kinds[name]) for name in kept]))
+    none = pyarrow.array([], pyarrow.large_string())
+    tables = [*FoundRequests(SCOPES, first, none, {}, none, none).tables("n", "run", most)]
+    assert [len(table) for table in tables] == parts
+    assert [len(name) for table in tables for name in table["service_name"].to_pylist()] == lengths
