@@ -129,7 +129,11 @@ def find_undecodable(texts: Any) -> Any:
     Arrow looks at all of them at once, or at the distinct ones of a dictionary, in a few nanoseconds each.
     """
     import pyarrow
+    import pyarrow.compute as pc
 
+    if pyarrow.types.is_dictionary(texts.type) and isinstance(texts, pyarrow.Array):
+        words = find_undecodable(texts.dictionary)
+        return None if words is None else pc.fill_null(words.take(texts.indices), fill_value=False)
     try:
         texts.validate(full=True)
     except pyarrow.ArrowInvalid:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pytest
 
+import routing
+from routing.config import Location
 from routing.engines.arrow.asking import AskingRows, kinds_of_rows
 from routing.engines.arrow.decisions import Decided
 from routing.engines.arrow.requests import FoundRequests, first_of_each
 from routing.engines.arrow.resolving import KeyedBatch
 from routing.engines.arrow.words import same_for_all
+from routing.schemas import MESSAGES
+from routing.storage.data_files import DataFiles
+from routing.storage.local import open_to_write
+from tests.frames import arrow_of
+from tests.stored import config_of, message, save_estate, small_estate
 
 LONG = "//" + "n" * 1_000_000
 MANY = 2_200
@@ -39,6 +47,25 @@ def _asking() -> AskingRows:
     flags = {"asks": pyarrow.array([True]), "asks_msdb": pyarrow.array([False])}
     others = dict.fromkeys(("matching_step", "alternatives", "reads_address", "out_of_hops", "requested"), none)
     return AskingRows.of(keyed, Decided(words={}, numbers={}, **others, **flags), SCOPES)
+
+
+def _save_messages(folder: Path) -> None:
+    """Store messages that all ask for the service with the long name: more bytes than a batch holds as texts."""
+    rows = arrow_of([message(number, "") for number in range(MANY)], MESSAGES)
+    place = rows.column_names.index("to_service_name")
+    rows = rows.set_column(place, "to_service_name", pyarrow.DictionaryArray.from_arrays([0] * MANY, [LONG]))
+    save_estate({"messages": []}, folder, files=1)
+    with DataFiles(folder / "messages") as files:
+        files.open().add(rows)
+        table = open_to_write(Location(str(folder / "messages")))
+        table.commit_files(files.close(), MESSAGES, adds=True, metadata="")
+
+
+def test_a_run_over_them(tmp_path: Path) -> None:
+    save_estate({key: rows for key, rows in small_estate().items() if key != "messages"}, tmp_path / "in", files=1)
+    _save_messages(tmp_path / "in")
+    done = routing.resolve_local(config_of(tmp_path / "in", tmp_path / "out"))
+    assert (done.row["rows_read"], done.row["reason_counts"]["ROUTE_REQUESTED"]) == (MANY, 1)
 
 
 def test_a_name_stands_once() -> None:

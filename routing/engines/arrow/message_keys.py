@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from routing.engines.arrow.dialog_ends import DialogEnds
 from routing.engines.arrow.message_rows import MessageRows
 from routing.engines.arrow.numbers import NONE, OTHER, Numbers
+from routing.engines.arrow.words import split_words
 from routing.plan.checked import Checked
 from routing.plan.keys import READ, KeyCounts
 from routing.process.garbage import no_search_for_cycles
@@ -96,10 +97,13 @@ def _number(
 
 
 def find_sound(batch: pyarrow.RecordBatch) -> pyarrow.Array:
-    """Tell of each row whether it is sound, the texts of `rejecting.DECODED` in UTF-8 included."""
+    """Tell of each row whether it is sound: its service and texts of `rejecting.DECODED` in UTF-8 included."""
     import pyarrow.compute as pc
 
-    sound = batch["sound"]
+    # By the distinct names: those of all rows, if they are long, are more than a column holds.
+    services, places = split_words(batch["to_service_name"])
+    has_service = pc.fill_null(pc.not_equal(services, "").take(places), fill_value=False)
+    sound = pc.and_(batch["sound"], has_service)
     for name in DECODED:
         undecodable = find_undecodable(batch[name]) if name in batch.schema.names else None
         if undecodable is not None:

@@ -52,10 +52,10 @@ class MessageRows:
         return pc.field(self.shape[name])
 
     def is_sound(self) -> Any:
-        """Tell whether a row has all that it needs, whatever its instance and database."""
+        """Tell whether a row has all that it needs, whatever its instance and database, but a service."""
         import pyarrow.compute as pc
 
-        needed = [self.column(name) != "" for name in ("message_id", "to_service_name")]
+        needed = [self.column("message_id") != ""]
         needed += [self.column(name).is_valid() for name in ("is_initiator", "enqueue_time")]
         needed.append(is_guid(self.column("conversation_id")))
         if "hops_remaining" in self.shape:
