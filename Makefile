@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -59,6 +59,9 @@ build/moto/.ready: tests/platforms/moto.lock
 test-browser: setup  ## open the page of a report in Chromium without a window, and look at it as readers do
 	@$(BIN)/python -m pytest tests/platforms/test_looks.py tests/platforms/test_browser.py \
 		tests/platforms/test_browser_demo.py --durations=5 $(ARGS)
+
+docs-output: setup  ## put what commands print into the pages that show it
+	@$(BIN)/python -m tests.shown_output
 
 screenshot: setup  ## make the README's picture of a report's page anew, of the demo
 	@$(BIN)/python -m tests.platforms.screenshot

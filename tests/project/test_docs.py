@@ -70,7 +70,7 @@ def day_as_printed() -> str:
 
 
 def test_the_excerpt_of_the_demo_is_what_the_demo_prints() -> None:
-    match = EXCERPT.search(text("README.md"))
+    match = EXCERPT.search(text("docs/how-to/install.md"))
     assert match is not None
     estate, day = match.group(1).split("\n\n")
     assert estate + "\n" == estate_as_printed(estate.splitlines()[0])
@@ -123,10 +123,10 @@ def test_every_key_of_the_configuration_is_documented() -> None:
     assert documented == keys
 
 
-def test_the_readme_shows_a_page() -> None:
+def test_the_page_on_reports_shows_one() -> None:
     """The picture that `make screenshot` takes: as wide as a window, no larger than a page may wait for."""
-    [(words, file)] = re.findall(r"^!\[([^\]]+)\]\(([^)]+\.png)\)$", text("README.md"), re.MULTILINE)
-    picture = (ROOT / file).read_bytes()
+    [(words, file)] = re.findall(r"^!\[([^\]]+)\]\(\.\./([^)]+\.png)\)$", text("docs/how-to/report.md"), re.MULTILINE)
+    picture = (ROOT / "docs" / file).read_bytes()
     signature, width, height = struct.unpack(">16sII", picture[:24])
     assert signature.startswith(b"\x89PNG\r\n\x1a\n")
     assert width == 1280
@@ -203,9 +203,20 @@ def test_local_links_lead_somewhere(file: Path) -> None:
 
 
 def test_the_readme_begins_with_what_the_tool_is_for() -> None:
-    first = next(line for line in text("README.md").splitlines() if line and not line.startswith("#"))
+    readme = text("README.md")
+    first = next(line for line in readme.splitlines() if line and not line.startswith("#"))
     assert "Service Broker message" in first
     assert "`sys.transmission_queue`" in first
-    start = text("README.md").partition("## Start here")[2].partition("\n## ")[0]
+    first_result, main_job = readme.index("sbroute check conf/examples"), readme.index("make demo")
+    assert first_result < main_job
     for needed in ("git", "make", "python3", "3.10", "python3-venv", "make demo", "make test"):
-        assert needed in start
+        assert needed in readme
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_bytes()) < 12_000
+
+
+def test_the_readme_has_a_line_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = re.findall(r"^\| \[?`([a-z]+)`", text("README.md"), re.MULTILINE)
+    assert sorted(rows) == sorted(commands(capsys))

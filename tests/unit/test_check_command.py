@@ -15,7 +15,7 @@ from routing import cli
 from tests.check_texts import UNWRAPPED
 from tests.exported import conversation, endpoint, handle, route, waiting, whole_shop
 from tests.golden_texts import assert_golden
-from tests.pages import ROOT, excerpt
+from tests.pages import ROOT
 from tests.without import SPARK, without
 
 EXAMPLES = ("conf/examples/exports", "conf/examples/scripts/hub.sql")
@@ -44,14 +44,6 @@ def test_what_the_examples_say(capsys: pytest.CaptureFixture[str]) -> None:
     told = run(capsys, *EXAMPLES, *FIX)
     assert_golden("check_examples.txt", told)
 
-
-def test_pages_show_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    told = run(capsys, *EXAMPLES)
-    assert excerpt("docs/how-to/check.md", "check") == told
-    assert told.startswith(excerpt("README.md", "check"))
-    assert run(capsys, "conf/examples/no-return").startswith(
-        excerpt("docs/explanation/how-check-decides.md", "check-path")
-    )
 
 
 def test_all_of_it_lists_what_is_on_its_way(capsys: pytest.CaptureFixture[str]) -> None:

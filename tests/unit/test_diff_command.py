@@ -66,14 +66,6 @@ def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden("diff_table.txt", "\n\n\n".join(told))
 
 
-def test_the_page_shows_what_is_printed() -> None:
-    golden = (GOLDEN / "diff_table.txt").read_text(encoding="utf-8")
-    shown = golden.split("\n\n\n")[0].partition("\n\n")[2]
-    shown = "\n".join(line for line in shown.splitlines() if not line.startswith("rejected: "))
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "try-a-change.md").read_text(encoding="utf-8")
-    assert f"```text\n{shown}\n```" in page
-    assert f"```sql\n{SCRIPT}```" in page
-
 
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = ended(capsys, *TRIED, "--format", "json", "--quiet")

@@ -67,12 +67,6 @@ def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden("messages_table.txt", "\n\n".join(told))
 
 
-def test_the_page_shows_what_is_printed() -> None:
-    golden = (GOLDEN / "messages_table.txt").read_text(encoding="utf-8")
-    shown = golden.rpartition("\n\nMessages\n")[2]
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "find-stuck-messages.md"
-    assert f"```text\nMessages\n{shown}```" in page.read_text(encoding="utf-8")
-
 
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = phrase(capsys, job, "--format", "json", "--reason", "NO_ROUTE", "--waiting", "--limit", "1")

@@ -1,0 +1,68 @@
+"""Every command that the documentation types runs, or says why not; what it shows is what the command prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from routing import cli
+from tests.shown_output import PAGES, ROOT, arguments_of, blocks_of, build_reader_folder, copied, renewed
+
+WITH_BLOCKS = [page for page in PAGES if any(blocks_of(page.read_text(encoding="utf-8")))]
+by_page = pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
+PAGE = """
+```sh
+sbroute lint --explain SBR017
+```
+<!-- output to Severity -->
+```text
+old
+```
+<!-- end of output -->
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("reader")
+    build_reader_folder(folder)
+    return folder
+
+
+@by_page
+def test_a_page_shows_what_its_commands_print(page: Path, built: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    with copied(built):
+        assert renewed(text) == text, "make docs-output renews it"
+
+
+@by_page
+def test_what_is_not_run_is_a_command_that_exists(page: Path) -> None:
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        for words in block.commands if block.reason else ():
+            arguments = arguments_of(words)
+            if arguments is not None:
+                cli._parser().parse_all(arguments[: arguments.index(">")] if ">" in arguments else arguments)
+
+
+def test_output_is_replaced_as_far_as_the_page_shows_it() -> None:
+    new = PAGE.replace("old\n", "# SBR017: Load-balancing routes behind a route without broker id\n\n…\n")
+    assert renewed(PAGE) == new
+    with pytest.raises(AssertionError, match="no line begins with 'Nowhere'"):
+        renewed(PAGE.replace("Severity", "Nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("commands", "why"),
+    [
+        ("sbroute lint --explain SBR999", "ended with 2: sbroute: unknown finding"),
+        ("make demo", "make is not run: say why above the block"),
+    ],
+    ids=["a command that fails", "another program"],
+)
+def test_a_block_that_cannot_run_fails(commands: str, why: str) -> None:
+    block = f"```sh\n{commands}\n```\n"
+    with pytest.raises(AssertionError, match=why):
+        renewed(block)
+    assert renewed(f"<!-- not run: because -->\n{block}") == f"<!-- not run: because -->\n{block}"
