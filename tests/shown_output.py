@@ -1,10 +1,10 @@
 """Run the commands that the documentation types, and put what they print where a page shows it.
 
-A block of commands (```sh) runs in a folder that has what a reader has: the files of ``conf``, exports, a script, the
-tables of the demo, and tables of one's own in ``conf/mine.yaml``. Where it cannot, a comment before it says why:
-``<!-- not run: needs a cluster -->``. Directly below a block a page may show what its last command prints, between
-``<!-- output -->`` and ``<!-- end of output -->``; with ``<!-- output to WORDS -->`` only the lines before the first
-one that begins with these words. ``python -m tests.shown_output`` writes these anew.
+A block of commands (```sh) runs in a folder that has what a reader has: the files of ``conf``, exports, a script,
+the tables of the demo, and tables of the reader's own in ``conf/mine.yaml``. Where a block cannot run, a comment
+before it says why: ``<!-- not run: needs a cluster -->``. Directly below a block a page may show what its last
+command prints, between ``<!-- output -->`` and ``<!-- end of output -->``; ``<!-- output to WORDS -->`` shows the
+lines before the first one that begins with these words. ``python -m tests.shown_output`` renews the pages.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def build_reader_folder(folder: Path) -> None:
 def _own_configuration() -> str:
     given = yaml.safe_load((ROOT / "conf" / "examples" / "import.yaml").read_text(encoding="utf-8"))
     tables = {key: f"../tables/{key}" for key in given["tables"]}
-    return yaml.safe_dump({"tables": tables, "output": {key: f"../out/{key}" for key in (*given["output"], *OUTPUTS)}})
+    return yaml.safe_dump(
+        {"tables": tables, "output": {key: f"../out/{key}" for key in (*given["output"], *OUTPUTS)}}
+    )
 
 
 def run_command(arguments: list[str]) -> str:

@@ -125,7 +125,9 @@ def test_every_key_of_the_configuration_is_documented() -> None:
 
 def test_the_page_on_reports_shows_one() -> None:
     """The picture that `make screenshot` takes: as wide as a window, no larger than a page may wait for."""
-    [(words, file)] = re.findall(r"^!\[([^\]]+)\]\(\.\./([^)]+\.png)\)$", text("docs/how-to/report.md"), re.MULTILINE)
+    [(words, file)] = re.findall(
+        r"^!\[([^\]]+)\]\(\.\./([^)]+\.png)\)$", text("docs/how-to/report.md"), re.MULTILINE
+    )
     picture = (ROOT / "docs" / file).read_bytes()
     signature, width, height = struct.unpack(">16sII", picture[:24])
     assert signature.startswith(b"\x89PNG\r\n\x1a\n")

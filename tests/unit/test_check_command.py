@@ -45,7 +45,6 @@ def test_what_the_examples_say(capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden("check_examples.txt", told)
 
 
-
 def test_all_of_it_lists_what_is_on_its_way(capsys: pytest.CaptureFixture[str]) -> None:
     told = "SQL Server reports no trouble about 2 messages on the way (--all lists them)."
     assert told in run(capsys, *EXAMPLES, *UNWRAPPED)

@@ -11,7 +11,7 @@ import pytest
 from routing import cli
 from routing.schemas import MESSAGE_CHANGES, ROUTES
 from tests.frames import arrow_of
-from tests.golden_texts import GOLDEN, assert_golden
+from tests.golden_texts import assert_golden
 from tests.stored import config_text, route, save_estate, small_estate, store_local, written
 
 AT = ("--at", "2026-01-05T13:00:00Z")
@@ -64,7 +64,6 @@ def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         shown = "\n".join(text.rstrip() for text in (out + err).splitlines())
         told.append(f"sbroute diff {line}\n\n{shown}")
     assert_golden("diff_table.txt", "\n\n\n".join(told))
-
 
 
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from routing.analysis.messages.printing import age
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES, RUNS
 from tests.frames import arrow_of
-from tests.golden_texts import GOLDEN, assert_golden
+from tests.golden_texts import assert_golden
 from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, resolved
 from tests.stored import config_text, store_local
 from tests.unit.test_runs_command import recorded
@@ -65,7 +65,6 @@ def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ("", "--oldest --limit 2", "--waiting", "--waiting --reason no_route --reason BROKER_DISABLED")
     told = [f"sbroute messages {line}\n\n{phrase(capsys, job, *line.split())}" for line in lines]
     assert_golden("messages_table.txt", "\n\n".join(told))
-
 
 
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
