@@ -19,8 +19,9 @@ from routing.commands.common import (
     tell_unfinished,
     with_notes,
 )
-from routing.commands.findings import SEVERITIES, now_of, print_findings, report, status_of
+from routing.commands.findings import SEVERITIES, now_of, report, status_of
 from routing.commands.linted_files import run_on_files
+from routing.document import Paragraph
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, quote
 from routing.storage.arrow import leave_pandas_out
 
@@ -67,7 +68,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--all",
         action="store_true",
-        help="list what every instance has by default one by one, instead of counting it",
+        help="list every finding, where a rule has many, and what every instance has by default",
     )
     command.add_argument(
         "--fail-on",
@@ -203,9 +204,13 @@ def tell_tables(
             result["coverage"] = {"routes": routes, "used": used}
         console.result(with_notes(json.dumps(result), notes))
     elif options.format == "table":
-        print_findings(found, suppressed, console, rules, with_defaults=options.all)
+        from routing.analysis.lint.finding_report import describe_findings
+
+        document = [*describe_findings(found, suppressed, rules, lists_all=options.all)]
         if routes is not None:
-            console.result(f"messages used {used:,} of {routes:,} routes ({_share(used, routes):.1f} %)")
+            share = f"{_share(used, routes):.1f} %"
+            document.append(Paragraph(f"messages used {used:,} of {routes:,} routes ({share})"))
+        console.document(document)
     else:
         file = None if config.is_uri(options.config) else options.config
         console.result(report(options, found, rules, config=file))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from routing import config
 from routing.commands import exports
 from routing.commands.common import Console, tell_sentences, variables
-from routing.commands.findings import count_codes, now_of, print_findings, report, status_of
+from routing.commands.findings import now_of, report, status_of
+from routing.document import Block, Heading, ListItem
 from routing.errors import ConfigError, EnvironmentFault, quote
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ def tell_files(
 ) -> int:
     """Print what was found in files, and what was not judged; the exit status."""
     from routing.analysis.check.json_form import gap_object
-    from routing.analysis.check.phrases import bounded, gap_sentence
 
     found = list(done.findings)
     if options.format == "json":
@@ -69,15 +69,29 @@ def tell_files(
         console.result(json.dumps(result))
         return status_of(found, options)
     if options.format == "table":
-        print_findings(found, len(done.suppressed), console, rules, with_defaults=options.all)
-        if done.not_judged:
-            codes = count_codes(done.not_judged)
-            console.result(f"not judged, since they rest on what was not read: {codes}")
-            for sentence in bounded(map(gap_sentence, done.not_known), len(done.not_known)):
-                console.result(f"  {sentence}")
+        from routing.analysis.lint.finding_report import describe_findings
+
+        remarks = _say_not_judged(done)
+        console.document(
+            describe_findings(found, len(done.suppressed), rules, lists_all=options.all, remarks=remarks)
+        )
     else:
         console.result(report(options, found, rules))
     not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
     left_out = [f"left out, {sentence}" for sentence in done.left_out]
     tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
     return status_of(found, options)
+
+
+def _say_not_judged(done: FilesLinted) -> list[Block]:
+    """Return how many findings rest on what was not read, and what that is."""
+    from routing.analysis.check.phrases import bounded, gap_sentence
+    from routing.analysis.lint.finding_report import count_codes
+
+    if not done.not_judged:
+        return []
+    sentences = bounded(map(gap_sentence, done.not_known), len(done.not_known))
+    return [
+        Heading(f"Not judged, since they rest on what was not read: {count_codes(done.not_judged)}"),
+        *(ListItem(sentence, indent=1) for sentence in sentences),
+    ]

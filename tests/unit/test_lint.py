@@ -256,17 +256,85 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden("lint_table.txt", "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
 
 
-@pytest.mark.usefixtures("plain_terminal")
-def test_a_long_table_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = options("--config", "x")
+def printed(capsys: pytest.CaptureFixture[str], found: list[Row], *line: str) -> list[str]:
+    """The lines that lint prints of findings."""
+    asked = options("--config", "x", *line)
     asked.quiet, asked.log_format = True, "text"
-    found = [{**_row(28, "info"), "object": f"R{number:03d}"} for number in range(502)]
     command.tell_tables(done(*found), asked, cli.Console(asked))
-    out = capsys.readouterr().out
-    assert "R499" in out
-    assert "R500" not in out
-    assert "and 2 more; --format json prints all of them" in out
-    assert "0 errors, 0 warnings, 502 info, 0 suppressed" in out
+    return [text.rstrip() for text in capsys.readouterr().out.splitlines()]
+
+
+_THOUSAND = [{**_row(28, "info"), "object": f"R{number:04d}", "error_number": None} for number in range(1_000)]
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_a_thousand_equal_findings_are_three_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, _THOUSAND) == [
+        "SBR028 info (1,000): A route that no message used",
+        "  what to do: correct it",
+        "  it is wrong",
+        "  - hub.R0000",
+        "  - hub.R0001",
+        "  - hub.R0002",
+        "  and 997 more; --all lists them",
+        "",
+        "0 errors, 0 warnings, 1,000 info, 0 suppressed; more: sbroute lint --explain",
+        "CODE",
+    ]
+    every = printed(capsys, _THOUSAND, "--all")
+    assert [line for line in every if line.startswith("  - ")] == [
+        f"  - hub.R{number:04d}" for number in range(1_000)
+    ]
+    assert not any("more;" in line for line in every)
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_errors_come_first_and_counts_last(capsys: pytest.CaptureFixture[str]) -> None:
+    found = [_row(36, "info"), _row(1, "warning"), _row(20, "error"), _row(19, "warning"), _row(2, "error")]
+    lines = printed(capsys, found, "--all")
+    heads = [line.split(" (")[0] for line in lines if line.startswith("SBR")]
+    assert heads == ["SBR002 error", "SBR020 error", "SBR001 warning", "SBR019 warning", "SBR036 info"]
+    assert lines[-1].startswith("2 errors, 2 warnings, 1 info, 0 suppressed")
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.parametrize(
+    ("differs", "is_one_number", "items"),
+    [
+        pytest.param(
+            {"message": "so is this"},
+            True,
+            ["hub.R1: it is wrong", "hub.R2: so is this"],
+            id="messages that differ",
+        ),
+        pytest.param(
+            {"error_number": None},
+            False,
+            ["hub.R1 (SQL Server's number 9659)", "hub.R2"],
+            id="numbers that differ",
+        ),
+        pytest.param(
+            {"file": "a.sql", "line": 7},
+            True,
+            ["hub.R1", "a.sql:7, hub.R2"],
+            id="a file and its line",
+        ),
+        pytest.param(
+            {"instance_name": None, "object": None},
+            True,
+            ["hub.R1", "it is wrong"],
+            id="no name",
+        ),
+    ],
+)
+def test_findings_of_a_rule(
+    differs: Row, is_one_number: bool, items: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = {**_row(1, "warning"), "object": "R1"}
+    lines = printed(capsys, [first, {**first, "object": "R2", **differs}])
+    assert lines[0] == "SBR001 warning (2): An option of a route is empty text"
+    assert ("  SQL Server's number: 9659" in lines) == is_one_number
+    assert [line.removeprefix("  - ") for line in lines if line.startswith("  - ")] == items
 
 
 _AS_INSTALLED = [
@@ -280,33 +348,33 @@ _AS_INSTALLED = [
 @pytest.mark.usefixtures("plain_terminal")
 @pytest.mark.parametrize(
     ("line", "listed", "counted"),
-    [("", ["SBR034"], True), ("--all", ["SBR023", "SBR023", "SBR034", "SBR036"], False)],
+    [("", ["SBR034"], True), ("--all", ["SBR034", "SBR023", "SBR036"], False)],
 )
 def test_what_every_instance_has_is_one_line(
     line: str, listed: list[str], counted: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = options("--config", "x", "--fail-on", "info", *line.split())
+    lines = printed(capsys, _AS_INSTALLED, *line.split())
+    assert [text[:6] for text in lines if text.startswith("SBR")] == listed
+    told = "Not listed, since every instance has it by default: SBR023 (2), SBR036 (1); --all lists them"
+    assert (told in " ".join(lines)) == counted
+    assert "0 errors, 1 warning, 3 info, 0 suppressed; more: sbroute lint --explain CODE" in lines
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_what_is_not_listed_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = options("--config", "x", "--fail-on", "info")
     asked.quiet, asked.log_format = True, "text"
-    assert command.tell_tables(done(*_AS_INSTALLED), asked, cli.Console(asked)) == 1
-    out = capsys.readouterr().out
-    assert [text[:6] for text in out.partition("What to do")[0].splitlines() if text.startswith("SBR")] == listed
-    told = "not listed, since every instance has it by default: SBR023 (2), SBR036 (1); --all lists them\n"
-    assert (told in out) == counted
-    assert "0 errors, 1 warning, 3 info, 0 suppressed; sbroute lint --explain CODE tells more\n" in out
+    assert command.tell_tables(done(_AS_INSTALLED[0]), asked, cli.Console(asked)) == 1
+    assert "0 errors, 0 warnings, 1 info" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("plain_terminal")
 def test_what_every_instance_has_is_counted_by_instance(capsys: pytest.CaptureFixture[str]) -> None:
     """The instances with most of it first, and of many the first ten."""
-    asked = options("--config", "x")
-    asked.quiet, asked.log_format = True, "text"
     many = [{**_row(45, "info"), "instance_name": f"i{number:02d}"} for number in range(12)]
-    command.tell_tables(
-        done(*_AS_INSTALLED, *many, {**_row(45, "info"), "object": "C"}), asked, cli.Console(asked)
-    )
-    counted = capsys.readouterr().out.partition("--all lists them\n")[2].splitlines()
-    assert counted[0] == "  hub: SBR023 (2), SBR036 (1), SBR045 (1)"
-    assert counted[1:11] == [*(f"  i{number:02d}: SBR045 (1)" for number in range(9)), "  and 3 more instances"]
+    lines = printed(capsys, [*_AS_INSTALLED, *many, {**_row(45, "info"), "object": "C"}])
+    counted = lines[lines.index("  - hub: SBR023 (2), SBR036 (1), SBR045 (1)") + 1 :]
+    assert counted[:10] == [*(f"  - i{number:02d}: SBR045 (1)" for number in range(9)), "  and 3 more instances"]
 
 
 def test_json_has_what_every_instance_has(console: Console) -> None:

@@ -246,7 +246,7 @@ def test_the_command_runs_them_over_files(tmp_path: Path, capsys: pytest.Capture
         *("SHOP001", "error", "point it at the new one", str(script), 2),
     )
     status, out, _ = run(capsys, str(script), "--rules", rules)
-    assert (status, "SHOP001  point it at the new one" in out) == (0, True)
+    assert (status, "SHOP001 error (1): " in out and "what to do: point it at the new one" in out) == (0, True)
     _, out, _ = run(capsys, str(script), "--rules", rules, "--format", "sarif")
     log = json.loads(out)["runs"][0]
     assert log["tool"]["driver"]["rules"][-1]["id"] == log["results"][0]["ruleId"] == "SHOP001"

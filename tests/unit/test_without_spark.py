@@ -105,7 +105,7 @@ def test_lint(estate: Path) -> None:
     now = ["--now", "2026-01-05T12:00:00Z"]
     found = json.loads(told("lint", "--config", str(estate), *now, "--format", "json"))["findings"]
     assert sorted({row["code"] for row in found}) == ["SBR003", "SBR019", "SBR024", "SBR043"]
-    assert "sbroute lint --explain CODE tells more" in told("lint", "--config", str(estate), *now)
+    assert "more: sbroute lint --explain CODE" in told("lint", "--config", str(estate), *now)
     assert told("lint", "--explain", "SBR001").startswith("# SBR001")
 
 
