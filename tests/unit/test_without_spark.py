@@ -86,7 +86,7 @@ def test_messages(tmp_path: Path) -> None:
 def test_runs(estate: Path) -> None:
     listed = json.loads(told("runs", "--config", str(estate), "--format", "json"))
     assert [row["rows_read"] for row in listed["runs"]] == [0, 2_000, 2_000]
-    assert f"run_id         {FULL}" in told("runs", FULL[:6], "--config", str(estate))
+    assert f"run {FULL}: " in told("runs", FULL[:6], "--config", str(estate))
 
 
 def test_explain_of_a_stored_message(estate: Path) -> None:
