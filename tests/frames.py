@@ -179,3 +179,8 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
                 seconds, rest = divmod(row[name], 1_000_000)
                 row[name] = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest)
     return rows
+
+
+def rows_in(table: Any) -> list[dict[str, Any]]:
+    """The rows of a DataFrame or an Arrow table as plain Python."""
+    return rows_of(table) if hasattr(table, "sparkSession") else list(table.to_pylist())

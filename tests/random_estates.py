@@ -1,24 +1,32 @@
 """Random estates that whatever decides is held to: every row as the tests' own resolver has it.
 
-A decider takes tables and a time, and returns rows; another engine is one decider more.
+What each function is given decides, traces or compares: another engine is one parameter more.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.frames import Tables
+from tests.frames import Tables, arrow, prefixed, rows_in
 from tests.hostile import UNDECODABLE
+from tests.reference.altered import altered
+from tests.reference.differing import both, has_changed
 from tests.reference.estates import joined, random_estate, reachable_cells, reachable_rerouted_cells
+from tests.reference.networks import random_network
+from tests.reference.paths import path_rows
 from tests.reference.resolver import Resolution as Expected
 from tests.reference.resolver import resolve as reference
+
+if TYPE_CHECKING:
+    from routing.analysis.diff.diffing import Diff
 
 Row = dict[str, Any]
 ESTATES = int(os.environ.get("SBROUTE_RANDOM_ESTATES", "150"))
@@ -50,6 +58,10 @@ class Decided:
 
 
 Decider = Callable[[Tables, datetime | None], Decided]
+Tracer = Callable[[Tables, datetime | None], Sequence[Row]]
+"""Tables and a time to rows of ``message_paths``."""
+TableMaker = Callable[[Tables], Mapping[str, Any]]
+"""Rows to the tables of an engine."""
 
 
 def _hashable(value: Any) -> Any:
@@ -155,3 +167,143 @@ def _print_coverage(cells: Counter[Any]) -> None:
     seen = {cell for cell, _ in cells}
     assert not reachable_cells() - seen
     assert not reachable_rerouted_cells() - {cell for cell, rerouted in cells if rerouted}
+
+
+NETWORKS = 30
+TRACED_AS_OF = datetime(2026, 3, 1, 13, 0, 0, tzinfo=timezone.utc)
+# A host that is no loopback name: another estate has none of it.
+_HOST = re.compile(r"(?i)(tcp://)(?!localhost|127\.)(?=[a-z0-9])")
+_SENDERS = ("//sender", "//nobody", "tcp://elsewhere:1/back", "tcp://hub:4022/back", "", None)
+_ENDS = {"DELIVERED", "DELAYED", "DROPPED", "LEFT_ESTATE", "LOOP", "NOT_KNOWN"}
+
+
+def with_own_hosts(value: Any, prefix: str) -> Any:
+    """The same with hosts of its own; ``value`` is made of lists, rows and texts."""
+    if isinstance(value, list):
+        return [with_own_hosts(item, prefix) for item in value]
+    if isinstance(value, dict):
+        return {key: with_own_hosts(item, prefix) for key, item in value.items()}
+    return _HOST.sub(rf"\g<1>{prefix}", value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=2)
+def networks(count: int = NETWORKS) -> Tables:
+    """As many networks, and as many estates in which every rule has something to do; not to be changed."""
+    rng, many = random.Random(SEED), []
+    for number in range(count):
+        estate = random_estate(rng, 40)
+        for row in estate["messages"]:
+            row["from_service_name"] = rng.choice((row["to_service_name"], *_SENDERS))
+        for kind, tables in (("e", estate), ("n", random_network(rng, 40))):
+            prefix = f"{kind}{number}."
+            many.append(with_own_hosts(prefixed(tables, prefix), prefix))
+    return joined(many)
+
+
+@lru_cache(maxsize=2)
+def own_rows(as_of: datetime | None) -> Sequence[Row]:
+    """The rows of ``message_paths`` of `networks`, by the tests' own walk."""
+    return path_rows(networks(), as_of)
+
+
+def _assert_all_is_met(rows: Sequence[Row]) -> None:
+    """Paths end in every way, there and back."""
+    assert {row["outcome"] for row in rows} == _ENDS
+    assert {row["return_outcome"] for row in rows} == {*_ENDS, None}
+    assert {row["reason"] for row in rows} >= {"DIALOG_EXPIRED", "ROUTE_REQUESTED", "HOP_LIMIT", "NO_ROUTE"}
+    assert sum(len(row["hops"]) > 2 for row in rows) > 50
+    assert {row["ways_agree"] for row in rows} >= {True, False}
+    assert {row["multiple_targets"] for row in rows} == {True, False}
+
+
+def assert_traces(tracer: Tracer, as_of: datetime | None) -> None:
+    """A tracer has the rows of the tests' own walk."""
+    assert_same(tracer(networks(), as_of), own_rows(as_of), "message_paths")
+    if as_of is None:
+        _assert_all_is_met(own_rows(as_of))
+
+
+SIDES, SHOWN = 40, 3
+_SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
+CHANGED_ENDS = ("outcome_before", "reason_before", "outcome_after", "reason_after")
+_EXAMPLE = ("instance_name", "message_id", "conversation_id")
+_RANKS = {"DELAYED": 1, "DROPPED": 2, "REJECTED": 3}
+
+
+@dataclass(frozen=True)
+class ComparedSides:
+    """Two configurations for the messages of the first, when each decides, and all messages with both decided."""
+
+    before: Tables
+    after: Tables
+    as_of: tuple[datetime, datetime]
+    rows: list[Row]
+
+    @property
+    def changed(self) -> list[Row]:
+        """The messages of which the decisions differ."""
+        return [row for row in self.rows if has_changed(row)]
+
+
+@lru_cache(maxsize=4)
+def draw_sides(seed: int, before: datetime, after: datetime, *, is_altered: bool = True) -> ComparedSides:
+    """Many random estates beside the same altered, some in many ways and some in none; not to be changed."""
+    rng = random.Random(seed)
+    drawn = [random_estate(rng, 40, f"e{number}/") for number in range(SIDES)]
+    first = joined(drawn)
+    second = joined([altered(rng, estate, rng.randint(0, 9)) for estate in drawn]) if is_altered else first
+    return ComparedSides(first, second, (before, after), both(first, second, (before, after)))
+
+
+def compare_sides(make: TableMaker, sides: ComparedSides, **options: Any) -> Diff:
+    """Two configurations at one time, or one at two times, compared in the tables of an engine."""
+    from routing.analysis.diff.diffing import diff
+
+    before, after = sides.as_of
+    if sides.before is sides.after:
+        return diff(make(sides.before), after, at=before, with_messages=True, **options)
+    assert before == after
+    settings = {key: rows for key, rows in arrow(sides.after).items() if key in _SETTINGS}
+    return diff(make(sides.before), settings, at=before, with_messages=True, **options)
+
+
+def assert_compared(done: Diff, sides: ComparedSides) -> None:
+    """All that is told of messages is the difference of two runs of the tests' own resolver."""
+    expected = sides.changed
+    assert_same(rows_in(done.messages), expected, "message_changes")
+    worse = [row for row in expected if _rank(row, "after") > _rank(row, "before")]
+    counts = (done.compared, done.changed, done.worse)
+    assert counts == (len(sides.before["messages"]), len(expected), len(worse))
+    told = {tuple(row[name] for name in CHANGED_ENDS): row for row in done.counts}
+    assert {ends: row["messages"] for ends, row in told.items()} == _count(expected, CHANGED_ENDS)
+    for ends, row in told.items():
+        assert row["examples"] == _first_three(expected, ends)
+    assert_same([*map(dict, done.keys)], _group_changes(expected), "keys")
+
+
+def _group_changes(changed: Iterable[Row]) -> list[Row]:
+    """How many messages of an instance and database to a service change alike; empty text is no database."""
+    arrivals = [{**row, "database_name": row["database_name"] or None} for row in changed]
+    sides = [name for name in arrivals[0] if name.endswith(("_before", "_after"))] if arrivals else []
+    names = ["instance_name", "database_name", "to_service_name", *sides]
+    return [
+        {**dict(zip(names, key, strict=True)), "messages": count} for key, count in _count(arrivals, names).items()
+    ]
+
+
+def _count(rows: Iterable[Row], names: Sequence[str]) -> Counter[tuple[Any, ...]]:
+    """How often each combination of values stands there."""
+    return Counter(tuple(row[name] for name in names) for row in rows)
+
+
+def _rank(row: Row, side: str) -> int:
+    return _RANKS.get(row[f"outcome_{side}"], 0)
+
+
+def _first_three(rows: Iterable[Row], ends: tuple[Any, ...]) -> list[Row]:
+    """The examples of a change from an outcome and reason to others."""
+    mine = [
+        {name: row[name] for name in _EXAMPLE} for row in rows if tuple(row[name] for name in CHANGED_ENDS) == ends
+    ]
+    mine.sort(key=lambda row: [(row[name] is not None, row[name] or "") for name in _EXAMPLE])
+    return mine[:SHOWN]

@@ -147,7 +147,7 @@ class Instance:
         """
         machine = text.fold(self.name.partition("\\")[0])
         hosts = {text.host(address) for address in self.own_addresses} - {None, *LOOPBACK_HOSTS}
-        named = {host for host in hosts if host is not None and host.partition(".")[0] == machine}
+        named = {host for host in hosts if host is not None and f"{host}.".startswith(f"{machine}.")}
         return frozenset({machine, *(host for host in named or hosts if host is not None)})
 
     @cached_property

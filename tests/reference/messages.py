@@ -54,6 +54,11 @@ class Message:
     dialog_expired: bool
 
 
+def asking_order(message: Message) -> tuple[datetime, str, str, bool]:
+    """Order messages as they ask for routes: what could be pending for one is opened before it."""
+    return message.at, message.message_id, message.conversation_id, message.is_initiator
+
+
 def as_written(value: Any) -> Any:
     r"""Write a text that is given as bytes, since they are no UTF-8, with its undecodable bytes as ``\xNN``."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value

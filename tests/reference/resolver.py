@@ -9,7 +9,7 @@ from typing import Any
 from .cells import Cell
 from .deciding import Decision, decide
 from .instances import read_instances
-from .messages import MESSAGE_COLUMNS, Message, as_written, faults, read_dialogs, read_message
+from .messages import MESSAGE_COLUMNS, Message, as_written, asking_order, faults, read_dialogs, read_message
 from .requests import D7_NAMESPACE, RequestBook
 from .times import utc
 
@@ -66,7 +66,7 @@ def resolve(
             messages.append(read_message(row, instances, dialogs, moment))
     # In this order every earlier request of the run is open before a later message asks,
     # in msdb as well, where messages from other databases may end up on the way.
-    order = sorted(range(len(messages)), key=lambda index: _place(messages[index]))
+    order = sorted(range(len(messages)), key=lambda index: asking_order(messages[index]))
     decisions: list[Decision | None] = [None] * len(messages)
     for index in order:
         decisions[index] = decide(messages[index], requests)
@@ -77,10 +77,6 @@ def resolve(
         resolved.append(_resolved_row(message, decision, run_id))
         tiers.append(decision.tier)
     return Resolution(resolved, requests.rows(namespace, run_id), rejected, tiers)
-
-
-def _place(message: Message) -> tuple[Any, ...]:
-    return message.at, message.message_id, message.conversation_id, message.is_initiator
 
 
 def _resolved_row(message: Message, decision: Decision, run_id: str) -> dict[str, Any]:

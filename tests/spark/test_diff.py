@@ -1,10 +1,8 @@
-"""Sides compared by Spark and without it: the same rows of everything that is told, and of the table."""
+"""Files whose messages are many are compared by Spark: the same rows of all that is told as without it."""
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.analysis.diff import opening
-from routing.analysis.diff.asked import Against, Scripts, Versions
+from routing.analysis.diff.asked import Scripts, Versions
 from routing.analysis.diff.diffing import Diff, diff
 from routing.config import Location
 from routing.schemas import MESSAGE_CHANGES
 from routing.storage.columns import is_frame
-from tests.frames import arrow, frames, rows_of
-from tests.reference.altered import altered
-from tests.reference.estate_words import MOMENTS
-from tests.reference.estates import joined, random_estate
+from tests.frames import rows_in
 from tests.stored import config_of, save_estate, small_estate
 
 if TYPE_CHECKING:
@@ -39,39 +34,8 @@ def told(done: Diff) -> dict[str, Any]:
 
 def counted(messages: Any) -> Counter[tuple[Any, ...]]:
     """The rows of a table with how often each stands there."""
-    rows = rows_of(messages) if is_frame(messages) else messages.to_pylist()
     names = sorted(MESSAGE_CHANGES.names)
-    return Counter(tuple(row[name] for name in names) for row in rows)
-
-
-@pytest.fixture(scope="module")
-def estates() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Two random configurations for the same messages."""
-    rng = random.Random(5)
-    before = [random_estate(rng, 40, f"e{number}/") for number in range(30)]
-    return joined(before), joined([altered(rng, estate) for estate in before])
-
-
-@pytest.mark.parametrize(
-    "later",
-    [
-        pytest.param(None, id="two configurations"),
-        pytest.param(MOMENTS[5], id="two times", marks=pytest.mark.long),
-    ],
-)
-def test_both_ways_tell_the_same(
-    spark: SparkSession, estates: tuple[dict[str, Any], dict[str, Any]], later: datetime | None
-) -> None:
-    before, after = estates
-    other: Mapping[str, Any] = {key: rows for key, rows in arrow(after).items() if key in SETTINGS}
-    against: Against = other if later is None else later
-    local = told(diff(arrow(before), against, at=MOMENTS[2], with_messages=True))
-    given = {**arrow(before), **{key: frames(spark, before)[key] for key in ("messages", "dialogs")}}
-    done = diff(given, against, at=MOMENTS[2], with_messages=True)
-    assert is_frame(done.messages)
-    assert told(done) == local
-    assert sum(local["messages"].values()) > 100
-    done.unpersist()
+    return Counter(tuple(row[name] for name in names) for row in rows_in(messages))
 
 
 @pytest.mark.long

@@ -13,9 +13,9 @@ from routing.analysis.check.checking import check
 from routing.analysis.check.json_form import as_object
 from tests.exported_networks import exported_network, write_network
 from tests.reference.networks import Row, Tables
+from tests.reference.paths import own_paths
 from tests.reference.resolver import resolve
 from tests.reference.ways import Path, Way
-from tests.unit.rules.followed import own_paths
 
 NETWORKS, MESSAGES, SEED = 60, 40, 20261125
 ON_ITS_WAY = ("SENT", "FORWARDED")

@@ -10,9 +10,9 @@ from routing.analysis.lint.linting import Moment, lint_apart
 from routing.analysis.lint.reporting import rows_of
 from routing.storage.times import micros_of
 from tests.frames import arrow
+from tests.random_estates import draw_sides
 from tests.reference.estate_words import NOON
 from tests.reference.estates import Tables
-from tests.unit.test_diff_random import random_sides
 
 SEEDS = range(2)
 # What the row of a route shows, whatever other rows there are.
@@ -28,9 +28,9 @@ def test_it_is_the_difference_of_all_findings() -> None:
     gone: Counter[str] = Counter()
     come: Counter[str] = Counter()
     for seed in SEEDS:
-        sides = random_sides(seed)
+        sides = draw_sides(seed, NOON, NOON)
         # Routes alone differ: then rows that are equal are not looked at.
-        tables = [sides[0], {**sides[0], "routes": sides[1]["routes"]}]
+        tables = [sides.before, {**sides.before, "routes": sides.after["routes"]}]
         before, after = map(_moment, tables)
         old, new = (linting.find_all(*moment) for moment in (before, after))
         first, second = lint_apart(before, after)

@@ -1,4 +1,4 @@
-"""Random estates, decided without Spark: every row is that of the tests' own resolver."""
+"""Random estates, decided, traced and compared without Spark: every row is that of the tests' own resolver."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ from datetime import datetime
 
 import pytest
 
-from tests.random_estates import AS_OF, Decider, assert_agrees
+from routing.analysis.trace.by_arrow import Paths
+from routing.plan import planner
+from tests.frames import Tables, arrow
+from tests.random_estates import (
+    AS_OF,
+    TRACED_AS_OF,
+    Decider,
+    Row,
+    assert_agrees,
+    assert_compared,
+    assert_same,
+    assert_traces,
+    compare_sides,
+    draw_sides,
+    networks,
+)
+from tests.reference.estate_words import MOMENTS, NOON
+from tests.reference.paths import path_rows
 from tests.unit.judged_messages import decide_by_planner
 from tests.unit.test_local_engine import decide_locally
 
@@ -20,3 +37,45 @@ _DECIDERS = [
 @pytest.mark.parametrize(("decider", "is_whole"), _DECIDERS)
 def test_random_estates_agree(decider: Decider, is_whole: bool, as_of: datetime | None) -> None:
     assert_agrees(decider, as_of, is_whole=is_whole)
+
+
+def trace_locally(tables: Tables, as_of: datetime | None) -> list[Row]:
+    """The rows of ``message_paths`` of Arrow's tables."""
+    paths = Paths.of(arrow(tables), as_of)
+    rows = [row for batch in paths.batches() for row in batch.to_pylist()]
+    assert paths.counts.read == len(tables["messages"])
+    assert paths.counts.read - paths.counts.rejected == len(rows)
+    return rows
+
+
+@pytest.mark.parametrize("as_of", [None, TRACED_AS_OF], ids=["own time", "as_of"])
+def test_paths_agree(as_of: datetime | None) -> None:
+    assert_traces(trace_locally, as_of)
+
+
+def test_paths_that_are_forgotten_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "MOST_KEYS", 2)
+    few = networks(4)
+    assert_same(trace_locally(few, None), path_rows(few), "message_paths")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_configurations_differ_as_two_runs_do(seed: int) -> None:
+    sides = draw_sides(seed, MOMENTS[2 * seed + 1], MOMENTS[2 * seed + 1])
+    assert len(sides.changed) > 150
+    assert_compared(compare_sides(arrow, sides), sides)
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 4), (4, 1), (3, 7)])
+def test_two_times_differ_as_two_runs_do(first: int, second: int) -> None:
+    sides = draw_sides(first, MOMENTS[first], MOMENTS[second], is_altered=False)
+    assert len(sides.changed) > 60
+    assert_compared(compare_sides(arrow, sides), sides)
+
+
+def test_a_configuration_does_not_differ_from_itself() -> None:
+    sides = draw_sides(1, NOON, NOON, is_altered=False)
+    done = compare_sides(arrow, sides)
+    assert (done.changed, done.worse) == (0, 0)
+    assert [len(rows) for rows in (done.counts, done.keys, done.routes, done.findings)] == [0, 0, 0, 0]
+    assert_compared(done, sides)

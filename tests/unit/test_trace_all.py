@@ -1,64 +1,33 @@
-"""The paths of all messages without Spark: as the walk of each message by itself, and as a stored table."""
+"""The paths of all messages without Spark, as a stored table."""
 
 from __future__ import annotations
 
 import json
-import random
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from routing.analysis.trace import writing
-from routing.analysis.trace.by_arrow import Paths
 from routing.analysis.trace.writing import write_paths
 from routing.config import Config
 from routing.errors import ConfigError, OutputError
-from routing.plan import planner
 from routing.runs.paths_written import Written
 from routing.schemas import MESSAGE_PATHS
 from routing.storage.local import Unfit
 from routing.storage.opening import Opener
 from tests.frames import Tables, arrow
-from tests.random_estates import assert_same
+from tests.random_estates import TRACED_AS_OF as AS_OF
+from tests.random_estates import assert_same, networks, own_rows
 from tests.stored import config_of, message, save_estate, small_estate, store_local
-from tests.walked import random_networks, walked
 
 Row = dict[str, Any]
-NETWORKS, MESSAGES, SEED = 20, 40, 20260105
-AS_OF = datetime(2026, 3, 1, 13, 0, 0, tzinfo=timezone.utc)
 
 
 @pytest.fixture(scope="module")
 def tables() -> Tables:
     """Networks in which messages end in every way."""
-    return random_networks(random.Random(SEED), NETWORKS, MESSAGES)
-
-
-def _rows(tables: Tables, as_of: datetime | None) -> list[Row]:
-    paths = Paths.of(arrow(tables), as_of)
-    rows = [row for batch in paths.batches() for row in batch.to_pylist()]
-    assert paths.counts.read == len(tables["messages"])
-    assert paths.counts.read - paths.counts.rejected == len(rows)
-    return rows
-
-
-@pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
-def test_each_message_goes_as_it_would_by_itself(tables: Tables, as_of: datetime | None) -> None:
-    rows = _rows(tables, as_of)
-    assert_same(rows, walked(tables, as_of), "message_paths")
-    ends = {"DELIVERED", "DELAYED", "DROPPED", "LEFT_ESTATE", "LOOP", "NOT_KNOWN"}
-    assert {row["outcome"] for row in rows} >= ends
-    assert {"DELIVERED", "LOOP", "NOT_KNOWN", None} <= {row["return_outcome"] for row in rows}
-    assert {row["reason"] for row in rows} >= {"DIALOG_EXPIRED", "ROUTE_REQUESTED", "HOP_LIMIT", "NO_ROUTE"}
-    assert {len(row["hops"]) for row in rows} >= {1, 2, 3}
-
-
-def test_what_is_forgotten_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "MOST_KEYS", 2)
-    few = random_networks(random.Random(SEED), 4, MESSAGES)
-    assert_same(_rows(few, None), walked(few, None), "message_paths")
+    return networks()
 
 
 def _opener() -> Opener:
@@ -79,7 +48,7 @@ def _stored(folder: Path) -> list[Row]:
 
 def test_a_table_is_made_and_replaced(tables: Tables, tmp_path: Path) -> None:
     settings = _config(tables, tmp_path)
-    expected = walked(tables, None)
+    expected = own_rows(None)
     done = write_paths(settings, _opener())
     assert isinstance(done, Written)
     assert (done.read, done.traced) == (len(tables["messages"]), len(expected))
@@ -87,7 +56,7 @@ def test_a_table_is_made_and_replaced(tables: Tables, tmp_path: Path) -> None:
     again = write_paths(settings, _opener(), as_of=AS_OF)
     assert isinstance(again, Written)
     assert again.version == done.version + 1
-    assert_same(_stored(tmp_path / "paths"), walked(tables, AS_OF), "message_paths")
+    assert_same(_stored(tmp_path / "paths"), own_rows(AS_OF), "message_paths")
     log = tmp_path / "paths" / "_delta_log" / f"{again.version:020d}.json"
     [told] = [json.loads(line)["commitInfo"] for line in log.read_text().splitlines() if "commitInfo" in line]
     mark = json.loads(told["userMetadata"])
@@ -105,7 +74,7 @@ def test_a_table_of_an_older_release_gains_what_it_lacks(tables: Tables, tmp_pat
     older = Schema(tuple(field for field in MESSAGE_PATHS if field.name != "final_address"))
     DeltaTable.create(str(tmp_path / "paths"), arrow_schema(older.optional()))
     assert isinstance(write_paths(settings, _opener()), Written)
-    assert_same(_stored(tmp_path / "paths"), walked(tables, None), "message_paths")
+    assert_same(_stored(tmp_path / "paths"), own_rows(None), "message_paths")
 
 
 def test_where_there_are_no_messages_the_table_is_empty(tmp_path: Path) -> None:

@@ -16,9 +16,7 @@ from routing.rules.resolving import NO_DIALOG, Verdict
 from routing.rules.timeline import TimeInterval
 from routing.rules.ways import Hop, Trace, Way
 from routing.terms import BROKER_CONFIGURATION_SERVICE
-from tests.reference import following, ways
-from tests.reference.messages import read_dialogs, read_message
-from tests.reference.requests import RequestBook
+from tests.reference import ways
 from tests.unit.rules import by_rules
 from tests.unit.rules.by_rules import Row, Tables
 from tests.unit.rules.made import decide_now
@@ -204,15 +202,3 @@ def own_path(found: ways.Path) -> Row:
         "back": None if found.back is None else own_trace(found.back),
         "back_end": found.back_end,
     }
-
-
-def own_paths(tables: Tables) -> list[ways.Path]:
-    """The paths of all messages by the tests' own walk, in the order of their rows."""
-    network, dialogs = following.Network(tables), read_dialogs(tables["dialogs"])
-    book, rows = RequestBook(tables["route_requests"]), tables["messages"]
-    read = [read_message(row, network.instances, dialogs, None) for row in rows]
-    found: dict[int, ways.Path] = {}
-    # In this order a message's request is open before a later one asks.
-    for place in sorted(range(len(read)), key=lambda place: (read[place].at, read[place].message_id)):
-        found[place] = network.trace(read[place], book, rows[place]["from_service_name"])
-    return [found[place] for place in range(len(rows))]

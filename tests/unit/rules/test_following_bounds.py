@@ -11,9 +11,10 @@ from routing.rules.pathing import Path
 from tests.reference import estate_words as words
 from tests.reference import ways
 from tests.reference.dialog_hash import xxhash64
+from tests.reference.paths import own_paths
 from tests.unit.rules import followed
 from tests.unit.rules.by_rules import Tables
-from tests.unit.rules.followed import Followed, own_paths
+from tests.unit.rules.followed import Followed
 
 _MESSAGE = {
     "message_id": "m",

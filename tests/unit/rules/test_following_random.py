@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+import pytest
+
+from routing.rules.pathing import Path as FoundPath
 from tests.reference.networks import random_network
+from tests.reference.paths import own_paths
 from tests.reference.ways import Path, Way
 from tests.unit.rules import followed
 from tests.unit.rules.by_rules import Tables
-from tests.unit.rules.followed import Followed, own_paths
+from tests.unit.rules.followed import Followed, Sent
 
 NETWORKS, MESSAGES, SEED = 200, 24, 20260105
 ENDINGS = {"DELIVERED", "DELAYED", "DROPPED", "LEFT_ESTATE", "LOOP", "NOT_KNOWN", "TOO_MANY_WAYS"}
@@ -37,23 +41,19 @@ def _pairs() -> Iterator[tuple[Followed, followed.Sent, dict[str, Any]]]:
             yield by_rules, message, followed.own_path(path)
 
 
-def test_walks() -> None:
-    differing = [
-        (message.row, got, path)
-        for by_rules, message, path in _pairs()
-        if (got := followed.path(by_rules.walked(message), message.row)) != path
-    ]
+@pytest.mark.parametrize(
+    ("find", "share"),
+    [
+        pytest.param(Followed.walked, 1.0, id="a walk for each message"),
+        pytest.param(Followed.planned, 0.7, id="plans of keys, but for messages that wait or are over"),
+    ],
+)
+def test_all_ways_agree(find: Callable[[Followed, Sent], FoundPath | None], share: float) -> None:
+    found = [(find(by_rules, message), message.row, path) for by_rules, message, path in _pairs()]
+    paths = [(followed.path(one, row), row, path) for one, row, path in found if one is not None]
+    differing = [(row, got, path) for got, row, path in paths if got != path]
     assert not differing, (len(differing), differing[0])
-
-
-def test_plans() -> None:
-    checked = 0
-    for by_rules, message, path in _pairs():
-        planned = by_rules.planned(message)
-        if planned is not None:
-            checked += 1
-            assert followed.path(planned, message.row) == path, message.row
-    assert checked > NETWORKS * MESSAGES * 0.7
+    assert len(paths) >= NETWORKS * MESSAGES * share
 
 
 def _goes_beside(way: Way) -> bool:

@@ -18,6 +18,9 @@ KNOWN = {
     # A listener is no machine: both are called like machines of their own.
     "N1": ["tcp://n1:4022", "tcp://listener:4022"],
     "N2": ["tcp://n2:6022", "tcp://listener:6022"],
+    # Named with their domain, and one with more of it in its address.
+    "E1.EXAMPLE": ["tcp://e1.example:4022", "tcp://listener:4022"],
+    "E2.EXAMPLE": ["tcp://e2.example.net:7023", "tcp://listener:7023"],
 }
 NETWORK = Network({name: Instance(name, own_addresses=own_addresses(of)) for name, of in KNOWN.items()})
 
@@ -37,6 +40,8 @@ OWNERS = {
     "a loopback name without a port": ("BOX", "tcp://localhost", []),
     "an instance that is called otherwise than its machine": ("OLDNAME", "tcp://[::1]:7022", ["WIN-1\\B"]),
     "a listener makes no machine of two": ("N1", "tcp://localhost:6022", []),
+    "nor of two that are named with their domain": ("E1.EXAMPLE", "tcp://localhost:7023", []),
+    "nor seen from the other one": ("E2.EXAMPLE", "tcp://localhost:4022", []),
 }
 
 
