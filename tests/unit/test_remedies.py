@@ -472,8 +472,8 @@ def test_a_route_that_other_messages_take_stays() -> None:
 def test_forwarding_that_is_not_known_is_said_to_be() -> None:
     stuck = asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])).stuck()
     unknown = replace(stuck, instances={"hub": replace(stuck.here, is_forwarding_known=False)})
-    assert "leads on. Forwarding is off. Enable" in remedy_of(stuck).words
-    assert "leads on. Whether forwarding is on is not known, and it is taken as off." in remedy_of(unknown).words
+    assert "leads on; forwarding is off. Enable" in remedy_of(stuck).words
+    assert "leads on; whether forwarding is on is not known, and it is taken as off." in remedy_of(unknown).words
 
 
 def test_the_documentation_has_the_cases_in_their_order() -> None:

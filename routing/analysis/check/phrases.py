@@ -16,6 +16,8 @@ from routing.terms import Reason
 SHOWN = 20
 """So many of a list are printed, the others counted."""
 _LONGEST, _LONGEST_STATUS = 300, 4_000
+# An apostrophe within a word is none.
+_QUOTE = re.compile(r"(?<!\w)'|'(?!\w)")
 _SENTENCE_ENDS = re.compile(r"(?<=[.]) (?=[A-Z])")
 
 REASON_WORDS = {
@@ -58,7 +60,7 @@ def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text; an end within a name in quotes is none."""
     parts: list[str] = []
     for part in _SENTENCE_ENDS.split(text):
-        if parts and parts[-1].count("'") % 2:
+        if parts and len(_QUOTE.findall(parts[-1])) % 2:
             parts[-1] += f" {part}"
         else:
             parts.append(part)

@@ -73,7 +73,7 @@ class MessageProblem:
             sentences = sentences[1:]
         if sentences:
             return sentences
-        return ["Run this:" if advice.remedy.is_complete else "Put values in the places of <…>, and run this:"]
+        return ["Run this:" if advice.remedy.is_complete else "Uncomment what is right, and run it:"]
 
 
 def state_waiting(fate: Fate, times: Mapping[str, int]) -> str:

@@ -22,7 +22,7 @@ from routing.rules.locating import has_id
 from routing.terms import MSDB
 
 MASTER = "master"
-_NOT_KNOWN = "Whether forwarding is on is not known, and it is taken as off."
+_NOT_KNOWN = "whether forwarding is on is not known, and it is taken as off"
 
 
 def enable_scope(stuck: Stuck) -> Remedy:
@@ -153,12 +153,12 @@ def end_dead(stuck: Stuck) -> Remedy | None:
 
 def enable_forwarding(stuck: Stuck) -> Remedy:
     """A route of msdb leads on, and forwarding is off at the endpoint, whose name no view that is read tells."""
-    forwarding = "Forwarding is off." if stuck.here.is_forwarding_known else _NOT_KNOWN
+    forwarding = "forwarding is off" if stuck.here.is_forwarding_known else _NOT_KNOWN
     first = f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance"
     if stuck.database is None:
         first = "The messages come from the network"
     words = (
-        f"{first}, and from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on. {forwarding}"
+        f"{first}, and from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on; {forwarding}."
         " Enable it on the Service Broker endpoint, whose name must be found out first, or correct the routes."
     )
     return to_fill_in(

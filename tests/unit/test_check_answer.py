@@ -1,0 +1,293 @@
+"""What `check` says first, at which width and in which colours, and its statements alone."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing import cli
+from routing.analysis.check.check_report import make_document
+from routing.analysis.check.checking import check
+from routing.analysis.check.phrases import split_sentences
+from routing.importing.tsql import read_script
+from routing.render.text import write_text
+from tests.exported import conversation, database, endpoint, route, waiting, whole_shop
+from tests.golden_texts import assert_golden
+from tests.pages import ROOT
+
+REFUSED = "Connection attempt failed with error: '10061(No connection could be made.)'."
+OWNER = "An exception occurred while enqueueing a message in the target queue. Error: 15517, State: 1."
+BUSY = "Target queue is busy; message(s) queued for delivery."
+NOW = {"enqueue_time": "2026-01-05T17:59:00"}
+CLIENTS = [f"SqlQueryNotificationService-{number}" for number in (1, 2)]
+OFF = {"databases": [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d", is_enabled=0)]}
+
+
+def many(service: str, number: int, **columns: Any) -> list[dict[str, Any]]:
+    return [waiting(each, f"{service}{each}", **columns) for each in range(1, number + 1)]
+
+
+# Messages, views that replace SHOP's, and the first line.
+ANSWERS: list[Any] = [
+    pytest.param([], {}, "No message waits in the transmission queues.", id="nothing waits"),
+    pytest.param(
+        [waiting(1, "//stock", **NOW)], {}, "The only message is on its way; nothing is stuck.", id="one, all well"
+    ),
+    pytest.param(
+        [waiting(1, "//stock", **NOW), waiting(2, "//orders", **NOW)],
+        {},
+        "All 2 messages are on their way; nothing is stuck.",
+        id="all well",
+    ),
+    pytest.param([waiting(1, "//nobody")], {}, "1 message is stuck for 1 reason.", id="one is stuck"),
+    pytest.param(
+        [waiting(1, "//nobody"), waiting(2, "//none"), waiting(3, "//none"), waiting(4, "//stock", **NOW)],
+        {},
+        "3 of 4 messages are stuck for 2 reasons.",
+        id="stuck for two reasons",
+    ),
+    pytest.param(
+        [waiting(1, "//stock", transmission_status=REFUSED), waiting(2, "//stock", **NOW)],
+        {},
+        "Nothing is stuck; 1 connection fails.",
+        id="nothing is stuck and a connection fails",
+    ),
+    pytest.param(
+        [waiting(1, "//nobody"), waiting(2, "//stock", transmission_status=REFUSED)],
+        {},
+        "1 of 2 messages is stuck for 1 reason; 1 connection fails.",
+        id="one is stuck and a connection fails",
+    ),
+    pytest.param(
+        [waiting(1, "//orders", transmission_status=OWNER), waiting(2, "//orders", **NOW)],
+        {},
+        "Nothing is stuck; SQL Server reports trouble with 1 of 2 messages.",
+        id="the owner of the database",
+    ),
+    pytest.param(
+        [waiting(1, "//orders", transmission_status=BUSY)],
+        {},
+        "Nothing is stuck; 1 message waits for the next attempt of SQL Server.",
+        id="a busy queue",
+    ),
+    pytest.param(
+        [waiting(1, "//stock"), waiting(2, "//stock", **NOW)],
+        {},
+        "Nothing is stuck; 1 of 2 messages was sent and is not acknowledged.",
+        id="not acknowledged",
+    ),
+    pytest.param(
+        [waiting(1, "//a"), waiting(2, "//b")],
+        {"routes": None},
+        "What becomes of 2 of 2 messages is not known.",
+        id="nothing is known",
+    ),
+    pytest.param(
+        [waiting(1, "//a")],
+        {"routes": None, "services": None, "databases": None, "service_broker_endpoints": None},
+        "What becomes of 1 message is not known.",
+        id="a queue alone",
+    ),
+    pytest.param(
+        [waiting(1, "//stock")],
+        {"conversation_endpoints": {"Orders": [endpoint(1, lifetime="2026-01-05T17:00:00")]}},
+        "1 message is dropped for 1 reason.",
+        id="an expired dialog",
+    ),
+    pytest.param(
+        many("//service/", 59),
+        OFF,
+        "59 of 59 messages are stuck for 1 reason.",
+        id="a broker that is off keeps all services",
+    ),
+    pytest.param(many("//service/", 59), {}, "59 of 59 messages are stuck for 59 reasons.", id="a service each"),
+]
+
+
+@pytest.mark.parametrize(("queue", "views", "line"), ANSWERS)
+def test_the_first_line_answers(
+    queue: list[dict[str, Any]], views: dict[str, Any], line: str, tmp_path: Path
+) -> None:
+    dialogs = views.get("conversation_endpoints", {}).get("Orders")
+    done = check([str(whole_shop(tmp_path, queue, dialogs, **views))])
+    text = write_text(make_document(done), width=1_000)
+    first, blank, second = text.split("\n")[:3]
+    assert (first, blank) == (line, "")
+    assert second.startswith(f"{len(queue):,} message")
+
+
+def test_groups_that_one_thing_keeps_are_one_problem_with_a_table(tmp_path: Path) -> None:
+    done = check([str(whole_shop(tmp_path, many("//service/", 40), **OFF))])
+    text = write_text(make_document(done), width=120)
+    head = "1. DELAYED, SCOPE_BROKER_DISABLED: 40 messages from 'SHOP', database 'Orders' to 40 services"
+    assert f"\n{head}\n" in text
+    assert "\n2. " not in text
+    assert text.count("ALTER DATABASE [Orders] SET ENABLE_BROKER") == 1
+    assert "and 30 more rows" in text
+
+
+CREATE = "USE Orders;\nGO\nCREATE ROUTE R WITH SERVICE_NAME = N'{}', ADDRESS = N'{}';\n"
+# Services of messages, a script, and what it would change.
+TRIALS = [
+    pytest.param(
+        ["//a", "//a", "//stock"],
+        CREATE.format("//a", "TCP://a:1"),
+        "With fix.sql: 2 of 2 stuck messages would be sent.",
+        id="all are sent",
+    ),
+    pytest.param(
+        ["//a", "//b"],
+        CREATE.format("//a", "TCP://a:1"),
+        "With fix.sql: 1 of 2 stuck messages would be sent.",
+        id="some are sent",
+    ),
+    pytest.param(
+        ["//a"],
+        CREATE.format("//b", "TCP://a:1"),
+        "With fix.sql: 1 stuck message would stay stuck.",
+        id="it does not help",
+    ),
+    pytest.param(
+        ["//stock"],
+        CREATE.format("//b", "TCP://a:1"),
+        "With fix.sql: nothing is stuck, as before.",
+        id="nothing was stuck",
+    ),
+    pytest.param(
+        ["//stock", "//stock"],
+        "USE Orders;\nGO\nDROP ROUTE ToStock;\n",
+        "With fix.sql: 2 messages more would get stuck.",
+        id="it makes things worse",
+    ),
+    pytest.param(
+        ["//a", "//stock"],
+        f"{CREATE.format('//a', 'TCP://a:1')}GO\nDROP ROUTE ToStock;\n",
+        "With fix.sql: 1 of 1 stuck message would be sent; 1 message more would get stuck.",
+        id="it helps one and hurts another",
+    ),
+]
+
+
+@pytest.mark.parametrize(("services", "script", "line"), TRIALS)
+def test_what_a_script_would_change_comes_first(
+    services: list[str], script: str, line: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "fix.sql"
+    file.write_text(script)
+    folder = whole_shop(tmp_path / "shop", [waiting(number, name, **NOW) for number, name in enumerate(services)])
+    done = check([str(folder)], then=[str(file)], instance="SHOP")
+    first, _, second, *_ = write_text(make_document(done), width=1_000).split("\n")
+    assert first == line
+    assert second.startswith("Without: ")
+
+
+EXAMPLES = ["conf/examples/exports", "conf/examples/scripts/hub.sql"]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(["check", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_but_those_to_paste_is_wider_than_the_terminal(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    text = run(capsys, *EXAMPLES, "--width", str(width))
+    assert_golden(f"check_width_{width}.txt", text)
+    to_paste = ("    USE ", "    ALTER ROUTE ", "    -- ")
+    assert [line for line in text.split("\n") if len(line) > width and not line.startswith(to_paste)] == []
+
+
+def test_colours_are_wanted_and_never_in_what_is_pasted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    plain, coloured = run(capsys, *EXAMPLES), run(capsys, *EXAMPLES, "--color", "always")
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    assert "\x1b[1m4 of 8 messages are stuck for 1 reason; 1 connection fails.\x1b[0m" in coloured
+    assert "\n    USE [Orders];\n    ALTER ROUTE [ToBilling] WITH SERVICE_NAME = N'//billing';\n" in coloured
+    assert "\x1b" not in run(capsys, *EXAMPLES, "--color", "always", "--format", "sql")
+
+
+SQL = ("--format", "sql")
+
+
+def test_statements_alone_run_as_they_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    text = run(capsys, *EXAMPLES, "--format", "sql")
+    assert_golden("check_statements.txt", text)
+    script = read_script(text, file="x", scripted_at=datetime(2026, 1, 5, tzinfo=timezone.utc))
+    assert script.problems == ()
+    assert [(type(one).__name__, one.database, one.name) for one in script.statements] == [
+        ("AlterRoute", "Orders", "ToBilling")
+    ]
+
+
+def test_each_statement_stands_once_and_batches_that_declare_are_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = [waiting(number, name) for number, name in enumerate([*CLIENTS, *CLIENTS])]
+    text = run(capsys, str(whole_shop(tmp_path, queue)), *SQL)
+    assert text.count("DECLARE @handle uniqueidentifier;") == 2
+    first, second = text.split("\nGO\n")
+    assert (CLIENTS[0] in first, CLIENTS[1] in second) == (True, True)
+    script = read_script(text, file="x", scripted_at=datetime(2026, 1, 5, tzinfo=timezone.utc))
+    assert script.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("queue", "views"),
+    [([], {}), ([waiting(1, "//stock", **NOW)], {}), ([waiting(1, "//a")], {"routes": None})],
+    ids=["nothing waits", "all well", "nothing is known"],
+)
+def test_where_there_is_nothing_to_paste_a_comment_says_so(
+    queue: list[dict[str, Any]], views: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = run(capsys, str(whole_shop(tmp_path, queue, **views)), *SQL)
+    assert text == "-- There is nothing to paste: no problem has a statement.\n"
+
+
+def test_statements_for_one_message_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    routes = {"Orders": [route("A", "//A", "TCP://a:1"), route("B", "//B", "TCP://b:1")], "msdb": []}
+    folder = whole_shop(tmp_path, [waiting(1, "//a"), waiting(2, "//b")], routes=routes)
+    both = run(capsys, str(folder), "--format", "sql")
+    assert (both.count("ALTER ROUTE [A]"), both.count("ALTER ROUTE [B]")) == (1, 1)
+    one = run(capsys, str(folder), "--format", "sql", "--message", conversation(2))
+    assert (one.count("ALTER ROUTE [A]"), one.count("ALTER ROUTE [B]")) == (0, 1)
+    assert one.startswith("-- Run this on 'SHOP'.\n-- DELAYED, NO_ROUTE: 1 message from 'SHOP', database 'Orders'")
+
+
+def test_a_name_in_a_comment_ends_no_comment_and_is_no_variable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "$(x)\nDROP ROUTE r;\n${y}"
+    routes = {"Orders": [route("L", f"{name}/", "TCP://a:1"), route("M", "//B", "TCP://b:1")], "msdb": []}
+    text = run(capsys, str(whole_shop(tmp_path, [waiting(1, name), waiting(2, "//b")], routes=routes)), *SQL)
+    statements = [line for line in text.split("\n") if line and not line.startswith("--")]
+    assert statements == ["USE [Orders];", "ALTER ROUTE [M] WITH SERVICE_NAME = N'//b';"]
+    assert "$(" not in text
+    assert "${" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two.", ["One.", "Two."]),
+        ("Route 'a. B' leads. On.", ["Route 'a. B' leads.", "On."]),
+        ("The service's database is off. Enable it.", ["The service's database is off.", "Enable it."]),
+        ("BEGIN DIALOG … WITH ENCRYPTION = OFF. Else not", ["BEGIN DIALOG … WITH ENCRYPTION = OFF.", "Else not"]),
+        ("", [""]),
+    ],
+    ids=["two", "a full stop in a name", "an apostrophe", "dots", "nothing"],
+)
+def test_sentences(text: str, sentences: list[str]) -> None:
+    assert split_sentences(text) == sentences
