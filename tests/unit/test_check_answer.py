@@ -22,7 +22,7 @@ from tests.pages import ROOT
 REFUSED = "Connection attempt failed with error: '10061(No connection could be made.)'."
 OWNER = "An exception occurred while enqueueing a message in the target queue. Error: 15517, State: 1."
 BUSY = "Target queue is busy; message(s) queued for delivery."
-NOW = {"enqueue_time": "2026-01-05T17:59:00"}
+NOW: dict[str, Any] = {"enqueue_time": "2026-01-05T17:59:00"}
 CLIENTS = [f"SqlQueryNotificationService-{number}" for number in (1, 2)]
 OFF = {"databases": [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d", is_enabled=0)]}
 

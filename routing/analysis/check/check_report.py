@@ -74,8 +74,8 @@ def list_statements(done: Check, asked: Sequence[Fate] | None = None) -> list[St
         text = str(remedy.statement)
         if not remedy.is_complete:
             is_open = "<" in text
-            what = "put a value into each place <…>" if is_open else "uncomment what is right"
-            place = f"On {named(instance)}, {what}, and run it."
+            first = "put a value into each place <…>" if is_open else "choose one of the two ways"
+            place = f"On {named(instance)}, {first} before you run this."
             # The comments that say what it is for end here.
             text = f"--\n{text}"
         others = len(reasons) - 1

@@ -189,7 +189,7 @@ def _list_statuses(problem: MessageProblem, group: Group, most: int | None) -> I
         if quoted != problem.why:
             yield f"{quoted}{meaning and f' ({meaning})'}"
         elif meaning:
-            yield f"this is {meaning}"
+            yield f"this status is {meaning}"
     if most is not None and len(ordered) > most:
         rest = sum(many for _, many in ordered[most:])
         yield f"SQL Server says other things of {count(rest, 'message')} (--verbose lists all)"
