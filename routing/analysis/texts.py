@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Union
 
 from routing.analysis.diff import printing as diff_printing
 from routing.analysis.diff.diffing import Diff
-from routing.analysis.explain import printing as explain_printing
+from routing.analysis.explain import explain_document
 from routing.analysis.explain.explaining import Explanation
 from routing.analysis.messages import printing as messages_printing
 from routing.analysis.messages.listing import Messages
 from routing.analysis.reconcile import printing as reconcile_printing
 from routing.analysis.reconcile.reconciling import Reconciliation
-from routing.analysis.trace import printing as trace_printing
+from routing.analysis.trace import trace_document
+from routing.render.text import write_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,19 +31,19 @@ def text_of(done: Told, *, width: int = _WIDTH) -> str:
 
     Tables are as wide as ``width`` characters at most; what does not fit a column goes on in the next line.
     """
-    return "\n".join(line.rstrip() for part in _parts(done) for line in _lines(part, width))
+    return "\n".join(line.rstrip() for part in _parts(done, width) for line in _lines(part, width))
 
 
-def _parts(done: Told) -> Iterable[RenderableType]:
+def _parts(done: Told, width: int) -> Iterable[RenderableType]:
     if isinstance(done, Explanation):
-        return [explain_printing.as_text(done.steps)]
+        return [write_text(explain_document.make_document(done), width=width)]
     if isinstance(done, Diff):
         return diff_printing.as_text(done)
     if isinstance(done, Messages):
         return messages_printing.as_text(done)
     if isinstance(done, Reconciliation):
         return reconcile_printing.as_text(done)
-    return trace_printing.as_text(done)
+    return [write_text(trace_document.make_document(done), width=width)]
 
 
 def _lines(part: RenderableType, width: int) -> list[str]:

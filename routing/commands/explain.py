@@ -6,10 +6,21 @@ import argparse
 from datetime import datetime, timezone
 
 from routing import config
-from routing.commands.common import Console, Subparsers, add_config, load, opener, tell_unfinished, with_notes
+from routing.commands.common import (
+    STATEMENTS_ALONE,
+    Console,
+    Subparsers,
+    add_config,
+    load,
+    opener,
+    tell_unfinished,
+    with_notes,
+)
 from routing.commands.question import add_question, question_of, tell_others
 from routing.errors import EXIT_DONE
 from routing.storage.arrow import leave_pandas_out
+
+FORMATS = ("table", "json", STATEMENTS_ALONE)
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -37,7 +48,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     asked = asked or question_of(options)
     leave_pandas_out()
-    from routing.analysis.explain import printing
     from routing.analysis.explain.explaining import explain
     from routing.analysis.explain.given import open_tables
 
@@ -47,9 +57,19 @@ def run(options: argparse.Namespace, console: Console) -> int:
         done = explain(tables, asked, as_of=settings.resolve.as_of, clock=datetime.now(timezone.utc))
     notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
-    [verdict], steps = done.verdict, done.steps.rows
     if options.format == "json":
-        console.result(with_notes(printing.as_json(verdict, steps), notes))
+        from routing.analysis.explain.explain_json import write_explanation
+
+        [verdict] = done.verdict
+        console.result(with_notes(write_explanation(verdict, done.steps.rows), notes))
+        return EXIT_DONE
+    from routing.analysis.explain.explain_document import make_document, state_nothing_to_run
+
+    document = make_document(done)
+    if options.format == STATEMENTS_ALONE:
+        from routing.render.text import write_sql
+
+        console.result(write_sql(document, state_nothing_to_run(done)))
     else:
-        console.result(printing.as_text(steps))
+        console.document(document)
     return EXIT_DONE

@@ -61,7 +61,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if asked is None:
         return _trace_all(settings, opening, options, console)
     from routing.analysis.explain.given import open_tables
-    from routing.analysis.trace import printing
     from routing.analysis.trace.tracing import trace
 
     with console.during("reading"):
@@ -69,9 +68,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        console.result(with_notes(printing.as_json(done), notes))
+        from routing.analysis.trace.trace_json import write_trace
+
+        console.result(with_notes(write_trace(done), notes))
     else:
-        console.result("\n".join(printing.as_text(done)))
+        from routing.analysis.trace.trace_document import make_document
+
+        console.document(make_document(done))
     return EXIT_DONE
 
 
@@ -89,7 +92,7 @@ def _question(options: argparse.Namespace) -> Question | None:
 
 def _trace_all(settings: config.Config, opening: Opener, options: argparse.Namespace, console: Console) -> int:
     """Write the paths of all messages, and say how many end how."""
-    from routing.analysis.trace import counts
+    from routing.analysis.trace.counts_document import make_document, write_counts
     from routing.analysis.trace.everything import write_all
 
     at = moment_or_none(options.at, "--at")
@@ -99,8 +102,7 @@ def _trace_all(settings: config.Config, opening: Opener, options: argparse.Names
         console.note(note)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        console.result(with_notes(counts.as_json(done), notes))
+        console.result(with_notes(write_counts(done), notes))
     else:
-        for part in counts.as_text(done):
-            console.result(part)
+        console.document(make_document(done))
     return EXIT_DONE

@@ -88,8 +88,11 @@ def write_sql(document: Document, otherwise: str = "There is nothing to run.") -
 
 def _comment_lines(text: str) -> list[str]:
     """Return a text as comments of T-SQL; tools such as sqlcmd find no place to fill in in them."""
+    if not text:
+        return []
     harmless = _PLACE_TO_FILL_IN.sub(r"\g<0> ", printable_lines(text))
-    return [f"-- {line}" for part in harmless.split("\n") for line in wrap(part, PIPE_WIDTH - 3)]
+    lines = (line for part in harmless.split("\n") for line in wrap(part, PIPE_WIDTH - 3) or [""])
+    return [f"-- {line}".rstrip() for line in lines]
 
 
 def _lines_of(document: Document, width: int) -> Iterator[Text]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from routing.document import Cell, Span, Tone
+from routing.document import Cell, Span, Tone, Words
 from routing.terms import NOT_KNOWN, REJECTED, Ending, Outcome
 
 _TONES: dict[str, Tone] = {
@@ -89,3 +89,9 @@ def mark_outcome(word: str) -> Span | str:
     """Return the word of an outcome or ending as a part of a sentence that stands out; any other as it is."""
     tone = find_tone(word)
     return word if tone is None else Span(word, tone)
+
+
+def plain_words(words: Words) -> str:
+    """Return the words of a sentence as one text, without what stands out."""
+    parts = [words] if isinstance(words, (str, Span)) else words
+    return "".join(part.text if isinstance(part, Span) else part for part in parts)

@@ -9,6 +9,7 @@ from routing.analysis.explain.background import Background
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known
+from routing.analysis.explain.message_remedy import RemedyFacts
 from routing.analysis.explain.request_path import OtherInstances
 from routing.schemas import INPUTS, KEPT, Kind, Schema
 from routing.storage.columns import Columns
@@ -54,4 +55,11 @@ class KnownRows:
         here = {key: found.naming("instance_name", [row["instance_name"]]) for key, found in self.columns.items()}
         said = here["observed_routing"].naming("message_id", [row["message_id"]])
         background = Background.of_columns(here, {"observed_routing": said, "imports": here["imports"]}, read)
-        return answer(Asked(read, is_described, as_of), self.known, background)
+        service = read["to_service_name"]
+        used = {row["to_service_name"] for row in self.rows if row["to_service_name"] != service}
+        return answer(
+            Asked(read, is_described, as_of),
+            self.known,
+            background,
+            lambda: RemedyFacts.of_columns(self.columns, service, used),
+        )

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain import printing
 from routing.analysis.explain.asked import QuestionError
+from routing.analysis.explain.explain_document import make_document
 from routing.analysis.explain.explaining import Explanation
+from routing.render.text import write_text
 from tests.frames import Tables, load_cases, merged, prefixed
 from tests.golden_texts import assert_golden
 from tests.stored import conversation
@@ -103,6 +104,7 @@ class Explained:
         self.verdicts: dict[tuple[str, str], Row] = {
             name: dict(*answer.verdict) for name, answer in answers.items()
         }
+        self.answers = answers
         self.paths = {name: [dict(row) for row in answer.steps] for name, answer in answers.items()}
 
 
@@ -463,7 +465,7 @@ def test_paths_as_text(explained: Explained) -> None:
         [*(("", message) for message in ("n1", "n3", BALANCED)), *((c, m) for c, m, _ in NOTABLE)]
     )
     texts = [
-        f"# {case or 'near misses'}: {message}\n{printing.as_text(explained.paths[case, message])}"
+        f"# {case or 'near misses'}: {message}\n{write_text(make_document(explained.answers[case, message]))}"
         for case, message in seen
     ]
     assert_golden("explain_paths.txt", "\n\n".join(texts))

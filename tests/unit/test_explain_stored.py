@@ -10,7 +10,7 @@ from routing import cli
 from tests.crowded import crowded, handle
 from tests.golden_texts import assert_golden
 from tests.stored import config_text, conversation, save_estate, small_estate
-from tests.without import EVERYTHING, without
+from tests.without import EVERYTHING, SPARK, without
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +79,14 @@ def test_of_a_conversation_the_oldest_message_is_explained(
     )
 
 
-def test_neither_spark_nor_pandas_nor_rich_is_needed(config_file: str) -> None:
+def test_neither_spark_nor_pandas_is_needed(config_file: str) -> None:
     """Where they are missing, as on a machine with the extra `light`, the answer is the same."""
-    done = without(EVERYTHING, "explain", "--config", config_file, "--message-id", "m2")
+    done = without((*SPARK, "pandas"), "explain", "--config", config_file, "--message-id", "m2")
     assert (done.returncode, done.stderr) == (0, "")
     assert_golden("explain_table.txt", done.stdout)
+
+
+def test_json_does_without_rich(config_file: str) -> None:
+    done = without(EVERYTHING, "explain", "--config", config_file, "--message-id", "m2", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["verdict"]["message_id"] == "m2"

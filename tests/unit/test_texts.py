@@ -51,7 +51,7 @@ def test_a_result_reads_as_its_command_prints_it(
     what: str, line: list[str], estate: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(estate)
-    assert cli.main([what, "--config", "config.yaml", *line]) == 0
+    assert cli.main([what, "--config", "config.yaml", *line, "--width", str(IN_A_PIPE)]) == 0
     config = routing.load_config("config.yaml")
     told = routing.text_of(_asked_by_hand(config, what, estate), width=IN_A_PIPE)
     assert len(told.splitlines()) > 5

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from routing.analysis.explain.asked import Described, Stored
-from routing.analysis.trace import printing
+from routing.analysis.trace.trace_document import make_document
 from routing.analysis.trace.tracing import Traced, trace
 from routing.cli import main
+from routing.render.text import write_text
 from routing.terms import Ending
 from tests.frames import arrow, load_trace_cases, moment
 from tests.golden_texts import assert_golden
@@ -45,6 +46,10 @@ def _described(case: dict[str, Any], **other: Any) -> Described:
         "hops_remaining": ask.get("hops_remaining"),
     }
     return Described(ask["instance"], ask["database"], ask["service"], moment(case["at"]), **{**given, **other})
+
+
+def _text(done: Traced) -> str:
+    return write_text(make_document(done), width=100)
 
 
 def _ends(done: Traced, direction: str) -> list[dict[str, Any]]:
@@ -82,8 +87,7 @@ def test_stored_and_described_messages_are_followed_alike(name: str) -> None:
 def test_every_case_reads_as_a_path() -> None:
     parts = []
     for name, case in CASES.items():
-        lines = printing.as_text(trace(arrow(_tables(case)), Stored("m1")))
-        parts.append("\n".join([f"## {name}", *lines]))
+        parts.append(f"## {name}\n{_text(trace(arrow(_tables(case)), Stored('m1')))}")
     assert_golden("trace_paths.txt", "\n\n".join(parts) + "\n")
 
 
@@ -95,7 +99,7 @@ def test_a_message_of_any_dialog_has_a_path_for_each_that_differs() -> None:
         (1, "b", "Stock"),
         (2, "c", "Stock"),
     ]
-    text = "\n".join(printing.as_text(done))
+    text = _text(done)
     assert "Path 2 of 2, one of which the dialog-ID hash takes" in text
     assert "of any dialog" in text
 
@@ -105,23 +109,24 @@ def test_without_its_sender_the_way_back_is_not_known() -> None:
     done = trace(arrow({**case["tables"], "messages": []}), _described(case, from_service_name=None))
     [path] = done.paths
     assert path.back_ending is Ending.NOT_KNOWN
-    assert "And back: NOT_KNOWN, for who sent it is not known (from_service_name)." in "\n".join(
-        printing.as_text(done)
-    )
+    assert "And back: NOT_KNOWN, for who sent it is not known (from_service_name)." in _text(done)
 
 
 def test_names_cannot_move_the_cursor() -> None:
     case = CASES["There and back"]
     tables = json.loads(json.dumps(_tables(case)).replace("ToStock", "To\\u001b[2JStock"))
-    text = "\n".join(printing.as_text(trace(arrow(tables), Stored("m1"))))
+    text = _text(trace(arrow(tables), Stored("m1")))
     assert "\x1b" not in text
     assert "\\x1b[2JStock" in text
 
 
 def test_the_command_tells_a_path_as_text_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = _stored(tmp_path, CASES["By a forwarder"])
-    assert main(["trace", "--config", config, "--message-id", "m1"]) == 0
+    assert main(["trace", "--config", config, "--message-id", "m1", "--width", "120"]) == 0
     text = capsys.readouterr().out
+    assert text.startswith(
+        "DELIVERED: the message reaches database 'Stock' of instance 'b', and its acknowledgement"
+    )
     assert "  2. 'gate', 'msdb': step 2, route 'On', FORWARDED to 'tcp://b:4022' (NETWORK_ADDRESS)" in text
     assert text.rstrip().endswith("3. 'a', 'msdb': step 0, DELIVERED to database 'Sales'")
     described = [
@@ -150,7 +155,8 @@ def test_the_command_follows_all_messages(tmp_path: Path, capsys: pytest.Capture
     paths = f"output.message_paths={tmp_path / 'out' / 'message_paths'}"
     assert main(["trace", "--all", "--config", config, "--set", paths]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2].split() == ["DELIVERED", "1"]
+    assert lines[0] == "1 of 1 message is DELIVERED."
+    assert lines[4].split() == ["DELIVERED", "1"]
     assert lines[-1].startswith("1 message read = 1 followed + 0 rejected; version ")
     assert main(["trace", "--all", "--config", config, "--set", paths, "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -70,17 +70,11 @@ def list_statements(done: Check, asked: Sequence[Fate] | None = None) -> list[St
                 found[advice.instance, advice.remedy].append("\n".join([about, *problem.list_actions(advice)]))
     statements: list[Statement] = []
     for (instance, remedy), reasons in found.items():
-        place = f"Run this on {named(instance)}."
-        text = str(remedy.statement)
-        if not remedy.is_complete:
-            is_open = "<" in text
-            first = "put a value into each place <…>" if is_open else "choose one of the two ways"
-            place = f"On {named(instance)}, {first} before you run this."
-            # The comments that say what it is for end here.
-            text = f"--\n{text}"
+        # Where the statement is a comment the comments that say what it is for end with an empty one.
+        text = str(remedy.statement) if remedy.is_complete else f"--\n{remedy.statement}"
         others = len(reasons) - 1
         also = [f"And for {count(others, 'other problem')}."] if others else []
-        statements.append(Statement(text, "\n".join([place, reasons[0], *also])))
+        statements.append(Statement(text, "\n".join([remedy.state_place(instance), reasons[0], *also])))
     return list(_end_batches(statements))
 
 

@@ -18,8 +18,9 @@ from routing.analysis.check.pasting import named
 from routing.analysis.check.phrases import cut, status, where
 from routing.analysis.check.problem_evidence import ReportLimits, list_needed, list_path, name_result
 from routing.analysis.check.problems import MessageProblem, find_problems
-from routing.analysis.explain import printing
 from routing.analysis.explain.background import Background, find_gap
+from routing.analysis.explain.explain_document import list_steps
+from routing.analysis.explain.explain_json import write_explanation
 from routing.analysis.explain.explaining import Explanation, answer
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, narrow_to
@@ -101,9 +102,7 @@ def _explain(done: Check, fate: Fate, problem: MessageProblem, limits: ReportLim
             yield Fact("SQL Server says", f"{status(fate.said)}. {WORDS[trouble]}", 1)
         return
     yield Heading("How it was decided")
-    for line in printing.as_text(explain_fate(done.estate, fate).steps).split("\n"):
-        if line:
-            yield Paragraph(line.lstrip(), (len(line) - len(line.lstrip())) // 2, hang=1)
+    yield from list_steps(explain_fate(done.estate, fate).steps)
     if fate.path is not None:
         yield Heading(f"Followed from there, it ends {fate.end}")
         yield from list_path(fate.path, limits.hops, limits.evidence)
@@ -139,7 +138,7 @@ def _as_object(done: Check, fate: Fate) -> object:
     told = explain_fate(done.estate, fate)
     [verdict] = told.verdict
     path = None if fate.path is None else path_object(fate.path, done.knowledge)
-    return {**json.loads(printing.as_json(verdict, told.steps.rows)), "end": fate.end, "path": path}
+    return {**json.loads(write_explanation(verdict, told.steps.rows)), "end": fate.end, "path": path}
 
 
 def explain_fate(estate: Estate, fate: Fate) -> Explanation:

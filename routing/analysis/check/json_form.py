@@ -19,8 +19,9 @@ from routing.analysis.check.path_ends import MessagePath, PathWay
 from routing.analysis.check.problem_evidence import VIEWS_OF_AN_INSTANCE
 from routing.analysis.check.reading import views_read
 from routing.analysis.explain.background import Status
-from routing.analysis.explain.wording import error_number, moment
+from routing.analysis.explain.wording import error_number
 from routing.analysis.lint.finding import Found
+from routing.render.wording import format_time
 from routing.rules.observed import Agreement
 from routing.rules.ways import HOP_COLUMNS, Hop
 from routing.storage.times import moment_of
@@ -34,7 +35,7 @@ def as_object(done: Check) -> Object:
         "read": _read(done.evidence),
         "notes": find_notes(done),
         "not_known": [gap_object(gap) for gap in done.gaps],
-        "decided_at": {name: moment(moment_of(time)) for name, time in sorted(done.estate.times.items())},
+        "decided_at": {name: format_time(moment_of(time)) for name, time in sorted(done.estate.times.items())},
         "messages": len(done.fates),
         "outcomes": dict(done.outcomes),
         "ends": dict(done.ends),
@@ -53,7 +54,7 @@ def _read(evidence: Evidence) -> Object:
                 "instance_name": one.instance,
                 "databases": one.databases,
                 "rows": one.rows,
-                "exported_at": moment(one.newest),
+                "exported_at": format_time(one.newest),
             }
             for one in views_read(evidence)
         ],
@@ -99,7 +100,7 @@ def _group(one: Group, done: Check) -> Object:
         "database_name": row["database_name"],
         "to_service_name": row["to_service_name"],
         "count": len(one.fates),
-        "oldest": moment(one.oldest),
+        "oldest": format_time(one.oldest),
         "matching_steps": list(one.steps),
         "steps": [{"matching_step": step, "count": count} for step, count in one.steps.items()],
         "route_name": None if verdict is None else verdict.route_name,
@@ -206,7 +207,7 @@ def _message(fate: Fate) -> Object:
     row: Mapping[str, Any] = fate.row
     names = ("message_id", "conversation_id", "from_service_name", "message_sequence_number")
     known = {name: row.get(name) for name in names}
-    return {**known, "conversation_handle": fate.handle, "enqueue_time": moment(row["enqueue_time"])}
+    return {**known, "conversation_handle": fate.handle, "enqueue_time": format_time(row["enqueue_time"])}
 
 
 def _finding(one: Found) -> Object:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from routing.analysis.check.checking import Check
-from routing.analysis.explain.wording import moment, quote_name
+from routing.analysis.explain.wording import quote_name
+from routing.render.wording import format_time
 from routing.storage.times import micros_of
 
 _PRESENT = ("routes", "databases", "services", "service_broker_endpoints", "tcp_endpoints")
@@ -24,6 +25,6 @@ def notes_on_times(done: Check, instances: Iterable[str]) -> list[str]:
         if done.at is not None and newest is not None and done.estate.times[name] < micros_of(newest):
             notes.append(
                 f"{quote_name(name)}: its routes, databases, services and endpoint are taken as they were exported"
-                f" at {moment(newest)}, which is after the time of the decision"
+                f" at {format_time(newest)}, which is after the time of the decision"
             )
     return notes

@@ -9,8 +9,7 @@ from datetime import datetime
 from routing.analysis.check.missing import Gap
 from routing.analysis.check.pasting import named
 from routing.analysis.explain.background import Status
-from routing.analysis.explain.wording import moment
-from routing.render.wording import count, printable
+from routing.render.wording import count, format_time, printable
 from routing.terms import Reason
 
 SHOWN = 20
@@ -79,7 +78,7 @@ def gap_sentence(gap: Gap) -> str:
 
 def when(time: datetime) -> str:
     """A UTC time in whole seconds."""
-    return moment(time.replace(microsecond=0))
+    return format_time(time.replace(microsecond=0))
 
 
 def status(said: Status) -> str:

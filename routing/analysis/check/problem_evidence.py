@@ -21,7 +21,7 @@ from routing.analysis.differing import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YE
 from routing.analysis.explain.background import Status
 from routing.analysis.explain.wording import error_number
 from routing.analysis.lint.finding import Found
-from routing.analysis.trace.way_lines import ENDING_WORDS, HAZARD, way_blocks
+from routing.analysis.trace.way_blocks import ENDING_WORDS, HAZARD, way_blocks
 from routing.document import Block, Cell, DataTable, ListItem, Paragraph, Span, Tone, make_columns
 from routing.render.wording import count
 from routing.rules.observed import Agreement

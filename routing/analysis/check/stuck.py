@@ -152,6 +152,14 @@ class Remedy:
     statement: str | None = None
     is_complete: bool = False
 
+    def state_place(self, instance: str) -> str:
+        """Return the sentence that says where the statement is run, and what is done to it before."""
+        if self.is_complete:
+            return f"Run this on {pasting.named(instance)}."
+        is_open = "<" in (self.statement or "")
+        first = "put a value into each place <…>" if is_open else "choose one of the two ways"
+        return f"On {pasting.named(instance)}, {first} before you run this."
+
 
 class PlacedRemedy(NamedTuple):
     """A remedy, and the instance that it is for."""

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from routing.analysis.check.stuck import Remedy
 from routing.analysis.explain import lines
 from routing.analysis.explain.asked import Question
 from routing.analysis.explain.background import NOTHING, Background
@@ -17,6 +18,7 @@ from routing.analysis.explain.given import open_source
 from routing.analysis.explain.judging import Asked, judge_question
 from routing.analysis.explain.known import Known
 from routing.analysis.explain.looking_up import pose
+from routing.analysis.explain.message_remedy import RemedyFacts, find_remedy
 from routing.analysis.explain.path import path
 from routing.analysis.explain.verdicts import verdict_row
 from routing.config import Config
@@ -35,12 +37,15 @@ class Explanation:
     """verdict: one row, the columns of resolved_routes; steps: the path, in the schema `schemas.EXPLAINED_STEPS`.
 
     A column of the verdict is null where it depends on a dialog that was not given. ``others``: where a
-    conversation was asked about, how many more messages are stored of the end that this one is of.
+    conversation was asked about, how many more messages are stored of the end that this one is of. ``remedy``:
+    what to do, with a statement where there is one; None where the message leaves its instance as it should, or
+    its dialog decides what to do.
     """
 
     verdict: Rows
     steps: Rows
     others: int = 0
+    remedy: Remedy | None = None
 
 
 def explain(
@@ -66,15 +71,25 @@ def explain(
     posed = pose(source, question, as_of)
     kept = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
     latest = None if clock is None else micros_of(latest_time(clock))
-    told = answer(posed.asked, posed.known, Background.of_columns(posed.near, kept, posed.asked.row, latest))
-    return replace(told, others=posed.others)
+    background = Background.of_columns(posed.near, kept, posed.asked.row, latest)
+    return replace(answer(posed.asked, posed.known, background, posed.read_facts), others=posed.others)
 
 
-def answer(asked: Asked, known: Known, background: Background = NOTHING) -> Explanation:
-    """Explain a message by what is known. Raises QuestionError where a run would reject it."""
+def answer(
+    asked: Asked,
+    known: Known,
+    background: Background = NOTHING,
+    read_facts: Callable[[], RemedyFacts] | None = None,
+) -> Explanation:
+    """Explain a message by what is known. Raises QuestionError where a run would reject it.
+
+    ``read_facts`` returns what bears on the remedy; without it the explanation has none.
+    """
     found = judge_question(asked, known)
     verdict = verdict_row(found)
     told = path(found, known, verdict, background)
     return Explanation(
-        Rows(RESOLVED_ROUTES.optional(), (verdict,)), Rows(EXPLAINED_STEPS, lines.number_lines(told))
+        Rows(RESOLVED_ROUTES.optional(), (verdict,)),
+        Rows(EXPLAINED_STEPS, lines.number_lines(told)),
+        remedy=None if read_facts is None else find_remedy(found, read_facts),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from routing.analysis.explain.asked import DESCRIBED_ID, Described, Question, Qu
 from routing.analysis.explain.finding import find_dialog, find_stored
 from routing.analysis.explain.judging import Asked
 from routing.analysis.explain.known import Known, Row, narrow_to
+from routing.analysis.explain.message_remedy import RemedyFacts
 from routing.analysis.explain.reading import Source
 from routing.analysis.explain.request_path import OtherInstances
 from routing.schemas import MESSAGES
@@ -19,11 +20,15 @@ from routing.storage.times import micros_of
 
 @dataclass(frozen=True)
 class Posed:
-    """``near`` are the columns of the message's instance; ``others`` as in `Explanation`."""
+    """``near`` are the columns of the message's instance; ``others`` as in `Explanation`.
+
+    ``read_facts`` reads what bears on the remedy.
+    """
 
     asked: Asked
     near: Mapping[str, Columns]
     known: Known
+    read_facts: Callable[[], RemedyFacts]
     others: int = 0
 
 
@@ -44,7 +49,7 @@ def pose(source: Source, question: Question, as_of: datetime | None) -> Posed:
         _check_names(source, near, question)
     beyond = OtherInstances(lambda: source.read_other_instances(asked.row["instance_name"]))
     known = Known.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of), beyond)
-    return Posed(asked, near, known, others)
+    return Posed(asked, near, known, lambda: source.read_remedy_facts(near, asked.row), others)
 
 
 def _describe(question: Described, conversation_id: str | None) -> Asked:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from routing.analysis.explain import by_arrow
 from routing.analysis.explain.asked import End
 from routing.analysis.explain.known import Chunks, Row
+from routing.analysis.explain.message_remedy import RemedyFacts, find_spellings
 from routing.plan.estate import instances_of
 from routing.rules import text
 from routing.rules.estate import ARRIVALS, Instance
@@ -130,14 +131,30 @@ class Source:
         }
         tables = self._tables_of(("instances", "databases", "services", "routes"))
         found = read_each(tables, lambda key: columns_of(tables[key], key, only.get(key)))
-        names = {name for name in found["instances"].values["instance_name"] if name not in (None, here)}
-        sound = names - {name for fault in findings(found) for name in _beginnings(fault.row_key) if name in names}
-        return instances_of(
-            {
-                key: columns.naming("instance_name", names if key == "instances" else sound)
-                for key, columns in found.items()
-            }
-        )
+        return instances_of(_leave_out_faults(found, here))
+
+    def read_remedy_facts(self, near: Mapping[str, Columns], row: Row) -> RemedyFacts:
+        """Return what bears on the remedy for a message; ``near`` is what `read_near` has read for it.
+
+        Of an instance of which a row is at fault nothing but its own row is taken.
+        """
+        here, service = row["instance_name"], row["to_service_name"]
+        tables = self._tables_of(("instances", "databases", "services"))
+        others = _leave_out_faults(read_each(tables, lambda key: columns_of(tables[key], key)), here)
+        searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
+        known = {
+            **{key: joined(near[key], columns) for key, columns in others.items()},
+            "routes": near["routes"].naming("database_name", searched),
+        }
+        spellings = find_spellings(known["routes"].values["remote_service_name"], service)
+        return RemedyFacts.of_columns(known, service, self._services_in_use(spellings))
+
+    def _services_in_use(self, names: Collection[str]) -> set[str]:
+        """Return those of some services to which messages are sent."""
+        if not names:
+            return set()
+        counts = count_by(self.tables["messages"], ["to_service_name"], {"to_service_name": list(names)})
+        return {name for (name,) in counts}
 
     def read_kept(self, row: Row, *, is_described: bool) -> dict[str, Columns]:
         """What import kept of a message and its instance; of one that is described nothing was observed."""
@@ -178,6 +195,16 @@ class Source:
         while True:
             yield size
             size = min(size * _GROWTH, _LARGEST_PART)
+
+
+def _leave_out_faults(found: Mapping[str, Columns], here: str) -> dict[str, Columns]:
+    """Return the rows of all instances but one; of an instance of which a row is at fault its own row alone."""
+    names = {name for name in found["instances"].values["instance_name"] if name not in (None, here)}
+    sound = names - {name for fault in findings(found) for name in _beginnings(fault.row_key) if name in names}
+    return {
+        key: columns.naming("instance_name", names if key == "instances" else sound)
+        for key, columns in found.items()
+    }
 
 
 def _beginnings(row_key: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from routing.analysis.statuses import WORDS, find_trouble
-from routing.render.wording import count, printable
+from routing.render.wording import count, format_time, printable
 from routing.terms import (
     CLASSIFY_EVENT,
     ERROR_NUMBERS,
@@ -84,14 +84,15 @@ def error_number(reason: str | None, scope: str | None) -> int | None:
     return ERROR_NUMBERS.get(Reason(reason))
 
 
+def number_reason(reason: Reason | str, scope: str | None) -> str:
+    """Return a reason with SQL Server's number for it, where it has one: "NO_ROUTE, SQL Server's number: 9793"."""
+    number = error_number(str(reason), scope)
+    return str(reason) if number is None else f"{reason}, SQL Server's number: {number}"
+
+
 def advice(reason: str | None) -> str | None:
     """What to do about a reason; None where the outcome depends on the dialog."""
     return None if reason is None else _ADVICE[Reason(reason)]
-
-
-def moment(time: datetime) -> str:
-    """A UTC time as ISO 8601, without a fraction that is zero."""
-    return time.isoformat().replace("+00:00", "Z")
 
 
 def sentence(line: Line) -> str:
@@ -121,7 +122,7 @@ def _time(line: Line) -> str:
         "OBSERVED": "when the message was seen still waiting",
         "ENQUEUED": "when the message was enqueued",
     }[line["finding"]]
-    return f"decided as of {moment(line['at'])}, {why}"
+    return f"decided as of {format_time(line['at'])}, {why}"
 
 
 def _broker_instance(line: Line) -> str:
@@ -132,17 +133,17 @@ def _broker_instance(line: Line) -> str:
         "FAR_BROKER_INSTANCE": "far_broker_instance of the dialog",
     }.get(line["finding"])
     if source is None:
-        source = f"acknowledgement of the dialog at {moment(line['at'])}"
+        source = f"acknowledgement of the dialog at {format_time(line['at'])}"
     return f"bound to broker instance {quote_name(line['broker_instance'])}, {source}"
 
 
 def _acknowledgement(line: Line) -> str:
     which = quote_name(line["broker_instance"])
-    return f"the dialog was acknowledged by {which} only at {moment(line['at'])}: not yet at this time"
+    return f"the dialog was acknowledged by {which} only at {format_time(line['at'])}: not yet at this time"
 
 
 def _dialog(line: Line) -> str:
-    return f"the dialog had expired at {moment(line['at'])}: dropped before anything else"
+    return f"the dialog had expired at {format_time(line['at'])}: dropped before anything else"
 
 
 def _scope(line: Line) -> str:
@@ -230,7 +231,7 @@ def _route_finding(line: Line) -> str:
 def _why(reason: str, at: datetime | None) -> str:
     if reason in _WHY:
         return _WHY[reason]
-    when = "" if at is None else moment(at)
+    when = "" if at is None else format_time(at)
     return f"expired at {when}" if reason == "EXPIRED" else f"not valid before {when}"
 
 
@@ -253,8 +254,8 @@ def _other_ids(line: Line) -> str:
 
 
 def _request(line: Line) -> str:
-    since = f"asked for at {moment(line['valid_from'])} by message {quote_name(line['name'])}"
-    end = "is still open" if line["finding"] == "OPEN" else f"ended at {moment(line['valid_to'])}"
+    since = f"asked for at {format_time(line['valid_from'])} by message {quote_name(line['name'])}"
+    end = "is still open" if line["finding"] == "OPEN" else f"ended at {format_time(line['valid_to'])}"
     return f"a route was {since}, and that request {end}"
 
 
@@ -360,7 +361,7 @@ def _instance(line: Line) -> str:
 def _import(line: Line) -> str:
     what = f"databases, services and instance {quote_name(line['name'])} were last imported as of"
     why = "they are taken as they are now, for only routes have a history"
-    return f"{what} {moment(line['at'])}, after this time: {why}"
+    return f"{what} {format_time(line['at'])}, after this time: {why}"
 
 
 _EVENTS = {
@@ -388,7 +389,7 @@ def _status(line: Line) -> str:
     }[line["finding"]]
     status = f"{', '.join(parts)}; {compared}" if parts else "blank"
     what = "transmission_status" if line["name"] is None else _EVENTS[line["name"]]
-    said = [f"SQL Server's {what} at {moment(line['at'])}: {status}.", line["why"], _trouble(line)]
+    said = [f"SQL Server's {what} at {format_time(line['at'])}: {status}.", line["why"], _trouble(line)]
     return " ".join(sentence for sentence in said if sentence is not None)
 
 

@@ -8,12 +8,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from routing.analysis.differing import BROKER_OFF, EXPIRED, NOT_YET
-from routing.analysis.explain.wording import moment, quote_name
+from routing.analysis.explain.wording import quote_name
 from routing.analysis.lint.estate import with_keys
 from routing.analysis.lint.finding import list_names
 from routing.analysis.report.facts import NeverPicked
 from routing.plan.estate import instances_of, routes_of
 from routing.plan.planner import plan_decisions
+from routing.render.wording import format_time
 from routing.rules import text
 from routing.rules.deciding import Decision, Key
 from routing.rules.estate import Instance, Route
@@ -179,6 +180,6 @@ def _behind_another(route: Route, decision: Decision) -> _Why | None:
 
 def _not_in_force(route: Route, lifetime: int | None, now: int) -> _Why:
     if lifetime is not None and lifetime <= now:
-        return EXPIRED, f"it expired at {moment(moment_of(lifetime))}"
+        return EXPIRED, f"it expired at {format_time(moment_of(lifetime))}"
     begins = now if route.live_from is None else route.live_from
-    return NOT_YET, f"it is not valid before {moment(moment_of(begins))}"
+    return NOT_YET, f"it is not valid before {format_time(moment_of(begins))}"

@@ -1,12 +1,13 @@
-"""A way of a message as lines: a hop each, then where it ends if that is at no hop."""
+"""A way of a message as a list: a hop each, then where it ends if that is at no hop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from routing.analysis.explain import wording
-from routing.document import ListItem
+from routing.document import ListItem, Words
 from routing.errors import quote
+from routing.render.wording import count, mark_outcome
 from routing.rules.ways import Hop, Way
 from routing.terms import Ending, Outcome
 
@@ -23,21 +24,6 @@ HAZARD = (
 )
 
 
-def way_lines(
-    way: Way, ending_words: Mapping[Ending, str] = ENDING_WORDS, most_hops: int | None = None
-) -> Iterator[str]:
-    """Yield the hops of a way, of more than ``most_hops`` the last; and where it ends where no hop says so."""
-    left_out = 0 if most_hops is None else max(len(way.hops) - most_hops, 0)
-    if left_out:
-        yield f"       {left_out:,} hops before these"
-    for number, hop in enumerate(way.hops[left_out:], left_out + 1):
-        yield f"  {number:>3}. {_hop(hop, way)}"
-    said = ending_words.get(way.ending)
-    if said is not None:
-        place = way.address if way.instance is None else way.instance
-        yield f"       {way.ending} at {quote(place)}: {said}"
-
-
 def way_blocks(
     way: Way,
     ending_words: Mapping[Ending, str] = ENDING_WORDS,
@@ -47,28 +33,28 @@ def way_blocks(
     """Yield the hops of a way as a numbered list, of more than ``most_hops`` the last; then where it ends."""
     left_out = 0 if most_hops is None else max(len(way.hops) - most_hops, 0)
     if left_out:
-        yield ListItem(f"{left_out:,} hops before these", "  ", indent)
+        yield ListItem(f"{count(left_out, 'hop')} before these", "  ", indent)
     for number, hop in enumerate(way.hops[left_out:], left_out + 1):
         yield ListItem(_hop(hop, way), f"{number}.", indent)
     said = ending_words.get(way.ending)
     if said is not None:
         place = way.address if way.instance is None else way.instance
-        yield ListItem(f"{way.ending} at {quote(place)}: {said}", "  ", indent)
+        yield ListItem((mark_outcome(way.ending), f" at {quote(place)}: {said}"), "  ", indent)
 
 
-def _hop(hop: Hop, way: Way) -> str:
-    """One line: where, by which step and route, what becomes of it."""
+def _hop(hop: Hop, way: Way) -> Words:
+    """Return where a hop is, by which step and route, and what becomes of the message."""
     by = [] if hop.matching_step is None else [f"step {int(hop.matching_step)}"]
     by += [] if hop.route_name is None else [f"route {quote(hop.route_name)}"]
     by += [] if hop.rerouted_from is None else [f"led back here by route {quote(hop.rerouted_from)}"]
-    return f"{quote(hop.instance_name)}, {quote(hop.scope)}: {', '.join([*by, _outcome(hop, way)])}"
+    place = f"{quote(hop.instance_name)}, {quote(hop.scope)}: "
+    return (place, "".join(f"{each}, " for each in by), mark_outcome(hop.outcome), _rest(hop, way))
 
 
-def _outcome(hop: Hop, way: Way) -> str:
+def _rest(hop: Hop, way: Way) -> str:
+    """Return what follows the outcome of a hop: where to, or why not."""
     if hop.outcome in _ON_ITS_WAY:
-        return f"{hop.outcome} to {quote(hop.address)} ({hop.reason})"
+        return f" to {quote(hop.address)} ({hop.reason})"
     if hop.outcome is Outcome.DELIVERED:
-        return f"DELIVERED to database {quote(way.database)}"
-    number = wording.error_number(str(hop.reason), hop.scope)
-    numbered = "" if number is None else f", SQL Server's number: {number}"
-    return f"{hop.outcome} ({hop.reason}{numbered})"
+        return f" to database {quote(way.database)}"
+    return f" ({wording.number_reason(hop.reason, hop.scope)})"

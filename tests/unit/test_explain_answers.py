@@ -1,0 +1,245 @@
+"""What `explain` answers first: the outcome in a sentence, what to do, and the statements alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import routing
+from routing import cli
+from routing.analysis.explain.explain_document import make_document, state_nothing_to_run
+from routing.analysis.explain.explaining import Explanation
+from routing.importing.tsql import read_script
+from routing.importing.tsql.statements import AlterRoute, CreateRoute
+from routing.render.text import write_sql, write_text
+from tests.frames import Tables, arrow, load_cases, merged, prefixed
+from tests.hostile import NAMES
+from tests.stored import config_text, message, route, save_estate, small_estate
+from tests.unit.explained_rows import KnownRows
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+WIDE = 10_000
+CASES = [case for case in load_cases() if case.get("as_of") is None]
+
+
+def estate(
+    routes: Sequence[dict[str, Any]] = (), services: Sequence[tuple[str, str, str]] = (), **asked: Any
+) -> Tables:
+    """Two instances, of which hub sends a message m1 for //stock from Sales at noon; with routes and services."""
+    return {
+        "instances": [
+            {"instance_name": "hub", "addresses": ["tcp://hub:4022"]},
+            {"instance_name": "far", "addresses": ["tcp://far:4022"]},
+        ],
+        "databases": [
+            {"instance_name": "hub", "name": "Sales", "service_broker_guid": "sales"},
+            {"instance_name": "far", "name": "Stock", "service_broker_guid": "stock"},
+        ],
+        "services": [
+            {"instance_name": instance, "database_name": database, "name": name}
+            for instance, database, name in services
+        ],
+        "routes": list(routes),
+        "messages": [message(1, "//stock", **asked)],
+    }
+
+
+def explained(tables: Tables, **more: Any) -> Explanation:
+    return routing.explain(arrow({"services": [], "routes": [], **tables, **more}), routing.Stored("m1"))
+
+
+def answer(done: Explanation) -> str:
+    return write_text(make_document(done), width=WIDE).split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "waits"),
+    [
+        pytest.param({}, {}, "", id="nothing tells that it still waits"),
+        pytest.param({"observed_at": "2026-01-05T20:48:00Z"}, {}, " since 8 h 48 min", id="it was seen later"),
+        pytest.param(
+            {},
+            {
+                "observed_routing": [
+                    {
+                        "observed_at": "2026-01-08T12:00:00Z",
+                        "instance_name": "hub",
+                        "database_name": "Sales",
+                        "message_id": "m1",
+                        "source": "TRANSMISSION_QUEUE",
+                    }
+                ]
+            },
+            " since 3 d",
+            id="an import saw it in the queue",
+        ),
+        pytest.param(
+            {},
+            {
+                "observed_routing": [
+                    {
+                        "observed_at": "2026-01-08T12:00:00Z",
+                        "instance_name": "hub",
+                        "database_name": "Sales",
+                        "conversation_id": message(1, "//stock")["conversation_id"],
+                        "is_initiator": True,
+                        "source": "CLASSIFY_EVENT",
+                    }
+                ]
+            },
+            "",
+            id="an event tells of one moment",
+        ),
+    ],
+)
+def test_since_when_a_message_waits(asked: dict[str, Any], more: dict[str, Any], waits: str) -> None:
+    done = explained(estate(**asked), **more)
+    assert answer(done) == (
+        f"DELAYED: no route of 'Sales' leads to service '//stock'; it stays in the transmission queue{waits}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("tables", "sql"),
+    [
+        pytest.param(
+            estate([route("Any", None, "LOCAL")], [("far", "Stock", "//stock")]),
+            "USE [Sales];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://far:4022';",
+            id="another instance holds the service",
+        ),
+        pytest.param(
+            estate([route("R", "//STOCK", "tcp://far:4022")], [("far", "Stock", "//stock")]),
+            "USE [Sales];\nALTER ROUTE [R] WITH SERVICE_NAME = N'//stock';",
+            id="a route differs in case, and nothing needs it as it is",
+        ),
+        pytest.param(
+            {
+                **estate([route("R", "//STOCK", "tcp://far:4022")], [("far", "Stock", "//stock")]),
+                "messages": [message(1, "//stock"), message(2, "//STOCK")],
+            },
+            "USE [Sales];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://far:4022';",
+            id="other messages are sent to the service that the route names",
+        ),
+        pytest.param(
+            estate(
+                [route("R", "//STOCK", "tcp://far:4022")],
+                [("far", "Stock", "//stock"), ("far", "Stock", "//STOCK")],
+            ),
+            "USE [Sales];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://far:4022';",
+            id="another instance holds the service that the route names",
+        ),
+        pytest.param(
+            estate([route("R", "//stock", "tcp://far:4022")]), "", id="it is sent: there is nothing to run"
+        ),
+    ],
+)
+def test_the_statement_that_helps(tables: Tables, sql: str) -> None:
+    done = explained(tables)
+    written = write_sql(make_document(done), state_nothing_to_run(done))
+    assert "\n".join(line for line in written.split("\n") if not line.startswith("--")) == sql
+
+
+def test_a_fault_in_a_row_of_another_instance_stops_no_explanation() -> None:
+    tables = estate(services=[("far", "Stock", "//stock")])
+    tables["databases"] = [*(tables["databases"] or []), {"instance_name": "far", "name": None}]
+    done = explained(tables)
+    # Nothing of that instance counts but its own row.
+    assert done.remedy is not None
+    assert done.remedy.words.startswith("No known database holds service '//stock'")
+
+
+def all_explanations() -> dict[str, Explanation]:
+    """Every message of the worked cases that can be judged."""
+    tables = merged([prefixed(case["tables"], f"case{n}/") for n, case in enumerate(CASES)])
+    known, found = KnownRows(tables), {}
+    for row in tables["messages"] or []:
+        try:
+            found[f"{row['instance_name']} {row['message_id']}"] = known.explain(row)
+        except routing.RoutingError:
+            continue
+    return found
+
+
+def test_every_answer_begins_with_its_outcome_and_every_statement_is_one() -> None:
+    found = all_explanations()
+    assert len(found) > 100
+    statements = 0
+    for name, done in found.items():
+        [verdict] = done.verdict
+        assert answer(done).startswith(f"{verdict['outcome']}: "), name
+        assert answer(done).endswith("."), name
+        written = write_sql(make_document(done), state_nothing_to_run(done))
+        assert written.startswith("-- "), name
+        statements += assert_runs(written)
+    assert statements > 0
+
+
+def assert_runs(sql: str) -> int:
+    """Return how many statements about routes a text has; all that is no comment is understood by the importer."""
+    code = "\n".join(line for line in sql.split("\n") if not line.startswith("--"))
+    script = read_script(sql, file="x.sql", scripted_at=NOON, database="master")
+    assert [problem.why for problem in script.problems if not problem.counted] == []
+    routes = [one for one in script.statements if isinstance(one, AlterRoute | CreateRoute)]
+    assert len(routes) == len(re.findall(r"^(?:CREATE|ALTER) ROUTE ", code, re.MULTILINE))
+    return len(routes)
+
+
+@pytest.mark.parametrize("name", [one for one in NAMES if "\x00" not in one], ids=repr)
+def test_hostile_names_stay_in_their_place(name: str) -> None:
+    tables = estate([route(f"{name}R", "//STOCK", "tcp://far:4022"), route("B", f"{name}//stock", "LOCAL")])
+    tables["messages"] = [message(1, name), {**message(1, "//stock"), "message_id": "m2"}]
+    for asked in ("m1", "m2"):
+        done = routing.explain(arrow(tables), routing.Stored(asked))
+        sql = write_sql(make_document(done), state_nothing_to_run(done))
+        assert all(character.isprintable() or character == "\n" for character in sql)
+        assert not any(line.startswith(("USE ", "ALTER ", "CREATE ")) and "$(" in line for line in sql.split("\n"))
+        assert all(
+            line.startswith(("--", "USE [", "ALTER ROUTE [", "CREATE ROUTE [")) for line in sql.split("\n") if line
+        )
+        assert_runs(sql)
+        text = write_text(make_document(done), width=80)
+        assert all(character.isprintable() or character == "\n" for character in text)
+
+
+@pytest.fixture(scope="module")
+def config_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("job")
+    file = folder / "job.yaml"
+    file.write_text(config_text(save_estate(small_estate(), folder / "in"), folder / "out"), encoding="utf-8")
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    "option", [[], ["--color", "always", "--width", "20"]], ids=["plain", "narrow and coloured"]
+)
+def test_statements_are_neither_wrapped_nor_coloured(
+    option: list[str], config_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["--instance", "hub", "--database", "Sales", "--service", "//nowhere", "--format", "sql", *option]
+    assert cli.main(["explain", "--config", config_file, *line]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert all(text.startswith("--") for text in out.splitlines() if text)
+    assert "\n-- USE [Sales];\n-- CREATE ROUTE [Route to //nowhere]" in out
+    assert "put a value into each place" in out
+
+
+def test_a_message_that_is_on_its_way_has_nothing_to_run(
+    config_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["explain", "--config", config_file, "--message-id", "m3", "--format", "sql"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("-- There is nothing to run. SENT: route 'Far' of 'Sales' sends it to")
+    assert all(text.startswith("-- ") for text in out.splitlines())
+
+
+def test_the_answer_is_the_same_by_configuration(config_file: str, tmp_path: Path) -> None:
+    tables = estate([route("Any", None, "LOCAL")], [("far", "Stock", "//stock")])
+    file = tmp_path / "job.yaml"
+    file.write_text(config_text(save_estate(tables, tmp_path / "in"), tmp_path / "out"), encoding="utf-8")
+    assert routing.explain(routing.load_config(str(file)), routing.Stored("m1")).remedy == explained(tables).remedy
