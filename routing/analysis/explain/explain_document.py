@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 _PARTS = ("MESSAGE", "SCOPE", "REQUEST_PATH")
 _DEEP = ("ROUTE", "OTHER_ROUTES", "ID", "OTHER_IDS", "REQUEST", "DATABASE")
 # What stands before the path: it says how far the outcome can be trusted, and what SQL Server says of it.
-_BEFORE_THE_PATH = {"IMPORT": "note", "INSTANCE": "note", "STATUS": "SQL Server says"}
+_BEFORE_THE_PATH = {"IMPORT": "note", "INSTANCE": "note", "STATUS": "observed"}
 _TONES = {
     ("STEP", "MATCHED"): Tone.STRONG,
     ("STEP", "NOT_REACHED"): Tone.QUIET,
@@ -93,7 +93,9 @@ def _describe_step(step: Row) -> Block:
     item, sentence = step["item"], wording.sentence(step)
     tone = _TONES.get((item, step["finding"]))
     words = sentence if tone is None else Span(sentence, tone)
-    return Heading(words, 3) if item in _PARTS else Paragraph(words, 2 if item in _DEEP else 1, hang=1)
+    if item in _PARTS:
+        return Heading(words, 3)
+    return Paragraph(words, 0 if item == "STATUS" else 2 if item in _DEEP else 1, hang=1)
 
 
 def _list_outcome(step: Row, scope: str | None) -> Iterator[Block]:
