@@ -53,7 +53,7 @@ ANSWERS: list[Any] = [
     pytest.param(
         [waiting(1, "//stock", transmission_status=REFUSED), waiting(2, "//stock", **NOW)],
         {},
-        "Nothing is stuck; 1 connection fails.",
+        "Routing keeps no message back; 1 connection fails.",
         id="nothing is stuck and a connection fails",
     ),
     pytest.param(
@@ -65,19 +65,19 @@ ANSWERS: list[Any] = [
     pytest.param(
         [waiting(1, "//orders", transmission_status=OWNER), waiting(2, "//orders", **NOW)],
         {},
-        "Nothing is stuck; SQL Server reports trouble with 1 of 2 messages.",
+        "Routing keeps no message back; SQL Server reports trouble with 1 of 2 messages.",
         id="the owner of the database",
     ),
     pytest.param(
         [waiting(1, "//orders", transmission_status=BUSY)],
         {},
-        "Nothing is stuck; 1 message waits for the next attempt of SQL Server.",
+        "Routing keeps no message back; 1 message waits for the next attempt of SQL Server.",
         id="a busy queue",
     ),
     pytest.param(
         [waiting(1, "//stock"), waiting(2, "//stock", **NOW)],
         {},
-        "Nothing is stuck; 1 of 2 messages was sent and is not acknowledged.",
+        "Routing keeps no message back; 1 of 2 messages was sent and is not acknowledged.",
         id="not acknowledged",
     ),
     pytest.param(
@@ -91,6 +91,12 @@ ANSWERS: list[Any] = [
         {"routes": None, "services": None, "databases": None, "service_broker_endpoints": None},
         "What becomes of 1 message is not known.",
         id="a queue alone",
+    ),
+    pytest.param(
+        [waiting(1, "//a", transmission_status=OWNER)],
+        {"routes": None},
+        "SQL Server reports trouble with 1 message.",
+        id="SQL Server reports trouble, and nothing is known",
     ),
     pytest.param(
         [waiting(1, "//stock")],

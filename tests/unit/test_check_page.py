@@ -81,7 +81,7 @@ def test_trouble_that_sql_server_reports_stands_in_the_headline(tmp_path: Path) 
     refused = "Connection attempt failed with error: '10061'."
     queue = [waiting(1, "//stock", transmission_status=refused), waiting(2, "//stock")]
     found = report(whole_shop(tmp_path, queue))
-    assert found.headline.startswith("Nothing is stuck; 1 connection fails. 2 messages in the ")
+    assert found.headline.startswith("Routing keeps no message back; 1 connection fails. 2 messages in the ")
 
 
 def test_what_to_do_is_told_group_by_group_with_its_statement(tmp_path: Path) -> None:

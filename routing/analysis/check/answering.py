@@ -32,8 +32,9 @@ def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
     if kinds[ProblemKind.NOTHING] == total:
         every = "The only message is on its way" if total == 1 else f"All {total:,} messages are on their way"
         return f"{every}; nothing is stuck."
-    if not any(kinds[kind] for kind in (*_STUCK, ProblemKind.NOT_KNOWN)):
-        parts.insert(0, "nothing is stuck")
+    is_decided = all(problem.first.verdict is not None for problem in problems)
+    if is_decided and not any(kinds[kind] for kind in _STUCK):
+        parts.insert(0, "routing keeps no message back")
     line = "; ".join(parts)
     return f"{line[:1].upper()}{line[1:]}."
 

@@ -187,9 +187,9 @@ def _list_statuses(problem: MessageProblem, group: Group, most: int | None) -> I
         # What says why is quoted there.
         quoted = state_status(group, said)
         if quoted != problem.why:
-            yield f"{quoted}{meaning and f' ({meaning})'}"
+            yield f"{quoted}{meaning and f' (it {meaning})'}"
         elif meaning:
-            yield f"this status is {meaning}"
+            yield f"the status {meaning}"
     if most is not None and len(ordered) > most:
         rest = sum(many for _, many in ordered[most:])
         yield f"SQL Server says other things of {count(rest, 'message')} (--verbose lists all)"
@@ -222,7 +222,8 @@ def _state_meaning(group: Group, said: Status) -> str:
     compared = group.compared(said)
     if compared is None or compared.agreement is Agreement.SAYS_NOTHING:
         return ""
-    return f"{compared.agreement}{'' if compared.why is None else f': {compared.why}'}"
+    verb = "CONTRADICTS" if compared.agreement is Agreement.CONTRADICTS else f"is {compared.agreement} with"
+    return f"{verb} this routing{'.' if compared.why is None else f': {compared.why}'}"
 
 
 def _state_finding(one: Found) -> str:
