@@ -5,7 +5,7 @@ Names and broker instances that nothing in the estate names count alike, so that
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
@@ -212,6 +212,21 @@ class PathPlanner:
         scope = scope_of(message.database)
         args = (errand, sender.instance, verdict, scope, message.hops_remaining, self._most_ways)
         return follow(self.network, self._deciding, *args)
+
+    def paths(self, sender: Sender, message: Message, verdicts: Sequence[Verdict]) -> Iterator[Path]:
+        """Yield the paths of a message, of whose verdicts its dialog's hash picks one.
+
+        Of a message of any dialog it is one for each hash that may make a difference.
+        """
+
+        def follow_one(hashed: int) -> Followed:
+            return self.follow(sender, message, verdicts[hashed % len(verdicts)], hashed)
+
+        if message.conversation_id is None:
+            followed = follow_dialogs(len(verdicts), follow_one)
+        else:
+            followed = iter([follow_one(hashing.dialog_id_hash(message.conversation_id))])
+        return (self.add_reply(sender, one.trace, message.t) for one in followed)
 
     def add_reply(self, sender: Sender, there: Trace, t: int) -> Path:
         """Return the path of a trace with the reply to it."""

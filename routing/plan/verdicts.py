@@ -5,7 +5,7 @@ Nothing is decided before a message asks for it, and nothing twice as long as th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ from routing.rules.resolving import (
     bound_broker,
     is_out_of_hops,
     judge,
+    requested,
+    requested_again,
     settled,
 )
 from routing.rules.text import address_in_name
@@ -55,12 +57,27 @@ class KeyedMessages:
     def decision(self, message: Message) -> Decision:
         """Return what is decided for a message, whatever it asks for."""
         decisions = self.decisions(message.t)
-        return decisions[_place_of_pick(decisions, message)]
+        return decisions[place_of_pick(decisions, message)]
+
+    def possible(
+        self, message: Message, dialog: Dialog, requests: Requests
+    ) -> tuple[tuple[Decision, Verdict], ...]:
+        """Return all that may be decided for a message, with the verdict of each; ``requests`` as in `verdict`."""
+        return tuple((one, judge(message, dialog, one, requests)) for one in self.decisions(message.t))
+
+    def verdicts_at(self, t: int, hops_remaining: int | None) -> Iterator[Verdict]:
+        """Yield what may become of these messages at a time, whichever requests are pending."""
+        for decision in self.decisions(t):
+            yield self.verdict_of(decision, hops_remaining)
+            if decision.asks:
+                yield requested(decision, self.broker, decision.first.scope)
+            if decision.asks_again:
+                yield requested_again(decision, self.broker)
 
     def verdict(self, message: Message, dialog: Dialog, requests: Requests) -> Verdict:
         """Return the verdict of a message. ``requests`` must know all that messages open (section 5)."""
         interval = self.timeline.at(message.t)
-        number = _place_of_pick(interval.choices, message)
+        number = place_of_pick(interval.choices, message)
         decision = interval.choices[number]
         if decision.asks or decision.asks_again or (dialog is not NO_DIALOG and dialog.is_expired(message.t)):
             verdict = judge(message, dialog, decision, requests)
@@ -77,7 +94,7 @@ class KeyedMessages:
         return settled(decision, self.broker, hops_remaining, address_in_name(self.service))
 
 
-def _place_of_pick(decisions: tuple[Decision, ...], message: Message) -> int:
+def place_of_pick(decisions: Sized, message: Message) -> int:
     """Return the place of the decision that a message's dialog gets (section 6); of any dialog the first."""
     if len(decisions) == 1 or message.conversation_id is None:
         return 0

@@ -24,6 +24,10 @@ _ACTIONS |= {"toLocalIterator", "persist", "checkpoint", "localCheckpoint"}
 _HINTS = {"hint", "broadcast"}
 _CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.time", "time.monotonic"}
 _CLOCKS |= {f"F.{name}" for name in ("current_timestamp", "now", "current_date", "localtimestamp", "curdate")}
+# What of `rules` decides, or follows; the planner alone calls it.
+_DECIDES = {"judge", "settled", "requested", "requested_again", "ConcerningRoutes"}
+_DECIDES |= {"follow", "follow_dialogs", "trace_back", "trace_reply"}
+_DECIDING_MODULES = {"resolving", "deciding", "following", "pathing"}
 _CHANCE = {"F.rand", "F.randn", "F.uuid", "F.shuffle", "F.monotonically_increasing_id", "uuid.uuid4"}
 
 Law = Callable[[ast.AST], bool]
@@ -150,6 +154,24 @@ def test_law_of_the_rooms_of_messages(what: str) -> None:
     assert len(rooms) > 5
     found = {path.name: _breaches(OF_MESSAGES[what], path.read_text(encoding="utf-8")) for path in rooms}
     assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def _is_deciding(node: ast.AST) -> bool:
+    """Whether rules are imported that decide what becomes of a message, or follow it."""
+    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("routing.rules"):
+        return any(alias.name in _DECIDES for alias in node.names)
+    return _attribute(node, _DECIDES) and ast.unparse(node).partition(".")[0] in _DECIDING_MODULES
+
+
+def test_every_feature_asks_the_planner_what_the_rules_decide() -> None:
+    decider = [HOUSE / "rules", HOUSE / "plan"]
+    rooms = [path for path in _rooms() if path.parent not in decider]
+    found = {str(path): _breaches(_is_deciding, path.read_text(encoding="utf-8")) for path in rooms}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+    assert _breaches(_is_deciding, "from routing.rules.resolving import Verdict, judge")
+    assert _breaches(_is_deciding, "verdict = resolving.judge(message, dialog, decision, requests)")
+    asked = (path.read_text(encoding="utf-8") for path in _rooms() if path.parent == HOUSE / "plan")
+    assert sum(bool(_breaches(_is_deciding, text)) for text in asked) > 2
 
 
 def test_what_is_decided_for_a_moment_reads_no_clock() -> None:

@@ -13,7 +13,7 @@ from routing.plan.verdicts import MessageJudge
 from routing.rules import text
 from routing.rules.estate import Instance
 from routing.rules.network import Network
-from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, requested, requested_again
+from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict
 
 _ANY_MESSAGE = ""
 
@@ -42,13 +42,7 @@ class PossibleVerdicts:
         judge = self._judge(message.instance)
         if dialog is not NO_DIALOG and dialog.is_expired(message.t):
             return
-        keyed = judge.keyed(message, dialog)
-        for decision in keyed.decisions(message.t):
-            yield keyed.verdict_of(decision, message.hops_remaining)
-            if decision.asks:
-                yield requested(decision, keyed.broker, decision.first.scope)
-            if decision.asks_again:
-                yield requested_again(decision, keyed.broker)
+        yield from judge.keyed(message, dialog).verdicts_at(message.t, message.hops_remaining)
 
     def _judge(self, instance: str) -> MessageJudge:
         if instance not in self._judges:

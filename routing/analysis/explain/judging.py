@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from routing.analysis.explain.asked import QuestionError
 from routing.analysis.explain.known import Known, Row, message_of
 from routing.plan.requests import AskingMessage, open_requests
-from routing.plan.verdicts import MessageJudge
-from routing.rules import hashing
+from routing.plan.verdicts import MessageJudge, place_of_pick
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import Requests, Scope
-from routing.rules.resolving import Dialog, Message, Verdict, judge
+from routing.rules.resolving import Dialog, Message, Verdict
 from routing.terms import ZERO_GUID
 
 
@@ -63,14 +62,13 @@ def judge_question(asked: Asked, known: Known) -> Judged:
     _check(asked, known)
     message = message_of(asked.row, asked.as_of)
     dialog, messages = known.dialogs.of(message), MessageJudge(known.network, is_exact=True)
-    decisions, requests = messages.keyed(message, dialog).decisions(message.t), messages.requests[message.instance]
+    keyed, requests = messages.keyed(message, dialog), messages.requests[message.instance]
     if not dialog.is_expired(message.t):
+        decisions = keyed.decisions(message.t)
         open_requests(_asking_others(asked, message, decisions, messages, known), requests)
     # Where two decisions meet step 4 in one database, both open the message's request or neither does.
-    possible = tuple((decision, judge(message, dialog, decision, requests)) for decision in decisions)
-    decision, verdict = possible[0]
-    if message.conversation_id is not None:
-        decision, verdict = hashing.pick(possible, message.conversation_id)
+    possible = keyed.possible(message, dialog, requests)
+    decision, verdict = possible[place_of_pick(possible, message)]
     return Judged(asked, message, dialog, possible, decision, verdict, requests)
 
 

@@ -13,7 +13,7 @@ from routing.analysis.lint.estate import with_keys
 from routing.analysis.lint.finding import list_names
 from routing.analysis.report.facts import NeverPicked
 from routing.plan.estate import instances_of, routes_of
-from routing.plan.planner import plan_decisions
+from routing.plan.planner import Planner, plan_decisions
 from routing.render.wording import format_time
 from routing.rules import text
 from routing.rules.deciding import Decision, Key
@@ -63,10 +63,10 @@ def find_choices(tables: Mapping[str, Columns], now: int) -> list[Choice]:
     one around ``now`` (microseconds since 1970) in which the same ids compete. Versions of routes that are over
     count for it, and name no id.
     """
-    whole = with_keys(tables)
+    whole, planner = with_keys(tables), plan_decisions()
     instances, owners = instances_of(whole), _owners(whole["databases"])
     return [
-        _choice(scope, routes, instances[scope.instance], owners, now)
+        _choice(scope, routes, instances[scope.instance], planner, owners, now)
         for scope, routes in sorted(_named(whole["routes"], now).items())
         if scope.instance in instances and len({one.route.broker for one in routes}) > 1
     ]
@@ -101,11 +101,16 @@ def _owners(databases: Columns) -> dict[str, str]:
 
 
 def _choice(
-    scope: Scope, named: Sequence[_Named], instance: Instance, owners: Mapping[str, str], now: int
+    scope: Scope,
+    named: Sequence[_Named],
+    instance: Instance,
+    planner: Planner[Decision],
+    owners: Mapping[str, str],
+    now: int,
 ) -> Choice:
     # What arrives finds the same ids as what msdb sends itself, and that alone may come back.
     key = Key.of_names(instance, scope.database, scope.service, None, is_initiator=True)
-    spans = _around(plan_decisions().timeline(key, instance).intervals(), now)
+    spans = _around(planner.timeline(key, instance).intervals(), now)
     span = next(one for one in spans if _is_not_over(one, now))
     counted, _ = _competing(span)
     return Choice(

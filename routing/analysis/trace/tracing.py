@@ -15,8 +15,7 @@ from routing.analysis.trace.rows import hop_rows, way_rows
 from routing.config import Config
 from routing.plan.estate import network_of
 from routing.plan.paths import PathPlanner
-from routing.rules import hashing, text
-from routing.rules.following import Followed, follow_dialogs
+from routing.rules import text
 from routing.rules.network import Addressee, Network
 from routing.rules.pathing import Path, Sender
 from routing.rules.resolving import Message
@@ -78,11 +77,5 @@ def _paths(judged: Judged, network: Network, from_service: str | None) -> tuple[
     back_to = None if from_service is None else Addressee.of_name(from_service)
     dialog, instance = message.conversation_id, network.instances[message.instance]
     sender = Sender(instance, message.database, message.is_initiator, back_to, dialog)
-    planner, count = PathPlanner(network), len(judged.possible)
-
-    def follow(hashed: int) -> Followed:
-        return planner.follow(sender, message, judged.possible[hashed % count][1], hashed)
-
-    # A message of any dialog is followed once for each that may make a difference.
-    followed = follow_dialogs(count, follow) if dialog is None else [follow(hashing.dialog_id_hash(dialog))]
-    return tuple(dict.fromkeys(planner.add_reply(sender, one.trace, message.t) for one in followed))
+    verdicts = [verdict for _, verdict in judged.possible]
+    return tuple(dict.fromkeys(PathPlanner(network).paths(sender, message, verdicts)))
