@@ -79,7 +79,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Statement:
-    """T-SQL to paste, with its line breaks.
+    """T-SQL, or a command line, to paste, with its line breaks.
 
     ``purpose`` says where it is run and what it does: a comment before it where statements are printed alone.
     ``indent`` is the depth at which text shows it.

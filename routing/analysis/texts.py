@@ -42,7 +42,7 @@ def _parts(done: Told, width: int) -> Iterable[RenderableType]:
     if isinstance(done, Messages):
         return messages_printing.as_text(done)
     if isinstance(done, Reconciliation):
-        return reconcile_printing.as_text(done)
+        return [write_text(reconcile_printing.make_document(done), width=width)]
     return [write_text(trace_document.make_document(done), width=width)]
 
 

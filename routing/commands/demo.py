@@ -64,18 +64,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(json.dumps(plain(done.row)))
         return EXIT_DONE
-    from routing import show
+    from routing.demo.demo_document import make_document
 
     resolved = build.read_resolved(tables, settings, done.row["output_versions"]["resolved_routes"])
-    for title, lines in build.document_lines(resolved):
-        console.result(show.table(title, build.LINE, lines))
-        console.result("")
-    counts = build.day_counts(resolved)
-    total = sum(count for _, _, count in counts)
-    title = f"A generated day of {total:,} messages"
-    console.result(show.table(title, ("outcome", "reason", "messages"), counts, ("messages",)))
-    console.result("")
-    console.result(build.what_next(settings, done.row))
+    console.document(make_document(resolved, done.row, settings))
     return EXIT_DONE
 
 

@@ -137,9 +137,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(json.dumps(done.as_json()))
         return EXIT_DONE
-    from routing.importing.result import show_result
+    from routing.importing.result import describe_import
 
-    console.result(show_result(done))
+    console.document(describe_import(done))
     tell_sentences(console, done.rejected, done.notes)
     return EXIT_DONE
 

@@ -51,8 +51,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(with_notes(printing.as_json(done), notes))
     else:
-        for part in printing.as_text(done):
-            console.result(part)
+        console.document(printing.make_document(done))
     fails = options.fail_under is not None and done.percent is not None and done.percent < options.fail_under
     return EXIT_FOUND if fails else EXIT_DONE
 

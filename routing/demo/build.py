@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
 from routing.storage.arrow import table_of
 from routing.storage.local import write_new
 from routing.storage.stored import read_rows
-from routing.terms import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,11 +26,9 @@ if TYPE_CHECKING:
 CONFIG_FILE = "demo.yaml"
 _MADE = frozenset({CONFIG_FILE, "data", "out"})
 _MARK = "# Made by sbroute demo; the folder's content is replaced when demo runs again.\n"
-LINE = ("message", "service", "step", "route", "address or database", "outcome", "reason")
 _READ = {"instance_name", "message_id", "to_service_name", "matching_step", "route_name", "address"}
 _READ |= {"destination_database", "outcome", "reason"}
 _SHOWN = Schema(tuple(field for field in RESOLVED_ROUTES if field.name in _READ))
-Row = Mapping[str, Any]
 
 
 def check(folder: Path) -> None:
@@ -121,58 +117,3 @@ def read_resolved(opener: Opener, config: Config, version: int) -> list[dict[str
     if found is None:
         raise StorageError.failed(f"reading output.resolved_routes at {location}", "the table is gone")
     return read_rows(found.rows, _SHOWN)
-
-
-def document_lines(resolved: Iterable[Row]) -> list[tuple[str, list[tuple[Any, ...]]]]:
-    """For each document estate its title and a line a message: service, step, route, place, outcome, reason."""
-    rows = {(row["instance_name"], row["message_id"]): row for row in resolved}
-    shown = []
-    for estate in document_estates():
-        found = (rows[m["instance_name"], m["message_id"]] for m in estate.tables["messages"])
-        shown.append((estate.title, [_line(row) for row in found]))
-    return shown
-
-
-def _line(row: Any) -> tuple[Any, ...]:
-    place = row["destination_database"] or row["address"]
-    return (
-        row["message_id"],
-        row["to_service_name"],
-        row["matching_step"],
-        row["route_name"],
-        place,
-        row["outcome"],
-        row["reason"],
-    )
-
-
-def day_counts(resolved: Iterable[Row]) -> list[tuple[str, str, int]]:
-    """Messages of the generated day by outcome and reason, most first."""
-    documents = _instances(estate.tables for estate in document_estates())
-    counts = Counter(
-        (str(r["outcome"]), str(r["reason"])) for r in resolved if r["instance_name"] not in documents
-    )
-    return sorted(((*what, count) for what, count in counts.items()), key=lambda line: (-line[2], line))
-
-
-def _instances(many: Iterable[Mapping[str, Iterable[Row]]]) -> set[str]:
-    return {str(row["instance_name"]) for tables in many for row in tables["instances"]}
-
-
-def what_next(config: Config, run: Mapping[str, Any]) -> str:
-    """What to try once the demo is on the screen."""
-    is_local = run["engine"] == LOCAL_ENGINE
-    engine = " --engine local" if is_local else ""
-    # Spark alone ranks.
-    ranking = "" if is_local else f"  sbroute candidates --config {config.file}\n"
-    return (
-        f"{run['rows_read']:,} messages read = {run['rows_resolved']:,} resolved + {run['rows_rejected']:,}"
-        f" rejected; the tables are Delta, described in {config.file}.\n"
-        "Next:\n"
-        f"  sbroute resolve --config {config.file}{engine}\n"
-        f"  sbroute resolve --config {config.file}{engine} --as-of 2026-01-05T18:00:00Z\n"
-        f"  sbroute trace --config {config.file} --message-id d00263-i0 --instance depot-east\n"
-        f"  sbroute trace --config {config.file} --all\n"
-        f"{ranking}"
-        "then write a configuration for your own tables (see conf/README.md)."
-    )

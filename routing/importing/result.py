@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
-from routing import show
+from routing.document import Cell, DataTable, Document, Paragraph, Span, Tone, Words, make_columns
 from routing.importing.tsql.statements import Problem
+from routing.render.wording import count
 
 KINDS = ("added", "changed", "closed", "removed", "unchanged")
 
@@ -54,17 +52,35 @@ class Imported:
         }
 
 
-def show_result(imported: Imported) -> RenderableType:
-    """The two tables of an import; the sentences are printed apart."""
+def describe_import(imported: Imported) -> Document:
+    """Return what an import wrote, rejected and read; the sentences on rejected rows are printed apart."""
     read = [(name, *numbers) for name, numbers in imported.rows_read.items()]
-    written = [
+    written: list[tuple[Cell, ...]] = [
         (table, *(counts[kind] for kind in KINDS)) for table, counts in imported.written.items() if counts.total()
     ]
     what, whose = ("rows", "view") if imported.counted == "rows" else ("statements", "script")
     numbers = (what, "of them rejected", "of them left out")
     done = "Rows to be written (this was a dry run)" if imported.is_dry_run else "Rows written"
-    return Group(
-        show.table(f"{what.capitalize()} read", (whose, *numbers), read, numbers),
-        Text(""),
-        show.table(done, ("table", *KINDS), written, KINDS),
-    )
+    return [
+        Paragraph(_say_written(imported)),
+        Paragraph(_say_read(imported)),
+        DataTable(make_columns(("table", *KINDS), KINDS), written, done),
+        DataTable(make_columns((whose, *numbers), numbers), read, f"{what.capitalize()} read"),
+    ]
+
+
+def _say_written(imported: Imported) -> str:
+    totals: Counter[str] = sum(imported.written.values(), Counter())
+    said = ", ".join(f"{totals[kind]:,} {kind}" for kind in KINDS[:-1] if totals[kind])
+    why = ": the tables hold all of it already" if totals["unchanged"] else ""
+    if imported.is_dry_run:
+        return f"This was a dry run; an import would write {said or 'nothing'}."
+    return f"Written: {said}." if said else f"Nothing was written{why}."
+
+
+def _say_read(imported: Imported) -> Words:
+    read, rejected, left_out = (sum(row[at] for row in imported.rows_read.values()) for at in range(3))
+    noun = "row" if imported.counted == "rows" else "statement"
+    said = f"{rejected:,} rejected"
+    left = f", {left_out:,} left out" if left_out else ""
+    return (f"{count(read, noun)} read, ", Span(said, Tone.BAD) if rejected else said, f"{left}.")

@@ -15,7 +15,15 @@ import routing
 from routing import cli
 from routing.analysis.reconcile.reconciling import Reconciliation
 from routing.errors import InputError
-from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
+from routing.schemas import (
+    BALANCED_PICKS,
+    OBSERVED_ROUTING,
+    RECONCILED_CAUSES,
+    RECONCILED_COUNTS,
+    RECONCILIATION,
+    TABLES,
+)
+from routing.storage.rows import Rows
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.reconciled import BALANCED, OBSERVED, Row, arrival, estate, event
@@ -156,7 +164,7 @@ def test_the_table_is_replaced(job: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(("percent", "status"), [("60.7", 0), ("60.8", 1)])
 def test_fail_under(job: Path, percent: str, status: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["reconcile", "--config", str(job), "--fail-under", percent]) == status
-    assert "60.7 % of what was observed matches" in capsys.readouterr().out
+    assert "60.7 % of what was observed matches" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_is_not_configured(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +185,75 @@ def test_what_is_printed_and_the_page_shows_it(job: Path, capsys: pytest.Capture
     assert cli.main(["reconcile", "--config", str(job)]) == 0
     shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     assert_golden("reconcile_table.txt", shown)
-    again = routing.text_of(routing.reconcile(routing.load_config(str(job))), width=200)
+    again = routing.text_of(routing.reconcile(routing.load_config(str(job))), width=80)
     assert again == shown.rstrip("\n")
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "reconcile.md").read_text(encoding="utf-8")
     assert EXCERPT.findall(page) == [shown.rstrip("\n")]
+
+
+def _counted(causes: list[tuple[str, int]] | None = None, **classes: int) -> Reconciliation:
+    """A reconciliation of so many episodes of each class."""
+    counts = [
+        {"instance_name": "hub", "class": name, "episodes": number, "observations": number}
+        for name, number in classes.items()
+    ]
+    named = [
+        {"instance_name": "hub", "cause": cause, "cause_text": f"text {number}", "episodes": number}
+        for cause, number in causes or []
+    ]
+    empty = Rows(BALANCED_PICKS, ())
+    episodes = arrow_of([], RECONCILIATION)
+    found = Rows(RECONCILED_COUNTS, tuple(counts)), Rows(RECONCILED_CAUSES, tuple(named))
+    return Reconciliation(sum(classes.values()), *found, empty, 0, episodes)
+
+
+@pytest.mark.parametrize(
+    ("done", "answer"),
+    [
+        pytest.param(
+            _counted(CONFIRMED=1_500, COMPATIBLE=2, CONTRADICTED=40, NOT_OBSERVED=9),
+            "SQL Server decided 40 of 1,542 episodes otherwise than the tables say.",
+            id="some otherwise",
+        ),
+        pytest.param(
+            _counted(CONFIRMED=3, NOT_PREDICTED=1),
+            "SQL Server decided 0 of 4 episodes otherwise than the tables say; of 1 other the tables say nothing.",
+            id="one that the tables do not know",
+        ),
+        pytest.param(
+            _counted(CONFIRMED=3, COMPATIBLE=1, NOT_OBSERVED=5),
+            "SQL Server decided all 4 episodes as the tables say.",
+            id="none otherwise",
+        ),
+        pytest.param(
+            _counted(CONFIRMED=1), "SQL Server decided the one episode as the tables say.", id="one episode"
+        ),
+        pytest.param(
+            _counted(NOT_OBSERVED=5),
+            "What SQL Server decided was observed of none of 5 episodes.",
+            id="nothing was decided",
+        ),
+        pytest.param(
+            _counted(),
+            "Nothing was observed: import events or a transmission queue first (docs/how-to/reconcile.md).",
+            id="no observation",
+        ),
+    ],
+)
+def test_the_answer_comes_first(done: Reconciliation, answer: str) -> None:
+    assert routing.text_of(done, width=200).splitlines()[0] == answer
+
+
+def test_the_kind_of_cause_that_explains_most_comes_first() -> None:
+    """By the episodes of all its causes together."""
+    done = _counted([("CLOCK", 5), ("NAME", 4), ("NAME", 3)], CONTRADICTED=12)
+    lines = routing.text_of(done, width=200).splitlines()
+    assert lines[2:9] == [
+        "NAME explains most: 7 episodes",
+        "- hub, 4 episodes: text 4",
+        "- hub, 3 episodes: text 3",
+        "",
+        "CLOCK: 5 episodes",
+        "- hub, 5 episodes: text 5",
+        "",
+    ]

@@ -1,21 +1,30 @@
-"""How a reconciliation looks: tables for people, one object for programs."""
+"""What is printed of a reconciliation: a document for people, one object for programs."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from routing import show
 from routing.analysis.reconcile.reconciling import Reconciliation
-from routing.render.wording import count
+from routing.document import (
+    Block,
+    DataTable,
+    Document,
+    Heading,
+    ListItem,
+    Paragraph,
+    Span,
+    Tone,
+    Words,
+    make_columns,
+)
+from routing.render.wording import count, format_time
 from routing.rules.reconciling import Class
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-_SHOWN = 50
+_SHOWN = 20
 
 
 def as_json(done: Reconciliation) -> str:
@@ -33,25 +42,66 @@ def as_json(done: Reconciliation) -> str:
     return json.dumps(document, default=_plain)
 
 
-def as_text(done: Reconciliation) -> Iterator[RenderableType]:
-    """What is printed: episodes by instance and class, what is most likely off, picks, and what matches."""
+def make_document(done: Reconciliation) -> Document:
+    """Return what is printed: what SQL Server decided otherwise and why, then all causes and counts."""
     if not done.observations:
-        yield "nothing was observed: import events or a transmission queue first (docs/how-to/import.md)"
-        return
-    yield show.table("Episodes", ("instance", *(str(kind) for kind in Class)), _by_instance(done), tuple(Class))
-    if len(done.causes):
-        yield ""
-        yield show.table(
-            "Most likely off", ("instance", "cause", "episodes", "text"), _causes(done), ("episodes",)
-        )
-        if len(done.causes) > _SHOWN:
-            yield f"and {len(done.causes) - _SHOWN:,} more causes (--format json has all)"
+        return [
+            Paragraph(
+                "Nothing was observed: import events or a transmission queue first (docs/how-to/reconcile.md)."
+            )
+        ]
+    return [
+        Paragraph(_answer(done)),
+        *_describe_causes(done),
+        DataTable(
+            make_columns(("instance", *(str(kind) for kind in Class)), tuple(Class)),
+            _by_instance(done),
+            "Episodes by what observations say of them",
+        ),
+        *_describe_picks(done),
+        Paragraph(_total(done)),
+    ]
+
+
+def _answer(done: Reconciliation) -> Words:
+    """Return how many episodes SQL Server decided otherwise, of those whose decision was observed."""
+    counts = done.by_class
+    observed = sum(counts.values()) - counts[Class.NOT_OBSERVED]
+    if not observed:
+        return f"What SQL Server decided was observed of none of {count(sum(counts.values()), 'episode')}."
+    otherwise, beyond = counts[Class.CONTRADICTED], counts[Class.NOT_PREDICTED]
+    if not otherwise and not beyond:
+        return (Span(f"SQL Server decided {_all_of(observed)} as the tables say", Tone.GOOD), ".")
+    said = f"SQL Server decided {otherwise:,} of {count(observed, 'episode')} otherwise than the tables say"
+    more = f"; of {count(beyond, 'other')} the tables say nothing" if beyond else ""
+    return (Span(said, Tone.BAD if otherwise else Tone.STRONG), f"{more}.")
+
+
+def _all_of(episodes: int) -> str:
+    return "the one episode" if episodes == 1 else f"all {episodes:,} episodes"
+
+
+def _describe_causes(done: Reconciliation) -> Iterator[Block]:
+    """Yield the causes by their kind, the one that explains most episodes first."""
+    totals: Counter[str] = Counter()
+    for row in done.causes:
+        totals[row["cause"]] += row["episodes"]
+    for number, (cause, episodes) in enumerate(sorted(totals.items(), key=lambda item: (-item[1], item[0])), 1):
+        explains = "" if number > 1 else " explains most"
+        yield Heading(f"{cause}{explains}: {count(episodes, 'episode')}")
+        of_cause = [row for row in done.causes if row["cause"] == cause]
+        for row in of_cause[:_SHOWN]:
+            yield ListItem(f"{row['instance_name']}, {count(row['episodes'], 'episode')}: {row['cause_text']}")
+        if len(of_cause) > _SHOWN:
+            yield Paragraph(f"and {count(len(of_cause) - _SHOWN, 'more cause')} (--format json has all)")
+
+
+def _describe_picks(done: Reconciliation) -> Iterator[DataTable]:
     if len(done.balanced):
-        yield ""
         columns = ("instance", "service", "broker ids", "episodes", "as predicted")
-        yield show.table("Picks of balanced services", columns, _balanced(done), columns[2:])
-    yield ""
-    yield _total(done)
+        rows = _balanced(done)
+        more = len(done.balanced) - len(rows)
+        yield DataTable(make_columns(columns, columns[2:]), rows, "Picks of balanced services", more)
 
 
 def _by_instance(done: Reconciliation) -> list[tuple[Any, ...]]:
@@ -59,11 +109,6 @@ def _by_instance(done: Reconciliation) -> list[tuple[Any, ...]]:
     for row in done.counts:
         found.setdefault(row["instance_name"], {})[row["class"]] = row["episodes"]
     return [(name, *(counts.get(kind, 0) for kind in Class)) for name, counts in found.items()]
-
-
-def _causes(done: Reconciliation) -> list[tuple[Any, ...]]:
-    names = ("instance_name", "cause", "episodes", "cause_text")
-    return [tuple(row[name] for name in names) for row in list(done.causes)[:_SHOWN]]
 
 
 def _balanced(done: Reconciliation) -> list[tuple[Any, ...]]:
@@ -89,5 +134,5 @@ def _total(done: Reconciliation) -> str:
 
 def _plain(value: object) -> str:
     if isinstance(value, datetime):
-        return value.isoformat()
+        return format_time(value)
     raise TypeError(f"{type(value).__name__} has no form in JSON")

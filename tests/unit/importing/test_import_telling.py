@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from routing.importing.covered import line_order
-from routing.importing.result import Imported, show_result
+from routing.importing.result import Imported, describe_import
 from routing.importing.spelling import say_near_names, say_servers
+from routing.render.text import write_text
 from tests.imports import FIRST_VIEWS, MONDAY, TUESDAY, config_in, exports, import_script, import_views, no_spark
 
 
@@ -108,17 +108,14 @@ def test_a_script_for_an_instance_with_nearly_a_known_name(tmp_path: Path) -> No
 
 
 def shown(done: Imported) -> list[str]:
-    console = Console(width=100, color_system=None)
-    with console.capture() as capture:
-        console.print(show_result(done))
-    return [" ".join(line.split()) for line in capture.get().splitlines()]
+    return [" ".join(line.split()) for line in write_text(describe_import(done), width=100).splitlines()]
 
 
 def test_counts_say_what_they_count() -> None:
     views = Imported(is_dry_run=False, rows_read={"routes": (5, 2, 1)})
     scripts = Imported(is_dry_run=True, counted="statements", rows_read={"a.sql": (4, 1, 0)})
-    assert shown(views)[:3] == ["Rows read", "view rows of them rejected of them left out", "routes 5 2 1"]
-    assert shown(scripts)[:3] == [
+    assert shown(views)[-3:] == ["Rows read", "view rows of them rejected of them left out", "routes 5 2 1"]
+    assert shown(scripts)[-3:] == [
         "Statements read",
         "script statements of them rejected of them left out",
         "a.sql 4 1 0",
@@ -127,6 +124,48 @@ def test_counts_say_what_they_count() -> None:
     assert "Rows to be written (this was a dry run)" in shown(scripts)
     assert views.as_json()["read"] == {"routes": {"rows": 5, "rejected": 2, "left_out": 1}}
     assert scripts.as_json()["read"] == {"a.sql": {"statements": 4, "rejected": 1, "left_out": 0}}
+
+
+@pytest.mark.parametrize(
+    ("is_dry_run", "written", "read", "answer"),
+    [
+        pytest.param(
+            False,
+            {"routes": {"added": 1_000, "closed": 2, "unchanged": 7}, "services": {"added": 1}},
+            (1_012, 2, 0),
+            ["Written: 1,001 added, 2 closed.", "1,012 rows read, 2 rejected."],
+            id="rows of two tables",
+        ),
+        pytest.param(
+            False,
+            {"routes": {"unchanged": 7}},
+            (7, 0, 1),
+            ["Nothing was written: the tables hold all of it already.", "7 rows read, 0 rejected, 1 left out."],
+            id="nothing that is new",
+        ),
+        pytest.param(
+            True,
+            {"routes": {"changed": 1}},
+            (1, 0, 0),
+            ["This was a dry run; an import would write 1 changed.", "1 row read, 0 rejected."],
+            id="a dry run",
+        ),
+        pytest.param(
+            True,
+            {},
+            (1, 1, 0),
+            ["This was a dry run; an import would write nothing.", "1 row read, 1 rejected."],
+            id="a dry run of nothing",
+        ),
+    ],
+)
+def test_the_answer_is_what_was_written_and_rejected(
+    is_dry_run: bool, written: dict[str, dict[str, int]], read: tuple[int, int, int], answer: list[str]
+) -> None:
+    done = Imported(is_dry_run=is_dry_run, rows_read={"routes": read})
+    for table, counts in written.items():
+        done.tell(table, counts)
+    assert shown(done)[:2] == answer
 
 
 @pytest.mark.parametrize(
