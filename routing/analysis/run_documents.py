@@ -88,7 +88,7 @@ def _compare_outcomes(row: Row, earlier: EarlierRun | None) -> Iterator[Block]:
     numbers = ("messages", "share")
     yield DataTable(make_columns(("outcome", *numbers, "change"), numbers), rows, "Outcomes")
     what = "The changes are" if any(changes.values()) else "Nothing changed"
-    when = format_time(earlier.finished_at)
+    when = format_time(earlier.finished_at.replace(microsecond=0))
     yield Paragraph(f"{what} since run {earlier.run_id}, the {row['mode']} run before, which ended {when}.")
 
 

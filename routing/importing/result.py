@@ -74,8 +74,8 @@ def _say_written(imported: Imported) -> str:
     said = ", ".join(f"{totals[kind]:,} {kind}" for kind in KINDS[:-1] if totals[kind])
     why = ": the tables hold all of it already" if totals["unchanged"] else ""
     if imported.is_dry_run:
-        return f"This was a dry run; an import would write {said or 'nothing'}."
-    return f"Written: {said}." if said else f"Nothing was written{why}."
+        return f"This was a dry run. Rows that an import would write: {said or 'none'}."
+    return f"Rows written: {said}." if said else f"Nothing was written{why}."
 
 
 def _say_read(imported: Imported) -> Words:
