@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from routing import config
 from routing.errors import ConfigError, ContractError, EnvironmentFault, quote
 from routing.process.standing import Standing
-from routing.render.wording import format_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -204,8 +203,3 @@ def tell_unfinished(opening: Opener, console: Console, *settings: config.Config)
 def with_notes(document: str, notes: Sequence[str]) -> str:
     """Return a JSON object with notes, if there are any; else as it is."""
     return json.dumps({**json.loads(document), "notes": list(notes)}) if notes else document
-
-
-def plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as JSON can hold it: times as `format_time` words them."""
-    return {key: format_time(value) if isinstance(value, datetime) else value for key, value in row.items()}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.commands.common import Console, Subparsers, opener, plain
+from routing.commands.common import Console, Subparsers, opener
 from routing.commands.engines import (
     add_engine,
     choose_engine,
@@ -17,6 +16,7 @@ from routing.commands.engines import (
     tell_choice,
 )
 from routing.errors import EXIT_DONE
+from routing.render.json_text import write_json
 from routing.terms import LOCAL_ENGINE
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.standing.run_id = new_run_id()
     done = _resolve(settings, None if is_local else tables, console)
     if options.format == "json":
-        console.result(json.dumps(plain(done.row)))
+        console.result(write_json(done.row))
         return EXIT_DONE
     from routing.demo.demo_document import make_document
 

@@ -16,7 +16,6 @@ from routing.commands.common import (
     load,
     moment_or_none,
     opener,
-    plain,
     with_notes,
 )
 from routing.commands.engines import (
@@ -28,6 +27,7 @@ from routing.commands.engines import (
     tell_choice,
 )
 from routing.errors import EXIT_DONE, ConfigError, quote
+from routing.render.json_text import write_json
 from routing.terms import LOCAL_ENGINE
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     if options.format == "json":
-        console.result(with_notes(json.dumps(plain(done.row)), done.unfinished))
+        console.result(with_notes(write_json(done.row), done.unfinished))
     else:
         from routing.analysis.run_documents import summarize_run
 

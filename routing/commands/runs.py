@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from routing.commands.common import Console, Subparsers, add_config, at_least_one, load, opener, plain
+from routing.commands.common import Console, Subparsers, add_config, at_least_one, load, opener
 from routing.errors import EXIT_DONE, OutputError
+from routing.render.json_text import write_json
 
 _SHOWN = 20
 
@@ -44,14 +45,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
         rows = past_runs.list_runs(recorded, options.limit + 1).rows
         shown, are_more = rows[: options.limit], len(rows) > options.limit
         if options.format == "json":
-            console.result(json.dumps({"runs": [plain(row) for row in shown], "more": are_more}))
+            console.result(write_json({"runs": shown, "more": are_more}))
         else:
             console.document(run_documents.list_runs(shown, are_more=are_more))
         return EXIT_DONE
     [found] = past_runs.find_run(recorded, options.run, str(location))
     row = {**found, "settings": json.dumps(plain_settings(found["settings"]), sort_keys=True)}
     if options.format == "json":
-        console.result(json.dumps(plain(row)))
+        console.result(write_json(row))
     else:
         console.document(run_documents.describe_run(row))
     return EXIT_DONE

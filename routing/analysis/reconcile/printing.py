@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 from routing.analysis.reconcile.reconciling import Reconciliation
@@ -21,7 +19,8 @@ from routing.document import (
     Words,
     make_columns,
 )
-from routing.render.wording import count, format_time
+from routing.render.json_text import write_json
+from routing.render.wording import count
 from routing.rules.reconciling import Class
 
 _SHOWN = 20
@@ -39,7 +38,7 @@ def as_json(done: Reconciliation) -> str:
         "balanced": [dict(row) for row in done.balanced],
         "version": done.version,
     }
-    return json.dumps(document, default=_plain)
+    return write_json(document)
 
 
 def make_document(done: Reconciliation) -> Document:
@@ -130,9 +129,3 @@ def _total(done: Reconciliation) -> str:
     percent = "" if done.percent is None else f"; {done.percent:.1f} % of what was observed matches"
     unobserved = f"; {count(done.unobserved, 'conversation side')} with messages, not observed at all"
     return f"{told}{percent}{unobserved if done.unobserved else ''}"
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, datetime):
-        return format_time(value)
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
