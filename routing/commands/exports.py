@@ -29,7 +29,7 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
     command.add_argument(
         "--date-format",
         metavar="FORMAT",
-        help="how times are written besides ISO 8601, such as 'dd.MM.yyyy HH:mm:ss'",
+        help="how times are written, apart from ISO 8601, such as 'dd.MM.yyyy HH:mm:ss'",
     )
     command.add_argument(
         "--time-zone",

@@ -62,7 +62,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="a Python file of rules of one's own, which is run (repeatable)",
+        help="a Python file of your own rules, which is run (repeatable)",
     )
     _add_of_tables(command)
     command.add_argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import struct
 from collections import Counter
@@ -193,3 +194,43 @@ def test_the_readme_is_short() -> None:
 def test_the_readme_has_a_line_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     rows = re.findall(r"^\| \[?`([a-z]+)`", text("README.md"), re.MULTILINE)
     assert sorted(rows) == sorted(commands(capsys))
+
+
+# Words of sentences without an actor (grown when another one is found).
+AVOIDED = re.compile(
+    r"\b(but for|whoever|comes? to|(?:is|are) told|besides|of one's own|as ever)\b", re.IGNORECASE
+)
+READ_BY_USERS = [*DOCS, *sorted(ROOT.glob("tests/golden/*.txt"))]
+
+
+def test_sentences_that_users_read_have_an_actor() -> None:
+    """Pages, and what the commands print as the golden files have it: help, errors, results."""
+    found = [
+        f"{file.relative_to(ROOT)}:{number}: {match[0]}"
+        for file in READ_BY_USERS
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        for match in AVOIDED.finditer(line)
+    ]
+    assert found == []
+
+
+def test_texts_of_the_package_have_an_actor() -> None:
+    """Every text of the source that is no docstring: help, errors, notes, headings."""
+    found = [
+        f"{file.relative_to(ROOT)}:{number}: {match[0]}"
+        for file in sorted(ROOT.glob("routing/**/*.py"))
+        for number, said in texts_of(file)
+        for match in AVOIDED.finditer(said)
+    ]
+    assert found == []
+
+
+def texts_of(file: Path) -> list[tuple[int, str]]:
+    """The texts of a module that are no docstrings, with their lines."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    statements = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return [
+        (node.lineno, node.value)
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements
+    ]

@@ -216,7 +216,7 @@ def test_versions_whose_files_are_gone_are_told_as_they_are_now(job: Path, tmp_p
     found = routing.report(routing.load_config(str(folder / "job.yaml")))
     assert found.not_known == (
         "1 message was rejected by the run, and its outcome is not known: see rejected_messages.",
-        "The table routes is told as it is now: version 0, which the run read, is not at hand.",
+        "The table routes is shown as it is now: version 0, which the run read, is not at hand.",
     )
     assert [(row["routes"], row["used"]) for row in found.coverage or ()] == [(1, 1)]
 

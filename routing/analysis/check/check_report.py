@@ -179,7 +179,7 @@ class _Report:
         if others:
             counts = ", ".join(starmap(_count_severity, others.items()))
             what = "Lint has other findings" if self._done.findings else "Lint has findings about other things"
-            yield Heading("What lint says besides")
+            yield Heading("What else lint says")
             yield ListItem(f"{what}: {counts} (sbroute lint).")
 
     def not_known(self) -> Iterator[Block]:

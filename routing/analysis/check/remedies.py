@@ -64,7 +64,7 @@ CASES = (
     ),
     Case(
         _LOST,
-        "a route names the service but for case, blanks or slashes, leads on, and nothing known needs it as it is",
+        "a route spells the service otherwise (case, blanks, slashes), leads on, and nothing known needs it so",
         f"{_ALTER} SERVICE_NAME = N'…'`",
         rerouting.correct_spelling,
     ),
@@ -106,7 +106,12 @@ CASES = (
         f"{_ALTER} BROKER_INSTANCE = N'…'`; open dialogs that are bound to the old id have to be ended",
         rerouting.renew_route_id,
     ),
-    Case(_LOST, "a known service is called so but for case, blanks or slashes", "words", serving.name_spellings),
+    Case(
+        _LOST,
+        "a known service has this name in another spelling (case, blanks or slashes)",
+        "words",
+        serving.name_spellings,
+    ),
     Case(
         _NOT_FOUND,
         "SQL Server sends them for an event notification, and they are bound to an id",

@@ -29,7 +29,7 @@ AUTO_CREATED = "AutoCreatedLocal"
 
 
 def correct_spelling(stuck: Stuck) -> Remedy | None:
-    """A route names the service but for case, blanks or slashes, and nothing known needs it as it is."""
+    """Correct a route that spells the service otherwise, where nothing known needs it as it is."""
     for near, _ in _missed(stuck):
         if set(near.differences) <= set(SPELLINGS) and not stuck.is_needed(near.service):
             words = (

@@ -60,7 +60,7 @@ def mark(code: str, severity: str, title: str, advice: str) -> Callable[[Functio
     _check_texts({"code": code, "severity": severity, "title": title, "advice": advice})
     if not _CODE.match(code) or code.startswith(_OURS):
         raise ValueError(
-            f"{quote(code)} is no code for a finding of one's own: upper-case letters, digits, _ and -, a digit at"
+            f"{quote(code)} is no code for a finding of your own: upper-case letters, digits, _ and -, a digit at"
             f" the end, and not {_OURS}…"
         )
     if severity not in tuple(Severity):

@@ -35,8 +35,8 @@ class _Input:
 
     @property
     def not_known(self) -> str:
-        """What there is to say where it is told as it is now."""
-        newest = f"The table {self.key} is told as it is now"
+        """What there is to say where it is shown as it is now."""
+        newest = f"The table {self.key} is shown as it is now"
         if self.version is None:
             return f"{newest}: the run recorded no version of it."
         return f"{newest}: version {self.version:,}, which the run read, is not at hand."

@@ -68,4 +68,4 @@ class Course:
         if self.left is not None and self.left.label == label:
             self.left = self.perhaps = None
         elif self.left is not None and comers:
-            self.perhaps = f"it runs only if the {comers[0].words} comes to it"
+            self.perhaps = f"it runs only if the {comers[0].words} reaches it"

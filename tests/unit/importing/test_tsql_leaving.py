@@ -110,7 +110,7 @@ def test_the_way_of_old_scripts_to_handle_errors(read: ReadText) -> None:
     )
     assert _doubts(script) == [("a", None), ("b", None)]
     (problem,) = script.problems
-    assert problem.why == "DROP ROUTE 'c': it runs only if the GOTO in line 3 comes to it"
+    assert problem.why == "DROP ROUTE 'c': it runs only if the GOTO in line 3 reaches it"
 
 
 SERVERS_OWN = "whose condition only the server knows"
