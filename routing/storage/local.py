@@ -240,7 +240,10 @@ class LocalTable:
         self.table.restore(version, commit_properties=_only_next(metadata))
 
     def commit_files(self, files: Sequence[DataFile], schema: Schema, *, adds: bool, metadata: str) -> None:
-        """Add files that stand in the table's folder, or put them in the place of all that it has."""
+        """Add files that stand in the table's folder, or put them in the place of all that it has.
+
+        The table keeps its columns as they are, comments included, and gains those of the schema that it lacks.
+        """
         from deltalake import Schema as DeltaSchema
         from deltalake.transaction import AddAction
 
@@ -248,7 +251,10 @@ class LocalTable:
             AddAction(file.name, file.size, {}, file.modified_at, data_change=True, stats=file.statistics)
             for file in files
         ]
-        shape = DeltaSchema.from_arrow(arrow_schema(schema.optional()))
+        own = self.table.schema().fields
+        names = {field.name for field in own}
+        wanted = DeltaSchema.from_arrow(arrow_schema(schema.optional())).fields
+        shape = DeltaSchema([*own, *(field for field in wanted if field.name not in names)])
         self.table.create_write_transaction(
             actions, "append" if adds else "overwrite", shape, commit_properties=_only_next(metadata)
         )

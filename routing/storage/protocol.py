@@ -20,12 +20,13 @@ from routing.errors import HistoryGap, OutputError, StorageError
 RUN, RESTORE = "run", "restore"
 _OURS = "sbroute"
 _RESTORE_OPERATION = RESTORE.upper()
-# What brings no rows in and takes none away, by Delta's names of operations. Whatever is not listed counts.
+# What brings no rows in and takes none away, by the names that Delta and delta-rs have. All else counts.
 _MAINTENANCE = frozenset(
     {
         *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "COMPUTE STATS", "CLUSTER BY"),
         *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL", "DROP FEATURE"),
         *("ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "RENAME COLUMN", "DROP COLUMNS"),
+        *("ADD COLUMN", "UPDATE FIELD METADATA", "UPDATE TABLE METADATA"),
         *("ADD CONSTRAINT", "DROP CONSTRAINT", "CREATE TABLE", "ROW TRACKING BACKFILL"),
     }
 )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
 
 import routing
+from routing.errors import ContractError
 from routing.schemas import MESSAGES
 from tests.crash.estate import FIRST, NEW, NOW, Case, run_ids, state, tables, write_config
 from tests.frames import arrow_of
@@ -119,3 +121,22 @@ def test_an_output_that_an_operator_restored(spark: SparkSession, tmp_path: Path
     assert len(found) > len(left)
     assert {row["message_id"] for row in found} > left
     assert {row["run_id"] for row in found} == {"later"}
+
+
+@pytest.mark.long
+def test_comments_of_columns_stay_and_other_columns_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Whichever engine replaces the rows of a table."""
+    case = _stored(tmp_path / "case")
+    _full(spark, case, "first", locally=True)
+    outputs = [case.folder / "out" / key for key in ("resolved_routes", "new_route_requests", "rejected_messages")]
+    for place in outputs:
+        DeltaTable(place).alter.set_column_metadata("run_id", {"comment": "which run"})
+    for number, locally in enumerate((False, True, False)):
+        _full(spark, case, f"next {number}", locally=locally)
+        for place in outputs:
+            fields = json.loads(DeltaTable(place).schema().to_json())["fields"]
+            assert [field["metadata"] for field in fields if field["metadata"]] == [{"comment": "which run"}]
+    DeltaTable(outputs[0]).alter.add_columns([Field("mine", "string")])
+    for locally in (False, True):
+        with pytest.raises(ContractError, match="column mine is unknown"):
+            _full(spark, case, "refused", locally=locally)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
 
 import routing
 from routing.errors import ContractError, StorageError
@@ -233,6 +233,29 @@ def test_older_runs_gain_their_columns_in_the_commit_of_the_run(folder: Path) ->
         "next": "local",
     }
     assert done.row["engine"] == "local"
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_comments_of_columns_stay(folder: Path, key: str) -> None:
+    place = folder / "out" / key
+    DeltaTable(place).alter.set_column_metadata("run_id", {"comment": "which run"})
+    DeltaTable(place).alter.set_table_description("of our job")
+    done = routing.resolve_local(_config(folder), run_id="next")
+    assert done.notes == (NOT_ENDED,)
+    found = {
+        field["name"]: field["metadata"] for field in json.loads(DeltaTable(place).schema().to_json())["fields"]
+    }
+    assert found["run_id"] == {"comment": "which run"}
+    _assert_left(folder, "next", MORE)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_column_that_somebody_added_is_refused(folder: Path, key: str) -> None:
+    DeltaTable(folder / "out" / key).alter.add_columns([Field("mine", "string")])
+    before = written(folder / "out")
+    with pytest.raises(ContractError, match="column mine is unknown"):
+        routing.resolve_local(_config(folder), run_id="next")
+    assert written(folder / "out") == before
 
 
 def _partitioned(folder: Path) -> None:
