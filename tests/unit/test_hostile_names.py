@@ -14,14 +14,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
-from routing import cli, errors, show
+from routing import cli, errors
 from routing.analysis.explain import wording
-from routing.commands.common import plain
+from routing.document import DataTable, make_columns
 from routing.importing.spelling import Spelling
 from routing.importing.tsql import read_script
 from routing.importing.tsql.statements import CreateRoute, CreateService
+from routing.render.json_text import write_json
+from routing.render.text import write_text
 from routing.render.wording import printable
 from tests.hostile import NAMES, TEXTS
 
@@ -31,16 +32,15 @@ UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2
 
 
 def printed(name: str) -> list[str]:
-    out = io.StringIO()
     # Wide enough for every name twice; a terminal's colours and links are off, as in a pipe.
-    Console(file=out, width=4_000, highlight=False).print(show.table("T", ("a", "b"), [(name, 1)]))
-    return out.getvalue().split("\n")
+    table = DataTable(make_columns(("a", "b"), ("b",)), [(name, 1)], "T")
+    return write_text([table], width=4_000).split("\n")
 
 
 @given(TEXTS)
 def test_a_table_shows_a_name_as_it_is_on_one_line(name: str) -> None:
-    title, head, row, end = printed(name)
-    assert (title.rstrip(), head.split(), end) == ("T", ["a", "b"], "")
+    title, head, row = printed(name)
+    assert (title, head.split()) == ("T", ["a", "b"])
     assert UNPRINTABLE.search(row) is None
     if name.isprintable() and name.isascii():
         # No markup, no emoji code, no wrapping took anything away.
@@ -80,7 +80,7 @@ def test_what_a_command_says_besides_is_one_line(name: str) -> None:
 
 @given(st.dictionaries(TEXTS, TEXTS, max_size=3))
 def test_a_row_as_json_is_one_line_that_reads_back(names: dict[str, str]) -> None:
-    line = json.dumps(plain({"names": names}))
+    line = write_json({"names": names})
     assert "\n" not in line
     assert UNPRINTABLE.search(line.replace("\x7f", "")) is None
     assert json.loads(line) == {"names": names}
@@ -88,11 +88,12 @@ def test_a_row_as_json_is_one_line_that_reads_back(names: dict[str, str]) -> Non
 
 _PRINTS = """
 import sys
-from routing import cli, show
+from routing import cli
+from routing.document import DataTable, make_columns
 from tests.hostile import NAMES
 
 def command(options, console):
-    console.result(show.table("T", ("a",), [(name,) for name in NAMES]))
+    console.document([DataTable(make_columns(("a",)), [(name,) for name in NAMES], "T")])
     console.result(NAMES[4])
     console.note(NAMES[4])
     return 0
