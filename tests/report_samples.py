@@ -175,7 +175,7 @@ PLACES = (
 def sample_report() -> Report:
     """A report of three instances with all its parts."""
     return Report(
-        headline="Run run-now ended 2026-01-05 12:00:00 UTC: 1,895 messages read, 1,892 resolved, 3 rejected",
+        headline="Run run-now ended 2026-01-05T12:00:00Z: 1,895 messages read, 1,892 resolved, 3 rejected",
         not_known=(
             "3 messages were rejected: their fate is not told here.",
             f"The services of {EDGE} are not known.",

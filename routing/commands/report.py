@@ -17,6 +17,7 @@ from routing.commands.common import (
     tell_unfinished,
     with_notes,
 )
+from routing.document import Paragraph, Statement
 from routing.errors import EXIT_DONE
 from routing.storage.arrow import leave_pandas_out
 
@@ -57,5 +58,5 @@ def run(options: argparse.Namespace, console: Console) -> int:
         told = {"file": options.out, "headline": found.headline, "outcomes": found.outcomes}
         console.result(with_notes(json.dumps(told), notes))
     else:
-        console.result(f"{found.headline}\nwritten to {options.out}")
+        console.document([Paragraph(found.headline), Statement(f"written to {options.out}")])
     return EXIT_DONE

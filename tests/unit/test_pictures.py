@@ -358,3 +358,43 @@ def test_a_notebook_holds_pictures_as_png() -> None:
     assert list(shown) == ["image/png"]
     assert shown["image/png"].startswith(b"\x89PNG")
     assert about["image/png"]["width"] > 600
+
+
+def _bar_ends(picture: theme.Picture) -> list[float]:
+    """Where the bars of a picture end, from above; of a stacked one its last part."""
+    svg = vl_convert.vegalite_to_svg(picture.to_dict())
+    ends: dict[float, float] = {}
+    for left, top, long in re.findall(r'd="M([\d.]+),([\d.]+)h([\d.]+)v11h-', svg):
+        ends[float(top)] = max(ends.get(float(top), 0), float(left) + float(long))
+    return [ends[top] for top in sorted(ends)]
+
+
+def _instances(*counts: int) -> list[Flow]:
+    return [
+        _flow("//a", outcome, "NO_ROUTE", number, instance=f"i{place:03d}")
+        for place, count in enumerate(counts)
+        for outcome, number in (("DELIVERED", count - 1), ("DELAYED", 1))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "words"),
+    [
+        pytest.param([100] * 20 + [10] * 4, 0.4, "4 other instances", id="fewer than the largest"),
+        pytest.param([100] * 20 + [99] * 40, 1.0, "40 other instances (bar not to scale)", id="many more"),
+    ],
+)
+def test_all_others_together_have_a_bar(counts: list[int], share: float, words: str) -> None:
+    """To scale up to the largest of the others; where they are more, it is no longer and says so."""
+    picture = pictures.outcomes_by_instance(_instances(*counts))
+    largest, *_, others = _bar_ends(picture)
+    assert others == pytest.approx(share * largest, rel=0.01)
+    written = _words(vl_convert.vegalite_to_svg(picture.to_dict()))
+    assert words in written
+    assert f"{sum(counts[20:]):,}" in written
+
+
+def test_other_services_that_wait_have_a_bar() -> None:
+    flows = [_flow(f"//{n:02d}", "DELAYED", "NO_ROUTE", 50) for n in range(30)]
+    largest, *_, others = _bar_ends(pictures.most_stuck(flows))
+    assert others == pytest.approx(largest)

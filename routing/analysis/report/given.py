@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from routing.analysis.lint.reading import READ, read_one
 from routing.config import RECONCILIATION, Config, Location
 from routing.errors import InputError, RoutingError
-from routing.render.wording import count
+from routing.render.wording import count, format_time
 from routing.schemas import OPTIONAL_INPUTS, RUNS
 from routing.storage import counted
 from routing.storage.columns import Columns, Table, check_given
@@ -17,7 +18,6 @@ from routing.storage.imported import note_unfinished
 from routing.storage.inputs import read_each
 from routing.storage.opening import Opener
 from routing.storage.stored import read_rows
-from routing.storage.times import micros_of, moment_of
 
 Row = Mapping[str, Any]
 _RESOLVED = "resolved_routes"
@@ -167,5 +167,5 @@ def headline(given: Given, messages: int) -> str:
     return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {told}{as_of}{whole}"
 
 
-def _second(time: Any) -> str:
-    return f"{moment_of(micros_of(time)):%Y-%m-%d %H:%M:%S} UTC"
+def _second(time: datetime) -> str:
+    return format_time(time.replace(microsecond=0))

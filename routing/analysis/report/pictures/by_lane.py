@@ -27,15 +27,17 @@ def outcomes_by_instance(flows: Sequence[Flow]) -> theme.Picture:
     others together), outcome, messages; a row for each outcome of the instance, in the order of places.
     """
     rows = instance_rows(flows)
-    base = lanes.on_lanes(rows)
-    bars = theme.outcome_order(lanes.bars(base, "messages", room=90)).encode(
+    base = lanes.measured(lanes.on_lanes(rows), "messages", "instance")
+    bars = theme.outcome_order(lanes.bars(base, "length", room=90)).encode(
         color=theme.outcome_colour([row["outcome"] for row in rows]),
         order="order:Q",
         tooltip=[alt.Tooltip("instance:N"), alt.Tooltip("outcome:N"), lanes.MESSAGES],
     )
-    whole = base.transform_aggregate(messages="sum(messages)", groupby=["place", "instance", "others"])
-    named = lanes.names(whole, "instance")
-    numbered = lanes.numbers(whole, "format(datum.messages, ',')", end="datum.messages")
+    whole = base.transform_aggregate(
+        messages="sum(messages)", length="sum(length)", groupby=["place", "label", "others"]
+    )
+    named = lanes.names(whole, "label")
+    numbered = lanes.numbers(whole, "format(datum.messages, ',')", end="datum.length")
     return lanes.dressed([bars, named, numbered], "Bars: the messages of each instance by outcome, most first.")
 
 
@@ -56,14 +58,14 @@ def reasons_of_trouble(flows: Sequence[Flow]) -> theme.Picture:
 
     Rows of the data set ``rows``: place, reason, others, outcome (DELAYED or DROPPED), messages.
     """
-    base = lanes.on_lanes(reason_rows(flows))
-    bars = lanes.bars(base, "messages", room=130).encode(
+    base = lanes.measured(lanes.on_lanes(reason_rows(flows)), "messages", "reason")
+    bars = lanes.bars(base, "length", room=130).encode(
         color=theme.outcome_colour(),
         tooltip=[alt.Tooltip("reason:N"), alt.Tooltip("outcome:N"), lanes.MESSAGES],
     )
-    named = lanes.names(base, "reason")
+    named = lanes.names(base, "label")
     words = "format(datum.messages, ',') + ' ' + lower(datum.outcome)"
-    numbered = lanes.numbers(base, words, end="datum.messages")
+    numbered = lanes.numbers(base, words, end="datum.length")
     return lanes.dressed([bars, named, numbered], "Bars: the messages delayed and dropped by reason, most first.")
 
 
@@ -89,17 +91,17 @@ def most_stuck(flows: Sequence[Flow]) -> theme.Picture:
 
     Rows of the data set ``rows``: place, service, others, messages, oldest (milliseconds since 1970, UTC).
     """
-    base = lanes.on_lanes(stuck_rows(flows))
+    base = lanes.measured(lanes.on_lanes(stuck_rows(flows)), "messages", "service")
     told = base.transform_calculate(since="utcFormat(datum.oldest, '%Y-%m-%d %H:%M')")
     # On a phone the day must do.
     room = f"width < {_PHONE} ? 150 : 200"
-    bars = lanes.bars(told, "messages", room=room, style="trouble").encode(
+    bars = lanes.bars(told, "length", room=room, style="trouble").encode(
         tooltip=[alt.Tooltip("service:N"), lanes.MESSAGES, alt.Tooltip("since:N", title="oldest (UTC)")]
     )
-    named = lanes.names(base, "service", cut="start")
+    named = lanes.names(base, "label", cut="start")
     since = f"(width < {_PHONE} ? utcFormat(datum.oldest, '%-d %b') : datum.since)"
     words = f"format(datum.messages, ',') + ' since ' + {since}"
-    numbered = lanes.numbers(told, words, end="datum.messages")
+    numbered = lanes.numbers(told, words, end="datum.length")
     return lanes.dressed(
         [bars, named, numbered], "Bars: the services with most delayed messages, and since when, in UTC."
     )

@@ -15,6 +15,9 @@ ABOVE, BELOW = -9, 9
 THICK = 11
 MESSAGES = alt.Tooltip("messages:Q", format=",")
 
+_CUT = " (bar not to scale)"
+_PALER = alt.condition("datum.others", alt.value(0.5), alt.value(1))
+
 Row = Mapping[str, Any]
 Cut = Literal["start", "end"]
 """Where a long name is cut: names of services often begin alike."""
@@ -27,15 +30,35 @@ def on_lanes(rows: Sequence[Row]) -> alt.Chart:
     return alt.Chart(theme.named(rows)).encode(y=lane)
 
 
+def measured(lanes: alt.Chart, field: str, name: str) -> alt.Chart:
+    """Return lanes with ``length``, which is the field's value, and ``label``, the name that stands above the bar.
+
+    All others together may dwarf the largest lane: their bar is then as long as that one's, its parts in
+    proportion, and its label says so.
+    """
+    own = "datum.others ? 0 : datum.whole"
+    is_cut = "datum.others && datum.largest > 0 && datum.whole > datum.largest"
+    return (
+        lanes.transform_joinaggregate(whole=f"sum({field})", groupby=["place"])
+        .transform_calculate(own=own)
+        .transform_joinaggregate(largest="max(own)")
+        .transform_calculate(is_cut=is_cut)
+        .transform_calculate(
+            length=f"datum.is_cut ? datum.{field} * datum.largest / datum.whole : datum.{field}",
+            label=f"datum.{name} + (datum.is_cut ? '{_CUT}' : '')",
+        )
+    )
+
+
 def bars(lanes: alt.Chart, field: str, room: int | str, style: str = "bar") -> alt.Chart:
     """A bar a lane, as long as the field says, ``room`` pixels left for what stands beside the longest.
 
-    A row with ``others`` has no bar: all others together would dwarf the largest. ``style`` is one of the theme's.
+    That of all others together is paler. ``style`` is one of the theme's.
     """
     mark = alt.MarkDef(type="bar", height=THICK, yOffset=BELOW, style=style)
     longest = alt.ExprRef(f"max(60, width - ({room}))")
     along = alt.X(f"{field}:Q", axis=None, scale=alt.Scale(nice=False, zero=True, rangeMax=longest))
-    return marked(lanes.transform_filter("!datum.others"), mark).encode(x=along)
+    return marked(lanes, mark).encode(x=along, opacity=_PALER)
 
 
 def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int = ABOVE) -> alt.Chart:
@@ -48,7 +71,7 @@ def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int
 
 def numbers(lanes: alt.Chart, words: str, end: str) -> alt.Chart:
     """What an expression over the lane's row says, beside its bar, which ends where another one says."""
-    written = lanes.transform_calculate(words=words, end=f"datum.others ? 0 : {end}")
+    written = lanes.transform_calculate(words=words, end=end)
     mark = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
     return marked(written, mark).encode(x="end:Q", text="words:N")
 
