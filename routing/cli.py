@@ -35,7 +35,7 @@ from routing.commands import (
 )
 from routing.commands.common import at_least_one
 from routing.commands.live import open_line
-from routing.commands.parser import Parser
+from routing.commands.parser import COMMON_OPTIONS, Parser
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
     EXIT_CONTRACT,
@@ -176,7 +176,7 @@ class Console:
 def _common(formats: Sequence[str]) -> Parser:
     """The options of every command, with the forms that its results have."""
     common = Parser(add_help=False)
-    group = common.add_argument_group("common options")
+    group = common.add_argument_group(COMMON_OPTIONS)
     group.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -210,9 +210,10 @@ def _parser() -> Parser:
     parser = Parser(
         prog="sbroute",
         description="Where SQL Server Service Broker messages go, and why.",
-        epilog="Exit codes: 0 done; 1 found what it was told to fail on; 2 the command line, configuration or"
-        " an input breaks the contract, nothing written; 3 the run failed part-way; 130 interrupted; 143 ended"
-        " by SIGTERM.",
+        example="sbroute check conf/examples/exports",
+        epilog="Exit codes: 0 done; 1 found what --fail-on or --fail-under names; 2 the command line, the"
+        " configuration or an input is at fault, nothing written; 3 the run failed part-way; 130 interrupted; 143"
+        " ended by SIGTERM.",
     )
     parser.add_argument("--version", action="store_true", help="print the release and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)

@@ -40,6 +40,10 @@ BLOCK = re.compile(
 OUTPUTS = ("pending_messages", "route_candidates", "message_paths", "reconciliation")
 
 
+# A file of Extended Events as SSMS saves it; import counts an event that says nothing of routes.
+EVENTS = "<events><event name='broker_conversation' timestamp='2026-01-05T17:00:00Z'/></events>"
+
+
 @dataclass(frozen=True)
 class CommandBlock:
     """A block of commands on a page, with the output that the page shows below it."""
@@ -73,6 +77,8 @@ def build_reader_folder(folder: Path) -> None:
     shutil.copytree(ROOT / "conf" / "examples" / "exports", folder / "exports")
     shutil.copytree(ROOT / "conf" / "examples" / "scripts", folder / "routes")
     shutil.copy(ROOT / "conf" / "examples" / "scripts" / "shop-fix.sql", folder / "change.sql")
+    (folder / "xe").mkdir()
+    (folder / "xe" / "events.xml").write_text(EVENTS, encoding="utf-8")
     (folder / "conf" / "mine.yaml").write_text(_own_configuration(), encoding="utf-8")
     with within(folder):
         claim(Path("sbroute-demo"))
@@ -95,7 +101,7 @@ def run_command(arguments: list[str]) -> str:
 
     A run is a local one, whose rows are those of Spark: no Java is started here.
     """
-    if arguments[0] == "resolve" and "--engine" not in arguments:
+    if arguments[0] in ("resolve", "demo") and "--engine" not in arguments:
         arguments = [*arguments, "--engine", "local"]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

@@ -33,9 +33,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "candidates",
         parents=[common],
-        help="rank every route that matches each message, by Spark",
-        description="Write a row for each message and each route that matches it in a step of its searches, ranked"
-        " as the rules take them, and replace the table output.route_candidates.",
+        help="which other routes match each message, in what order",
+        description="Show which other routes match each message, and in what order the rules take them: write a"
+        " row for each message and matching route, and replace the table output.route_candidates.",
+        example="sbroute candidates --config sbroute-demo/demo.yaml",
     )
     add_config(command)
     command.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")

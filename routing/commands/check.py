@@ -24,17 +24,20 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "check",
         parents=[common],
-        help="from a folder of exports and scripts to the answer: no configuration, no tables, no Java",
-        description="Decide every message of the transmission queues among exports of catalog views and T-SQL"
-        " scripts, and say why each waits and what to do; docs/how-to/check.md tells more.",
+        help="why a queue does not move, from exports alone: no tables, no Java",
+        description="Say why messages wait in a transmission queue, and what to do, from exports of catalog views"
+        " and T-SQL scripts alone: no configuration, no tables, no Java. docs/how-to/check.md shows how.",
+        example="sbroute check conf/examples/exports conf/examples/scripts/hub.sql",
     )
     command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
-    exports.add_options(command, has_defaults=True)
-    add_variables(command)
-    command.add_argument(
+    of_files = command.add_argument_group("what the files do not say")
+    exports.add_options(of_files, has_defaults=True)
+    add_variables(of_files)
+    asked = command.add_argument_group("what to ask")
+    asked.add_argument(
         "--at", metavar="TIME", help="decide as of this time (default: each instance's newest export)"
     )
-    what = command.add_mutually_exclusive_group()
+    what = asked.add_mutually_exclusive_group()
     what.add_argument(
         "--message", metavar="ID", help="explain one message: its id, or its conversation's id or handle"
     )
@@ -45,17 +48,18 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         default=[],
         help="decide again with this script in force, and show what changes (repeatable)",
     )
-    command.add_argument(
+    printed = command.add_argument_group("what to print")
+    printed.add_argument(
         "--all",
         action="store_true",
         help="list messages that are on their way as well (--verbose shortens no list)",
     )
-    command.add_argument(
+    printed.add_argument(
         "--html",
         metavar="FILE",
         help="write one HTML page as well: what becomes of the messages, in pictures and tables",
     )
-    command.add_argument(
+    printed.add_argument(
         "--fail-on",
         metavar="WHAT",
         action="append",

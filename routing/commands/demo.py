@@ -32,9 +32,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "demo",
         parents=[common],
-        help="build example estates as Delta tables, resolve them, show the result",
+        help="build example tables, resolve their messages, show the result",
         description="Build example estates as Delta tables in DIR, resolve them, show the result and say what"
         " to try next.",
+        example="sbroute demo --engine local --out sbroute-demo",
     )
     add_engine(command)
     command.add_argument("--out", metavar="DIR", default=_FOLDER, help=f"where to build (./{_FOLDER})")

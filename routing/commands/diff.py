@@ -35,13 +35,16 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "diff",
         parents=[common],
-        help="which messages are decided otherwise, before and after a change",
-        description="Compare what becomes of the messages of a configuration with what becomes of them by another"
-        " configuration, by older versions of its tables, at another time, or once a script is in force: which"
-        " messages change, which of them get worse, which routes differ, which findings of lint come and go.",
+        help="which messages a change moves, and which it breaks",
+        description="Show what a change does to the messages before you make it: which messages change, which get"
+        " worse, which routes differ, which findings of lint come and go. The change is a script, another"
+        " configuration, older versions of the tables, or another time.",
+        example="sbroute diff --config sbroute-demo/demo.yaml --with-script conf/examples/labels.sql"
+        " --instance depot-east",
     )
     add_config(command)
-    what = command.add_mutually_exclusive_group(required=True)
+    compared = command.add_argument_group("what to compare with")
+    what = compared.add_mutually_exclusive_group(required=True)
     what.add_argument("--against", metavar="FILE", help="after: by the tables of another configuration")
     what.add_argument(
         "--against-version",
@@ -53,14 +56,16 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--with-script", metavar="FILE", nargs="+", help="after: with these T-SQL scripts in force on --instance"
     )
-    command.add_argument("--instance", metavar="NAME", help="the instance that the scripts are for")
-    command.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
-    add_variables(command)
-    command.add_argument(
+    of_scripts = command.add_argument_group("what scripts do not say")
+    of_scripts.add_argument("--instance", metavar="NAME", help="the instance that the scripts are for")
+    of_scripts.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
+    add_variables(of_scripts)
+    compared.add_argument(
         "--at", metavar="TIME", help="decide all messages as of this time (ISO 8601; default: the clock)"
     )
-    command.add_argument("--out", metavar="TABLE", help="write every changed message to this Delta table")
-    command.add_argument(
+    written = command.add_argument_group("what to do with the result")
+    written.add_argument("--out", metavar="TABLE", help="write every changed message to this Delta table")
+    written.add_argument(
         "--fail-on",
         metavar="WORD",
         action="append",

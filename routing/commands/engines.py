@@ -13,7 +13,7 @@ from routing.errors import ConfigError, NoJavaFault
 from routing.terms import ENGINES, LOCAL_ENGINE, SPARK
 
 
-def add_engine(command: argparse.ArgumentParser) -> None:
+def add_engine(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Add the option that names an engine."""
     command.add_argument(
         "--engine",

@@ -28,9 +28,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "explain",
         parents=[common],
-        help="one message: every step, every route, why it did or did not match",
+        help="why one message goes where it goes, step by step",
         description="Explain where one message goes, and why: a stored one (--message-id, or --conversation for"
-        " its oldest), or one that is described (--instance, --database or --from-network, --service).",
+        " its oldest), or one that you describe (--instance, --database or --from-network, --service).",
+        example="sbroute explain --config sbroute-demo/demo.yaml --message-id d00263-i0 --instance depot-east",
     )
     add_config(command)
     add_question(command)

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command, its kinds and their options."""
-    text = "Bring what a database administrator has into the input tables; docs/how-to/import.md tells how."
     command = commands.add_parser(
-        "import", help="bring catalog exports and T-SQL scripts into the input tables", description=text
+        "import",
+        help="bring exports, T-SQL scripts and Extended Events into the tables",
+        description="Bring exports of catalog views, T-SQL scripts and Extended Events into the input tables."
+        " docs/how-to/import.md shows how.",
+        example="sbroute import catalog conf/examples/exports --config conf/examples/import.yaml",
     )
     kinds = command.add_subparsers(dest="kind", metavar="KIND", required=True, parser_class=type(command))
     _add_catalog(kinds, common)
@@ -40,7 +43,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "queries",
         parents=[common],
         help="print the T-SQL script that exports the views from an instance",
-        description="Print the T-SQL script that exports all views from an instance, for sqlcmd or SSMS.",
+        description="Print the T-SQL script that exports all views from an instance, for sqlcmd or SSMS. It only"
+        " reads.",
+        example="sbroute import queries > queries.sql",
     )
     queries.add_argument(
         "--events",
@@ -54,14 +59,16 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "catalog",
         parents=[common],
         help="exports of catalog views: a snapshot of the databases that they cover",
-        description="Import exports of catalog views (CSV, JSON, Parquet), one file a view, named like it.",
+        description="Import exports of catalog views (CSV, JSON, Parquet): what an instance holds at a moment.",
+        example="sbroute import catalog conf/examples/exports --config conf/examples/import.yaml",
     )
     kind.add_argument(
         "sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them; URIs are read by Spark"
     )
     add_config(kind)
-    exports.add_options(kind, has_defaults=False)
-    kind.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
+    of_files = kind.add_argument_group("what the files do not say")
+    exports.add_options(of_files, has_defaults=False)
+    of_files.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
     _add_unfinished(kind)
 
 
@@ -70,25 +77,30 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "tsql",
         parents=[common],
         help="T-SQL scripts: changes to what the tables hold",
-        description="Import T-SQL scripts, which are read and never run: routes, services, the Service Broker"
-        " endpoint and the brokers of databases.",
+        description="Import what T-SQL scripts change: routes, services, the Service Broker endpoint and the"
+        " brokers of databases. The command reads scripts and never runs them.",
+        example="sbroute import tsql conf/examples/scripts/hub.sql --instance HUB"
+        " --config conf/examples/import.yaml",
     )
     kind.add_argument(
         "sources", metavar="FILE", nargs="+", help="scripts, applied in this order; URIs are read by Spark"
     )
     add_config(kind)
-    kind.add_argument("--instance", metavar="NAME", required=True, help="the instance that the scripts are for")
-    kind.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
-    kind.add_argument(
+    of_scripts = kind.add_argument_group("what the scripts do not say")
+    of_scripts.add_argument(
+        "--instance", metavar="NAME", required=True, help="the instance that the scripts are for"
+    )
+    of_scripts.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
+    of_scripts.add_argument(
         "--scripted-at", metavar="TIME", help="the scripts' time, from which LIFETIME counts (the file's own)"
     )
-    kind.add_argument(
+    of_scripts.add_argument(
         "--time-zone",
         metavar="ZONE",
         help="the zone of --scripted-at where it names none, such as Europe/Berlin or +02:00 (UTC)",
     )
-    add_variables(kind)
-    kind.add_argument(
+    add_variables(of_scripts)
+    of_scripts.add_argument(
         "--snapshot",
         action="store_true",
         help="close the other routes of the databases they speak of",
@@ -101,8 +113,9 @@ def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "events",
         parents=[common],
         help="Extended Events: what SQL Server did with messages",
-        description="Import Extended Events of the broker: rows of sys.fn_xe_file_target_read_file (CSV, JSON"
-        " lines, Parquet) and XML files.",
+        description="Import what SQL Server did with messages, as the broker's Extended Events tell it: rows of"
+        " sys.fn_xe_file_target_read_file (CSV, JSON lines, Parquet) and XML files.",
+        example="sbroute import events xe --config conf/mine.yaml",
     )
     kind.add_argument(
         "sources",
@@ -116,8 +129,9 @@ def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
 
 
 def _add_unfinished(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--dry-run", action="store_true", help="only print what would be written")
-    kind.add_argument(
+    written = kind.add_argument_group("what to write")
+    written.add_argument("--dry-run", action="store_true", help="only print what would be written")
+    written.add_argument(
         "--drop-unfinished",
         action="store_true",
         help="do not complete an import that was ended half-way, but say what it has written",

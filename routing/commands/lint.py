@@ -44,9 +44,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "lint",
         parents=[common],
-        help="faults and hazards of the configuration, or of exports and scripts",
+        help="what is wrong with the routes, before it hurts",
         description="Find faults and hazards in routes, databases, services, instances and dialogs: in the tables"
         " of a configuration, which may hold rows that resolve refuses, or in exports and scripts without tables.",
+        example="sbroute lint conf/examples/scripts conf/examples/exports --fail-on error",
     )
     command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
     what = command.add_mutually_exclusive_group()
@@ -75,7 +76,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         choices=SEVERITIES,
         help="exit code 1 where there is a finding as bad as this, or worse",
     )
-    of_files = command.add_argument_group("options of PATHs")
+    of_files = command.add_argument_group("what PATHs do not say")
     exports.add_options(of_files, has_defaults=True)
     add_variables(of_files)
 

@@ -16,11 +16,13 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "messages",
         parents=[common],
-        help="the messages by instance, service, reason and age, with their ids",
-        description="List the current row of each message of the outputs by instance, service, reason and age,"
-        " with its ids and what SQL Server itself said of it.",
+        help="which messages are stuck, and since when",
+        description="List which messages are stuck or on their way, by instance, service, reason and age, with"
+        " their ids and what SQL Server itself said of each.",
+        example="sbroute messages --config sbroute-demo/demo.yaml --outcome delayed --oldest",
     )
     add_config(command)
+    which = command.add_argument_group("which messages")
     filters = {
         "outcome": ("WORD", "only messages with this outcome, such as DELAYED"),
         "reason": ("WORD", "only messages with this reason, such as NO_ROUTE"),
@@ -28,25 +30,24 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "service": ("NAME", "only messages to this service"),
     }
     for name, (metavar, text) in filters.items():
-        command.add_argument(
-            f"--{name}", metavar=metavar, action="append", default=[], help=f"{text} (repeatable)"
-        )
-    command.add_argument(
+        which.add_argument(f"--{name}", metavar=metavar, action="append", default=[], help=f"{text} (repeatable)")
+    which.add_argument(
         "--waiting",
         action="store_true",
         help="only messages that the newest export of their database's transmission queue holds",
     )
-    command.add_argument(
+    listed = command.add_argument_group("how to list them")
+    listed.add_argument(
         "--oldest", action="store_true", help="the oldest first over all, not by instance, service and reason"
     )
-    command.add_argument(
+    listed.add_argument(
         "--limit",
         metavar="N",
         type=at_least_one,
         default=SHOWN,
         help=f"how many messages are listed; the others are counted (default: {SHOWN})",
     )
-    command.add_argument("--now", metavar="TIME", help="tell ages as of this time (ISO 8601; default: the clock)")
+    listed.add_argument("--now", metavar="TIME", help="ages are as of this time (ISO 8601; default: the clock)")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -13,6 +13,8 @@ from routing.errors import EXIT_CONTRACT, name_nearest, quote
 from routing.importing.undecodable import as_shown, is_writable
 from routing.render.wording import printable
 
+COMMON_OPTIONS = "common options"
+"""The title of the options that every command has."""
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
@@ -34,12 +36,21 @@ class _StoreOnce(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with one sentence for a wrong command line: options are written out, and given once."""
+    """argparse with one sentence for a wrong command line: options are written out, and given once.
 
-    def __init__(self, **settings: Any) -> None:
+    ``example`` is a command line that runs; it ends the help text.
+    """
+
+    def __init__(self, *, example: str = "", **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
+        self.example = example
         for action in (None, "store"):
             self.register("action", action, _StoreOnce)
+
+    def format_help(self) -> str:
+        """Return the help text: the common options last, then the example as it is typed."""
+        self._action_groups.sort(key=lambda group: group.title == COMMON_OPTIONS)
+        return f"{super().format_help()}\nexample:\n  {self.example}\n"
 
     def error(self, message: str) -> NoReturn:
         """End with one sentence about a wrong command line."""

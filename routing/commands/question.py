@@ -10,26 +10,29 @@ from routing.analysis.explain.posing import question
 from routing.commands.common import Console, moment_or_none
 
 
-def add_question(command: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    command.add_argument("--message-id", metavar="ID", help="a message of tables.messages")
-    command.add_argument(
-        "--instance",
-        metavar="NAME",
-        help="its instance; a stored one needs it where several have that id, or an end of the conversation",
-    )
-    command.add_argument("--database", metavar="NAME", help="described: the database that sends it")
-    command.add_argument("--from-network", action="store_true", help="described: it arrives over the network")
-    command.add_argument("--service", metavar="NAME", help="described: the service it is sent to")
-    command.add_argument("--broker-instance", metavar="ID", help="described: the broker instance it names")
-    command.add_argument(
+def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare the options; return the group of those that describe a message."""
+    which = command.add_argument_group("which message")
+    which.add_argument("--message-id", metavar="ID", help="a message of tables.messages")
+    which.add_argument(
         "--conversation",
         "--conversation-id",
         metavar="GUID",
-        help="a conversation id, or the handle of an end as import saw it: its oldest stored message; described:"
-        " the message's dialog, without which step 3 shows the outcome for every broker id",
+        help="a conversation id, or the handle of an endpoint as import saw it: its oldest stored message; of a"
+        " message that you describe the dialog, without which step 3 shows the outcome for every broker instance",
     )
-    command.add_argument("--is-target", action="store_true", help="described: the dialog's target sends it")
+    which.add_argument(
+        "--instance",
+        metavar="NAME",
+        help="its instance; a stored one needs it where several have that id, or an endpoint of the conversation",
+    )
+    described = command.add_argument_group("a message that you describe")
+    described.add_argument("--database", metavar="NAME", help="the database that sends it")
+    described.add_argument("--from-network", action="store_true", help="it arrives over the network")
+    described.add_argument("--service", metavar="NAME", help="the service that it is sent to")
+    described.add_argument("--broker-instance", metavar="ID", help="the broker instance that it names")
+    described.add_argument("--is-target", action="store_true", help="the dialog's target sends it")
+    return described
 
 
 def question_of(

@@ -23,9 +23,11 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "reconcile",
         parents=[common],
-        help="compare what SQL Server did with what the routes say, and tell what is off",
-        description="Compare each episode of tables.observed_routing with what the rules say as of its start, and"
-        " replace the table output.reconciliation where the configuration names it.",
+        help="whether SQL Server did what the routes say",
+        description="Compare what SQL Server did with what the routes say, and name what is most likely off. It"
+        " reads tables.observed_routing, which import fills, and replaces the table output.reconciliation where"
+        " the configuration names it.",
+        example="sbroute reconcile --config conf/mine.yaml --fail-under 50",
     )
     add_config(command)
     command.add_argument(

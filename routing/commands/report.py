@@ -27,13 +27,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "report",
         parents=[common],
-        help="one HTML page: outcomes, delays, the estate as a picture, balance, findings",
-        description="Write one HTML page that shows how the messages of the last run are routed: it loads nothing,"
-        " and is readable without JavaScript; docs/how-to/report.md tells more.",
+        help="how it all looks, on one HTML page",
+        description="Write one HTML page that shows how the messages of the last run are routed. It loads nothing,"
+        " and is readable without JavaScript.",
+        example="sbroute report --config sbroute-demo/demo.yaml --out report.html",
     )
     add_config(command)
     command.add_argument("--out", metavar="FILE", required=True, help="the file to write, replaced as a whole")
-    command.add_argument("--now", metavar="TIME", help="tell ages as of this time (ISO 8601; default: the clock)")
+    command.add_argument("--now", metavar="TIME", help="ages are as of this time (ISO 8601; default: the clock)")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -46,18 +46,23 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "resolve",
         parents=[common],
-        help="resolve messages against route tables (the main job)",
-        description="Resolve messages against route tables: for every message where it goes, and why.",
+        help="where every message goes, and why: the main job",
+        description="Decide for every message of tables.messages where it goes, and why, and write the output"
+        " tables: the main job.",
+        example="sbroute resolve --config sbroute-demo/demo.yaml --as-of 2026-01-05T18:00:00Z",
     )
     add_config(command)
-    add_engine(command)
     command.add_argument("--as-job", action="store_true", help=argparse.SUPPRESS)
-    command.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
-    command.add_argument(
+    of_run = command.add_argument_group("the run")
+    add_engine(of_run)
+    of_run.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
+    of_run.add_argument(
         "--now", metavar="TIME", help="incremental mode: when delayed messages are tried again (the clock)"
     )
-    command.add_argument(
-        "--run-id", metavar="ID", help="the id of this run: started again once it counts, it does nothing"
+    of_run.add_argument(
+        "--run-id",
+        metavar="ID",
+        help="the id of this run; a second start under an id that counts already does nothing",
     )
 
 

@@ -17,8 +17,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "runs",
         parents=[common],
-        help="the runs so far, or one with its stages",
+        help="what the runs read, wrote and took",
         description="List the recorded runs, newest first, or show one with its stages, versions and settings.",
+        example="sbroute runs --config sbroute-demo/demo.yaml --limit 5",
     )
     command.add_argument("run", metavar="RUN", nargs="?", help="one run: its run_id, or as much as is unique")
     add_config(command)

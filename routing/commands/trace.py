@@ -30,15 +30,16 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "trace",
         parents=[common],
-        help="follow a message, or all, hop by hop to the end, and the way back",
+        help="whether a message arrives, and its acknowledgement comes back",
         description="Follow a message from instance to instance to where it ends, and the reply back: a stored one"
-        " (--message-id, or --conversation for its oldest), or one that is described (--instance, --database or"
+        " (--message-id, or --conversation for its oldest), or one that you describe (--instance, --database or"
         " --from-network, --service).",
+        example="sbroute trace --config sbroute-demo/demo.yaml --message-id d00263-i0 --instance depot-east",
     )
     add_config(command)
-    add_question(command)
-    command.add_argument("--from-service", metavar="NAME", help="described: the service that sends it")
-    command.add_argument("--hops", metavar="N", type=int, help="described: how often it may be forwarded")
+    described = add_question(command)
+    described.add_argument("--from-service", metavar="NAME", help="the service that sends it")
+    described.add_argument("--hops", metavar="N", type=int, help="how often it may be forwarded")
     command.add_argument(
         "--at",
         metavar="TIME",

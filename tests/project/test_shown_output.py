@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from routing import cli
-from tests.shown_output import PAGES, ROOT, arguments_of, blocks_of, build_reader_folder, copied, renewed
+from tests.shown_output import (
+    PAGES,
+    ROOT,
+    arguments_of,
+    blocks_of,
+    build_reader_folder,
+    copied,
+    renewed,
+    run_block,
+)
 
 WITH_BLOCKS = [page for page in PAGES if any(blocks_of(page.read_text(encoding="utf-8")))]
 by_page = pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
@@ -44,6 +54,27 @@ def test_what_is_not_run_is_a_command_that_exists(page: Path) -> None:
             arguments = arguments_of(words)
             if arguments is not None:
                 cli._parser().parse_all(arguments[: arguments.index(">")] if ">" in arguments else arguments)
+
+
+def examples_of_help(capsys: pytest.CaptureFixture[str], *command: str) -> list[str]:
+    """The examples of a command's help, and of the commands below it."""
+    with pytest.raises(SystemExit):
+        cli.main([*command, "--help"])
+    shown = capsys.readouterr().out
+    names = re.findall(r"^ {4}([a-z]+)\b", shown.partition("positional arguments:")[2], re.MULTILINE)
+    [example] = re.findall(r"\nexample:\n  (.+)\n$", shown)
+    return [example, *(each for name in names for each in examples_of_help(capsys, *command, name))]
+
+
+def test_the_example_of_every_help_runs(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    examples = examples_of_help(capsys)
+    assert len(examples) == 18
+    # Its engine is Spark's alone: tests/spark/test_candidate_table.py runs it.
+    examples.remove("sbroute candidates --config sbroute-demo/demo.yaml")
+    with copied(built):
+        for example in examples:
+            [block] = blocks_of(f"```sh\n{example}\n```\n")
+            run_block(block)
 
 
 def test_output_is_replaced_as_far_as_the_page_shows_it() -> None:

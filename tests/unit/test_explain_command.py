@@ -13,6 +13,7 @@ from routing import cli
 from routing.analysis.explain.asked import Described, QuestionError, Stored
 from routing.analysis.explain.posing import question
 from routing.commands import explain
+from routing.commands.parser import Parser
 from tests.golden_texts import assert_golden, assert_golden_help
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
@@ -96,7 +97,7 @@ def test_a_configuration_behind_a_uri_is_not_read_for_a_wrong_question(
 
 
 def test_the_older_name_of_an_option_is_the_same_option() -> None:
-    command = argparse.ArgumentParser().add_subparsers()
+    command = Parser().add_subparsers()
     explain.add(command, argparse.ArgumentParser(add_help=False))
     for name in ("--conversation", "--conversation-id"):
         options = command.choices["explain"].parse_args(["--config", "f", name, GUID])

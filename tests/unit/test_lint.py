@@ -16,6 +16,7 @@ from routing.analysis.lint.options import LintSettings, Suppression, check_code,
 from routing.analysis.lint.pages import page
 from routing.commands import lint as command
 from routing.commands.findings import SEVERITIES
+from routing.commands.parser import Parser
 from routing.errors import ConfigError, ContractError
 from routing.schemas import FINDINGS as FOUND
 from routing.schemas import ROUTE_COVERAGE
@@ -137,7 +138,7 @@ class Console(Busy):
 
 
 def options(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--format", default="table")
     common.add_argument("--width")
@@ -201,7 +202,7 @@ def test_explain_prints_the_page(console: Console) -> None:
 def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         options(*line.split())
-    assert "usage" in capsys.readouterr().err
+    assert "--help)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
