@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,32 @@ class Room:
     tree: ast.Module
     names: dict[str, Any]
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree."""
+        return tuple(ast.walk(self.tree))
 
-def rooms() -> list[Room]:
+    @cached_property
+    def methods(self) -> dict[str, set[str]]:
+        """By a name, or a name with an index, the methods of expressions that are called on it."""
+        found: dict[str, set[str]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Attribute) and node.attr in INLINE:
+                on = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+                if isinstance(on, ast.Name):
+                    found.setdefault(on.id, set()).add(node.attr)
+        return found
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file's syntax tree, the module first; each file is read once."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
+def rooms() -> tuple[Room, ...]:
+    """Return all modules of the package, read once."""
     found = []
     for path in sorted(HOUSE.rglob("*.py")):
         parts = path.relative_to(HOUSE.parent).with_suffix("").parts
@@ -58,11 +83,13 @@ def rooms() -> list[Room]:
             continue
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         module = importlib.import_module(name)
-        found.append(Room(name, ast.parse(path.read_text(encoding="utf-8")), vars(module)))
-    return found
+        tree = nodes_of(path)[0]
+        assert isinstance(tree, ast.Module)
+        found.append(Room(name, tree, vars(module)))
+    return tuple(found)
 
 
-def python_uses(found: list[Room]) -> tuple[list[Use], list[str]]:
+def python_uses(found: Sequence[Room]) -> tuple[list[Use], list[str]]:
     """How each expression that Python runs is used, and what cannot be seen: breaches of the law."""
     uses: list[Use] = []
     breaches: list[str] = []
@@ -73,14 +100,14 @@ def python_uses(found: list[Room]) -> tuple[list[Use], list[str]]:
     return uses, breaches
 
 
-def _compiled(room: Room, all_rooms: list[Room], breaches: list[str]) -> Iterator[Use]:
+def _compiled(room: Room, all_rooms: Sequence[Room], breaches: list[str]) -> Iterator[Use]:
     own = {target for target, _ in _assigned(room.tree)}
     for name in sorted(own):
         patterns = list(_patterns(room.names.get(name)))
         if not patterns:
             continue
         readers = [room] if name.startswith("_") else all_rooms
-        methods = {method for reader in readers for method in _methods(reader.tree, name)}
+        methods = {method for reader in readers for method in reader.methods.get(name, ())}
         if not methods:
             breaches.append(f"{room.name}: nobody sees how {name} is used")
         for pattern in patterns:
@@ -106,16 +133,8 @@ def _patterns(value: Any) -> Iterator[re.Pattern[str]]:
             yield from _patterns(inner)
 
 
-def _methods(tree: ast.Module, name: str) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in INLINE:
-            on = node.value.value if isinstance(node.value, ast.Subscript) else node.value
-            if isinstance(on, ast.Name) and on.id == name:
-                yield node.attr
-
-
 def _inline(room: Room, breaches: list[str]) -> Iterator[Use]:
-    for node in ast.walk(room.tree):
+    for node in room.nodes:
         if _is_call_of(node, "re", INLINE):
             assert isinstance(node, ast.Call)
             assert isinstance(node.func, ast.Attribute)
@@ -130,7 +149,7 @@ def _inline(room: Room, breaches: list[str]) -> Iterator[Use]:
 def _unseen(room: Room) -> Iterator[str]:
     """Expressions that are compiled where no module's names show them, and names of `re` that hide a call."""
     seen = {id(node) for name, value in _assigned(room.tree) for node in ast.walk(value)}
-    for node in ast.walk(room.tree):
+    for node in room.nodes:
         if _is_call_of(node, "re", {"compile"}) and id(node) not in seen:
             yield f"{room.name}, line {node.lineno}: compiled out of sight"  # type: ignore[attr-defined]
         if isinstance(node, ast.ImportFrom) and node.module in ("re", "regex", "fnmatch"):
@@ -141,12 +160,12 @@ def _unseen(room: Room) -> Iterator[str]:
             yield f"{room.name}, line {node.lineno}: {ast.unparse(node)}"
 
 
-def java_uses(found: list[Room]) -> tuple[list[Use], list[str]]:
+def java_uses(found: Sequence[Room]) -> tuple[list[Use], list[str]]:
     """How each expression that Java runs is used, and what cannot be seen."""
     uses: list[Use] = []
     breaches: list[str] = []
     for room in found:
-        for node in ast.walk(room.tree):
+        for node in room.nodes:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             is_function = _is_call_of(node, "F", set(_JAVA_FUNCTIONS))
@@ -159,16 +178,16 @@ def java_uses(found: list[Room]) -> tuple[list[Use], list[str]]:
                 breaches.append(f"{where}: {ast.unparse(node)}")
             else:
                 uses.append(Use(where, pattern, 0, node.func.attr))
-        for node in ast.walk(room.tree):
+        for node in room.nodes:
             # Texts that Spark parses may hold one as well.
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-            if re.search(r"(?i)\b(rlike|regexp\w*|similar to)\b[ (]", text) and not _is_docstring(node, room.tree):
+            if re.search(r"(?i)\b(rlike|regexp\w*|similar to)\b[ (]", text) and not _is_docstring(node, room):
                 breaches.append(f"{room.name}, line {node.lineno}: {text[:60]}")  # type: ignore[attr-defined]
     return uses, breaches
 
 
-def _is_docstring(node: ast.AST, tree: ast.Module) -> bool:
-    return any(isinstance(outer, ast.Expr) and outer.value is node for outer in ast.walk(tree))
+def _is_docstring(node: ast.AST, room: Room) -> bool:
+    return any(isinstance(outer, ast.Expr) and outer.value is node for outer in room.nodes)
 
 
 def _is_call_of(node: ast.AST, name: str, functions: set[str]) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 import routing
+from tests.patterns import nodes_of
 
 HOUSE = Path(routing.__file__).parent
 # What turns frames into frames; these also look at what came of it.
@@ -104,13 +105,12 @@ def _rooms(*but: str) -> Iterator[Path]:
             yield path
 
 
-def _breaches(law: Law, source: str) -> list[str]:
-    tree = ast.parse(source)
-    return [
-        f"line {node.lineno}: {ast.unparse(node)}"
-        for node in ast.walk(tree)
-        if hasattr(node, "lineno") and law(node)
-    ]
+def _parsed(source: str) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(source))
+
+
+def _breaches(law: Law, nodes: Iterable[ast.AST]) -> list[str]:
+    return [f"line {node.lineno}: {ast.unparse(node)}" for node in nodes if hasattr(node, "lineno") and law(node)]
 
 
 _READERS = ("appended", "by_log", "commits", "files", "tables")
@@ -142,7 +142,7 @@ OF_MESSAGES: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_c
 @pytest.mark.parametrize("what", list(EVERYWHERE))
 def test_law_of_the_house(what: str) -> None:
     law, exempt = EVERYWHERE[what]
-    found = {str(path): _breaches(law, path.read_text(encoding="utf-8")) for path in _rooms(*exempt)}
+    found = {str(path): _breaches(law, nodes_of(path)) for path in _rooms(*exempt)}
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
@@ -152,7 +152,7 @@ def test_law_of_the_rooms_of_messages(what: str) -> None:
     assert {name for name in _ACTING if (folder / name).exists()} == _ACTING
     rooms = [path for path in _rooms() if path.parent == folder and path.name not in _ACTING]
     assert len(rooms) > 5
-    found = {path.name: _breaches(OF_MESSAGES[what], path.read_text(encoding="utf-8")) for path in rooms}
+    found = {path.name: _breaches(OF_MESSAGES[what], nodes_of(path)) for path in rooms}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
@@ -166,12 +166,12 @@ def _is_deciding(node: ast.AST) -> bool:
 def test_every_feature_asks_the_planner_what_the_rules_decide() -> None:
     decider = [HOUSE / "rules", HOUSE / "plan"]
     rooms = [path for path in _rooms() if path.parent not in decider]
-    found = {str(path): _breaches(_is_deciding, path.read_text(encoding="utf-8")) for path in rooms}
+    found = {str(path): _breaches(_is_deciding, nodes_of(path)) for path in rooms}
     assert {path: lines for path, lines in found.items() if lines} == {}
-    assert _breaches(_is_deciding, "from routing.rules.resolving import Verdict, judge")
-    assert _breaches(_is_deciding, "verdict = resolving.judge(message, dialog, decision, requests)")
-    asked = (path.read_text(encoding="utf-8") for path in _rooms() if path.parent == HOUSE / "plan")
-    assert sum(bool(_breaches(_is_deciding, text)) for text in asked) > 2
+    assert _breaches(_is_deciding, _parsed("from routing.rules.resolving import Verdict, judge"))
+    assert _breaches(_is_deciding, _parsed("verdict = resolving.judge(message, dialog, decision, requests)"))
+    asked = (nodes_of(path) for path in _rooms() if path.parent == HOUSE / "plan")
+    assert sum(bool(_breaches(_is_deciding, nodes)) for nodes in asked) > 2
 
 
 def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
@@ -183,7 +183,7 @@ def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
         *(HOUSE / "analysis" / "lint").glob("*.py"),
     ]
     assert len(rooms) > 20
-    found = {path.name: _breaches(law, path.read_text(encoding="utf-8")) for path in rooms}
+    found = {path.name: _breaches(law, nodes_of(path)) for path in rooms}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
@@ -239,10 +239,8 @@ def _imported_at_once(node: ast.AST) -> set[str]:
 def test_few_rooms_import_spark_whenever_they_are_imported() -> None:
     rooms = [path for path in _rooms() if not any(path.relative_to(HOUSE).match(room) for room in _OF_SPARK)]
     assert len(rooms) > 60
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in rooms}
-    assert [
-        str(path) for path, tree in trees.items() if _imported_at_once(tree) & {"pyspark", "delta", "py4j"}
-    ] == []
+    found = {str(path): _imported_at_once(nodes_of(path)[0]) & {"pyspark", "delta", "py4j"} for path in rooms}
+    assert {path: names for path, names in found.items() if names} == {}
 
 
 @pytest.mark.parametrize(
@@ -295,4 +293,4 @@ def test_what_is_imported_at_once(source: str, found: set[str]) -> None:
 )
 def test_a_breach_is_seen(what: str, breach: str) -> None:
     law = OF_MESSAGES[what] if what in OF_MESSAGES else EVERYWHERE[what][0]
-    assert _breaches(law, breach)
+    assert _breaches(law, _parsed(breach))
