@@ -35,6 +35,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(reason)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share the tests out so that one process of two starts a session."""
+    from tests.scheduling import make_scheduler
+
+    return make_scheduler(config, log)
+
+
 def _remember_names_of_java() -> None:
     """Have py4j look each class and method of Java up once, not each time that a Column is made.
 
