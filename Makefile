@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -62,6 +62,9 @@ test-browser: setup  ## open the page of a report in Chromium without a window, 
 
 docs-output: setup  ## put what commands print into the pages that show it
 	@$(BIN)/python -m tests.shown_output
+
+pictures: setup  ## make the pictures of a terminal anew that pages show, of what commands print
+	@$(BIN)/python -m tests.terminal_pictures
 
 screenshot: setup  ## make the README's picture of a report's page anew, of the demo
 	@$(BIN)/python -m tests.platforms.screenshot
