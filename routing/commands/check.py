@@ -142,7 +142,7 @@ def _is_found(done: Check, what: str) -> bool:
         found = count_severities(done.findings)
         return found["error"] > 0 or (what == "warning" and found["warning"] > 0)
     if what == "not-known":
-        return any(fate.verdict is None for fate in done.fates)
+        return any(result.verdict is None for result in done.results)
     words = {str(end) for end in (IS_DROPPED if what == "dropped" else IS_DELAYED)}
-    ends = (end for fate in done.fates for end in fate.ends)
+    ends = (end for result in done.results for end in result.ends)
     return any(end in words for end in ends)

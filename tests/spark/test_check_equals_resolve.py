@@ -98,35 +98,37 @@ def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Both:
 def test_every_verdict_is_that_of_resolve(both: Both) -> None:
     seen: Counter[str] = Counter()
     differing = []
-    for fate in both.done.fates:
-        if fate.verdict is None:
+    for result in both.done.results:
+        if result.verdict is None:
             continue
-        key = (fate.row["instance_name"], fate.row["message_id"])
-        mine = tuple(getattr(fate.verdict, name) for name in COLUMNS)
-        seen[str(fate.verdict.reason)] += 1
+        key = (result.row["instance_name"], result.row["message_id"])
+        mine = tuple(getattr(result.verdict, name) for name in COLUMNS)
+        seen[str(result.verdict.reason)] += 1
         if mine != both.resolved.get(key):
             differing.append((key, mine, both.resolved.get(key)))
     assert differing == []
     assert len(seen) >= 12, seen
-    assert sum(seen.values()) > len(both.done.fates) / 2
+    assert sum(seen.values()) > len(both.done.results) / 2
 
 
 def test_what_resolve_sets_aside_is_not_known(both: Both) -> None:
     """A message of a database that is not listed is rejected; so is, by import, one without its endpoint."""
-    not_known = [fate for fate in both.done.fates if fate.verdict is None]
+    not_known = [result for result in both.done.results if result.verdict is None]
     by_id = {
-        (fate.row["instance_name"], fate.row["message_id"]): {gap.what.name for gap in fate.gaps}
-        for fate in not_known
-        if "message_id" in fate.row
+        (result.row["instance_name"], result.row["message_id"]): {gap.what.name for gap in result.gaps}
+        for result in not_known
+        if "message_id" in result.row
     }
     assert both.rejected
     assert {key for key, gaps in by_id.items() if gaps & {"NOT_LISTED", "DATABASES"}} == both.rejected
-    without_id = [fate for fate in not_known if "message_id" not in fate.row]
+    without_id = [result for result in not_known if "message_id" not in result.row]
     told = len(both.resolved) + len(both.rejected) + len(without_id)
-    assert told == len(both.done.fates)
-    # Every message that import knows has one fate.
+    assert told == len(both.done.results)
+    # Every message that import knows has one result.
     keys = [
-        (fate.row["instance_name"], fate.row["message_id"]) for fate in both.done.fates if "message_id" in fate.row
+        (result.row["instance_name"], result.row["message_id"])
+        for result in both.done.results
+        if "message_id" in result.row
     ]
     assert Counter(keys) == Counter([*both.resolved, *both.rejected])
 
@@ -135,9 +137,9 @@ def test_the_whole_estates_are_decided_by_resolve_alone(both: Both) -> None:
     """Where nothing is left out, check leaves out no message that resolve decides."""
     whole = {name for name, each in both.instances.items() if each.variant == FULL}
     undecided = {
-        (fate.row["instance_name"], fate.row.get("message_id"))
-        for fate in both.done.fates
-        if fate.verdict is None and fate.row["instance_name"] in whole
+        (result.row["instance_name"], result.row.get("message_id"))
+        for result in both.done.results
+        if result.verdict is None and result.row["instance_name"] in whole
     }
     assert undecided & set(both.resolved) == set()
 
@@ -150,10 +152,10 @@ def test_a_message_without_a_verdict_may_well_have_another(both: Both) -> None:
         if both.instances[name].variant == FULL
     }
     wrong: Counter[str] = Counter()
-    for fate in both.done.fates:
-        key = (fate.row["instance_name"], fate.row.get("message_id", ""))
-        if fate.verdict is None and key in both.resolved:
+    for result in both.done.results:
+        key = (result.row["instance_name"], result.row.get("message_id", ""))
+        if result.verdict is None and key in both.resolved:
             right = ends[both.instances[key[0]].estate, key[1]]
             if both.resolved[key] != right:
-                wrong.update(gap.what.name for gap in fate.gaps)
+                wrong.update(gap.what.name for gap in result.gaps)
     assert set(wrong) >= {"ROUTES", "SERVICES", "ADDRESSES"}, wrong

@@ -1,4 +1,4 @@
-"""check: from folders of exports and scripts to fates, groups and what is not known."""
+"""check: from folders of exports and scripts to results, groups and what is not known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from routing.analysis.check.changes import find_changes
 from routing.analysis.check.checking import Check, check
-from routing.analysis.check.deciding import Fate
+from routing.analysis.check.deciding import MessageResult
 from routing.errors import InputError
 from tests.exported import AT, conversation, database, endpoint, export, handle, route, waiting, whole_shop
 
@@ -22,16 +22,18 @@ def checked(folder: Path, **given: Any) -> Check:
     return check([str(folder)], **given)
 
 
-def end(fate: Fate) -> tuple[str, str | None, str | None]:
-    verdict = fate.verdict
+def end(result: MessageResult) -> tuple[str, str | None, str | None]:
+    verdict = result.verdict
     return (
-        (fate.outcome, None, None) if verdict is None else (fate.outcome, verdict.reason.value, verdict.route_name)
+        (result.outcome, None, None)
+        if verdict is None
+        else (result.outcome, verdict.reason.value, verdict.route_name)
     )
 
 
 def ends(done: Check) -> list[tuple[str, str | None, str | None]]:
     """What becomes of the messages, in the order in which they were enqueued."""
-    return [end(fate) for fate in sorted(done.fates, key=lambda fate: fate.row["enqueue_time"])]
+    return [end(result) for result in sorted(done.results, key=lambda result: result.row["enqueue_time"])]
 
 
 def gaps(done: Check) -> list[tuple[str, str | None, str]]:
@@ -40,8 +42,8 @@ def gaps(done: Check) -> list[tuple[str, str | None, str]]:
 
 def needed(done: Check) -> list[tuple[str, str | None, str]]:
     """What the one message would need."""
-    [fate] = done.fates
-    return [(gap.instance, gap.database, gap.what.name) for gap in fate.gaps]
+    [result] = done.results
+    return [(gap.instance, gap.database, gap.what.name) for gap in result.gaps]
 
 
 def test_every_message_is_decided_as_of_the_newest_export(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_where_what_decides_was_not_read_there_is_no_verdict(
     views: dict[str, Any], service: str, outcome: str, needs: Needs, tmp_path: Path
 ) -> None:
     done = checked(whole_shop(tmp_path, [waiting(1, service)], **views))
-    assert [fate.outcome for fate in done.fates] == [outcome]
+    assert [result.outcome for result in done.results] == [outcome]
     assert needed(done) == needs
     # Whatever a message lacks is in the list of all that is not known; of one row nobody can say it beforehand.
     assert {gap for gap in needs if gap[2] not in ("NOT_LISTED", "ENDPOINT_OF_DIALOG", "ADDRESSES")} <= set(
@@ -159,8 +161,11 @@ def test_messages_without_a_conversation_endpoint_are_counted_all_the_same(tmp_p
         waiting(2, "//stock"),
     ]
     done = checked(whole_shop(tmp_path, queue, [endpoint(2)]))
-    assert [(fate.handle, fate.outcome) for fate in done.fates] == [(handle(2), "SENT"), (handle(1), "NOT_KNOWN")]
-    assert done.fates[1].said.number == 9749
+    assert [(result.handle, result.outcome) for result in done.results] == [
+        (handle(2), "SENT"),
+        (handle(1), "NOT_KNOWN"),
+    ]
+    assert done.results[1].said.number == 9749
 
 
 def test_the_first_message_to_ask_for_a_route_asks_for_all(tmp_path: Path) -> None:
@@ -176,7 +181,7 @@ def test_the_conversation_that_has_asked_for_a_route_waits_as_a_whole(tmp_path: 
     routes = {"msdb": [], "Orders": [route("AutoCreatedLocal"), asking]}
     queue = [waiting(number, "//new", message_sequence_number=place) for number in (1, 2) for place in (0, 1)]
     done = checked(whole_shop(tmp_path, queue, routes=routes))
-    found = [(fate.handle, fate.verdict.reason) for fate in done.fates if fate.verdict is not None]
+    found = [(result.handle, result.verdict.reason) for result in done.results if result.verdict is not None]
     assert found == [
         *[(handle(1), "ROUTE_REQUESTED")] * 2,
         *[(handle(2), "SERVICE_NOT_FOUND")] * 2,
@@ -270,12 +275,12 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     file = script(tmp_path / "fix.sql", SCRIPT + "DROP ROUTE Nothing;\n")
     done = checked(folder, then=[str(file)], instance="SHOP")
     assert done.tried is not None
-    [change], unchanged = find_changes(done.fates, done.tried.fates)
+    [change], unchanged = find_changes(done.results, done.tried.results)
     assert (change.before, change.after) == (
         ("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal", None, "DELAYED", None),
         ("SENT", "NETWORK_ADDRESS", "Mine", "TCP://mine:4022", "NOT_KNOWN", None),
     )
-    assert [fate.row["conversation_id"] for fate in change.fates] == [conversation(1), conversation(3)]
+    assert [result.row["conversation_id"] for result in change.results] == [conversation(1), conversation(3)]
     assert unchanged == 1
     assert len(done.tried.evidence.rejected) == 1
 
@@ -287,7 +292,7 @@ def test_groups_come_in_the_order_of_who_needs_somebody(tmp_path: Path) -> None:
         *(waiting(5, "//stock"), waiting(6, "//stock", transmission_status=refused)),
     ]
     done = checked(whole_shop(tmp_path, queue, [*map(endpoint, range(1, 6))]))
-    told = [(group.first.outcome, group.first.row["to_service_name"], len(group.fates)) for group in done.groups]
+    told = [(group.first.outcome, group.first.row["to_service_name"], len(group.results)) for group in done.groups]
     assert told == [
         ("DELAYED", "//Stock", 2),
         ("DELAYED", "//nobody", 1),
@@ -302,7 +307,7 @@ def test_groups_come_in_the_order_of_who_needs_somebody(tmp_path: Path) -> None:
         *("//Stock", "//nobody", "//stock", "//orders")
     ]
     first = all_known.groups[2]
-    assert (first.first.outcome, len(first.fates), first.trouble and first.trouble.number) == ("SENT", 2, 9754)
+    assert (first.first.outcome, len(first.results), first.trouble and first.trouble.number) == ("SENT", 2, 9754)
     assert [str(word) for word in first.agreements] == ["SAYS_NOTHING", "COMPATIBLE"]
     assert [group.needs_somebody for group in all_known.groups] == [True] * 4
 

@@ -160,7 +160,7 @@ def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
     folder = write(tmp_path / "case", {"queue 1.txt": QUEUE})
     write(folder, {"queue 2.txt": QUEUE}, WRITTEN.replace(hour=19))
     done = check([str(folder)])
-    assert (len(done.fates), done.evidence.rows_left_out) == (1, {"transmission_queue": 1})
+    assert (len(done.results), done.evidence.rows_left_out) == (1, {"transmission_queue": 1})
     said = "2 files of sys.transmission_queue of instance 'case' are taken for one database, and the newest counts"
     assert any(said in note for note in done.evidence.notes)
 
@@ -199,7 +199,7 @@ def test_no_statement_names_a_database_without_a_name(tmp_path: Path) -> None:
 def test_a_header_without_rows_is_a_queue_in_which_nothing_waits(tmp_path: Path) -> None:
     write(tmp_path / "case", {"transmission queue.txt": QUEUE.splitlines()[0] + "\n\n(0 rows affected)\n"})
     done = check([str(tmp_path / "case")])
-    assert (done.evidence.instances, len(done.fates)) == (["case"], 0)
+    assert (done.evidence.instances, len(done.results)) == (["case"], 0)
 
 
 def test_a_grid_without_headers_says_what_to_do(tmp_path: Path) -> None:
@@ -225,9 +225,9 @@ def test_all_views_by_select_all_give_a_verdict(tmp_path: Path) -> None:
         "Results 2.txt": grid("name service_id principal_id service_queue_id", "//orders 65536 1 99"),
         "Results 3.txt": grid("name endpoint_id is_message_forwarding_enabled", "Broker 65536 0"),
     }
-    [fate] = check([str(write(tmp_path / "case", files))]).fates
-    assert fate.verdict is not None
-    assert (fate.outcome, str(fate.verdict.reason)) == ("DELAYED", "SERVICE_NOT_FOUND")
+    [result] = check([str(write(tmp_path / "case", files))]).results
+    assert result.verdict is not None
+    assert (result.outcome, str(result.verdict.reason)) == ("DELAYED", "SERVICE_NOT_FOUND")
 
 
 def test_import_goes_on_asking(tmp_path: Path) -> None:

@@ -206,8 +206,10 @@ def test_an_end_stays_when_more_is_exported(tmp_path_factory: pytest.TempPathFac
         for left_out in ([], [one for one in lacking if rng.random() < 0.15]):
             folder = tmp_path_factory.mktemp("network")
             write_network(folder, tables, left_out)
-            fates = check([str(folder)]).fates if tables["messages"] else []
-            ends.append({(fate.row["instance_name"], fate.row["message_id"]): fate.end for fate in fates})
+            results = check([str(folder)]).results if tables["messages"] else []
+            ends.append(
+                {(result.row["instance_name"], result.row["message_id"]): result.end for result in results}
+            )
         whole, in_part = ends
         assert whole.keys() == in_part.keys()
         for key, end in in_part.items():

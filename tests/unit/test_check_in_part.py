@@ -15,7 +15,7 @@ from tests.exported_estates import ADDRESSES, FULL, SCRIPT, Exported, Place, wri
 
 if TYPE_CHECKING:
     from routing.analysis.check.checking import Check
-    from routing.analysis.check.deciding import Fate
+    from routing.analysis.check.deciding import MessageResult
 
 ESTATES = int(os.environ.get("SBROUTE_RANDOM_EXPORTS", "25"))
 SEED = int(os.environ.get("SBROUTE_RANDOM_SEED", "20260301"))
@@ -28,8 +28,8 @@ OF_THE_ESTATE = {"ENDPOINT_OF_DIALOG", "NOT_LISTED"}
 Told = tuple[int, str, int]
 
 
-def end_of(fate: Fate) -> tuple[object, ...] | None:
-    return None if fate.verdict is None else tuple(getattr(fate.verdict, name) for name in END)
+def end_of(result: MessageResult) -> tuple[object, ...] | None:
+    return None if result.verdict is None else tuple(getattr(result.verdict, name) for name in END)
 
 
 @pytest.fixture(scope="module")
@@ -47,43 +47,43 @@ def done(instances: dict[str, Exported], tmp_path_factory: pytest.TempPathFactor
     return check([str(folder)])
 
 
-def key_of(fate: Fate, instance: Exported) -> Told:
-    return instance.estate, fate.handle, fate.row["message_sequence_number"]
+def key_of(result: MessageResult, instance: Exported) -> Told:
+    return instance.estate, result.handle, result.row["message_sequence_number"]
 
 
 def by_variant(
     done: Check, instances: dict[str, Exported]
-) -> tuple[dict[Told, Fate], list[tuple[Exported, Fate]]]:
-    """The fates of the whole estates, and those of estates in part."""
+) -> tuple[dict[Told, MessageResult], list[tuple[Exported, MessageResult]]]:
+    """The results of the whole estates, and those of estates in part."""
     whole, in_part = {}, []
-    for fate in done.fates:
-        instance = instances[fate.row["instance_name"]]
+    for result in done.results:
+        instance = instances[result.row["instance_name"]]
         if instance.variant == FULL:
-            whole[key_of(fate, instance)] = fate
+            whole[key_of(result, instance)] = result
         else:
-            in_part.append((instance, fate))
+            in_part.append((instance, result))
     return whole, in_part
 
 
 def test_a_verdict_stays_when_more_is_exported(done: Check, instances: dict[str, Exported]) -> None:
     whole, in_part = by_variant(done, instances)
-    told = [(instance, fate) for instance, fate in in_part if fate.verdict is not None]
+    told = [(instance, result) for instance, result in in_part if result.verdict is not None]
     differing = [
-        (instance.name, sorted(map(str, instance.left_out)), fate.row["message_id"], end_of(fate))
-        for instance, fate in told
-        if end_of(fate) != end_of(whole[key_of(fate, instance)])
+        (instance.name, sorted(map(str, instance.left_out)), result.row["message_id"], end_of(result))
+        for instance, result in told
+        if end_of(result) != end_of(whole[key_of(result, instance)])
     ]
     assert differing == []
     # It is no test where nothing is decided.
     for is_script in (True, False):
-        of_kind = [fate.verdict for instance, fate in in_part if (instance.variant == SCRIPT) is is_script]
+        of_kind = [result.verdict for instance, result in in_part if (instance.variant == SCRIPT) is is_script]
         assert sum(verdict is not None for verdict in of_kind) > len(of_kind) / 4
 
 
 def test_whole_exports_leave_nothing_open(done: Check, instances: dict[str, Exported]) -> None:
     whole, _ = by_variant(done, instances)
-    assert {gap.what.name for fate in whole.values() for gap in fate.gaps} == OF_THE_ESTATE
-    assert sum(fate.verdict is not None for fate in whole.values()) > 0.8 * len(whole)
+    assert {gap.what.name for result in whole.values() for gap in result.gaps} == OF_THE_ESTATE
+    assert sum(result.verdict is not None for result in whole.values()) > 0.8 * len(whole)
 
 
 def was_left_out(instance: Exported, view: str, database: str | None) -> bool:
@@ -96,9 +96,9 @@ def was_left_out(instance: Exported, view: str, database: str | None) -> bool:
 def test_what_would_be_needed_was_left_out(done: Check, instances: dict[str, Exported]) -> None:
     _, in_part = by_variant(done, instances)
     seen: Counter[str] = Counter()
-    for instance, fate in in_part:
-        assert (fate.verdict is None) == bool(fate.gaps)
-        for gap in fate.gaps:
+    for instance, result in in_part:
+        assert (result.verdict is None) == bool(result.gaps)
+        for gap in result.gaps:
             seen[gap.what.name] += 1
             view = gap.what.view.removeprefix("sys.")
             is_of_estate = gap.what.name in OF_THE_ESTATE
@@ -120,15 +120,15 @@ def test_all_that_is_missing_is_listed(done: Check, instances: dict[str, Exporte
     """What no verdict stands without is in the list of what is not known, once."""
     listed = done.gaps
     assert len(set(listed)) == len(listed)
-    needed = {gap for fate in done.fates for gap in fate.gaps if gap.what.name not in OF_THE_ESTATE}
+    needed = {gap for result in done.results for gap in result.gaps if gap.what.name not in OF_THE_ESTATE}
     # An endpoint of which nothing is known is one line of the list, not two.
     whole = {(gap.instance, gap.database, gap.what.view) for gap in listed}
     assert {(gap.instance, gap.database, gap.what.view) for gap in needed} <= whole
 
 
-def test_every_row_of_the_queues_has_a_fate(done: Check) -> None:
+def test_every_row_of_the_queues_has_a_result(done: Check) -> None:
     read, rejected = done.evidence.rows_read, done.evidence.rows_rejected
-    assert len(done.fates) == read["transmission_queue"] - rejected["transmission_queue"]
+    assert len(done.results) == read["transmission_queue"] - rejected["transmission_queue"]
     assert rejected["transmission_queue"] > 0
 
 
@@ -137,10 +137,10 @@ def decided(folder: Path, **views: Any) -> tuple[str, str | None, str | None] | 
     from routing.analysis.check.checking import check
 
     done = check([str(whole_shop(folder, [waiting(1, "//s")], **views))])
-    [fate] = [each for each in done.fates if each.row["database_name"] == "Orders"]
-    if fate.verdict is None:
-        return [(gap.database, gap.what.name) for gap in fate.gaps]
-    return str(fate.verdict.outcome), str(fate.verdict.reason), fate.verdict.destination_database
+    [result] = [each for each in done.results if each.row["database_name"] == "Orders"]
+    if result.verdict is None:
+        return [(gap.database, gap.what.name) for gap in result.gaps]
+    return str(result.verdict.outcome), str(result.verdict.reason), result.verdict.destination_database
 
 
 HELD = [{"name": "//s"}]

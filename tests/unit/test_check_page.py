@@ -1,4 +1,4 @@
-"""A check as what the page shows: the messages by their fate, what is not known, what scripts change."""
+"""A check as what the page shows: the messages by their result, what is not known, what scripts change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def counts(found: object) -> dict[str, tuple[int, int]]:
     return {one.word: (one.before, one.now) for one in found}
 
 
-def test_messages_are_counted_by_sender_service_and_fate(tmp_path: Path) -> None:
+def test_messages_are_counted_by_sender_service_and_result(tmp_path: Path) -> None:
     found = report(whole_shop(tmp_path, QUEUE))
     nowhere = ("AutoCreatedLocal", None, None)
     assert found.flows == (

@@ -10,7 +10,7 @@ import pytest
 
 from routing.analysis.check.checking import Check, check
 from routing.analysis.check.deciding import decide_all
-from routing.analysis.check.path_following import follow_fates
+from routing.analysis.check.path_following import follow_results
 from routing.cli import main
 from routing.rules.deciding import ConcerningRoutes
 from tests.check_texts import UNWRAPPED
@@ -56,8 +56,8 @@ def counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Check, int]:
 def test_decisions_do_not_grow_with_the_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few, of_few = counted(write(tmp_path / "few", 60), monkeypatch)
     many, of_many = counted(write(tmp_path / "many", 900), monkeypatch)
-    assert (len(few.fates), len(many.fates)) == (60, 900)
-    assert {fate.end for fate in (*few.fates, *many.fates)} == {"DELIVERED"}
+    assert (len(few.results), len(many.results)) == (60, 900)
+    assert {result.end for result in (*few.results, *many.results)} == {"DELIVERED"}
     # The sender and four hops for each service, and what leads the acknowledgement of all back.
     assert of_few == of_many
     assert of_few < 6 * SERVICES
@@ -73,19 +73,19 @@ def test_ids_that_nothing_has_are_followed_as_far_as_the_ways_of_a_group_go(
     more = {"transmission_queue": {"Orders": queue}, "conversation_endpoints": {"Orders": ends}}
     shop(to("R", "//s0", "hub0")).write(folder, "SHOP", **more)
     done, _ = counted(folder, monkeypatch)
-    followed = [fate for fate in done.fates if fate.path is not None and fate.path.there]
-    cut = [fate for fate in done.fates if fate.path is not None and not fate.path.there]
+    followed = [result for result in done.results if result.path is not None and result.path.there]
+    cut = [result for result in done.results if result.path is not None and not result.path.there]
     assert (len(followed), len(cut)) == (100, 500)
-    assert {fate.end for fate in cut} == {"NOT_KNOWN"}
-    assert all(fate.path is not None and fate.path.is_cut for fate in cut)
+    assert {result.end for result in cut} == {"NOT_KNOWN"}
+    assert all(result.path is not None and result.path.is_cut for result in cut)
 
 
 def test_a_hundred_ways_of_one_message_are_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Forwarders in three rows of twelve: 144 ways to the target."""
     done = check([str(write(tmp_path, 1, hubs=12))])
-    [fate] = done.fates
-    assert fate.path is not None
-    assert (len(fate.path.there), fate.path.is_cut, fate.end) == (100, True, "NOT_KNOWN")
+    [result] = done.results
+    assert result.path is not None
+    assert (len(result.path.there), result.path.is_cut, result.end) == (100, True, "NOT_KNOWN")
     assert main(["check", str(tmp_path), "--all", *UNWRAPPED]) == 0
     told = capsys.readouterr().out
     assert "there, by 100 or more ways that the transport may take; none fail:" in told
@@ -94,9 +94,9 @@ def test_a_hundred_ways_of_one_message_are_followed(tmp_path: Path, capsys: pyte
 
 def test_a_test_may_follow_fewer(tmp_path: Path) -> None:
     done = check([str(write(tmp_path, 1, hubs=3))])
-    [fate] = follow_fates(done.estate, decide_all(done.estate), most_ways=4)
-    assert fate.path is not None
-    assert (len(fate.path.there), fate.path.is_cut) == (4, True)
+    [result] = follow_results(done.estate, decide_all(done.estate), most_ways=4)
+    assert result.path is not None
+    assert (len(result.path.there), result.path.is_cut) == (4, True)
 
 
 # What is followed, options, and the exit code.
@@ -198,7 +198,7 @@ def test_messages_of_one_group_that_are_bound_otherwise_end_otherwise(tmp_path: 
     queue = [waiting(number, "//stock", from_service_name="//orders") for number in (1, 2)]
     folder = queued(tmp_path, {"SHOP": shop(*pinned), "STOCK": stock()}, *queue, ends=ends)
     ended = [
-        (one.first.row["conversation_id"][:8], one.first.end, len(one.fates)) for one in check([folder]).groups
+        (one.first.row["conversation_id"][:8], one.first.end, len(one.results)) for one in check([folder]).groups
     ]
     assert sorted(ended) == [("c0000001", "DELIVERED", 1), ("c0000002", "DROPPED", 1)]
 
@@ -219,8 +219,8 @@ def test_a_route_for_any_service_of_the_machine_is_not_read_as_one_of_the_sender
         "BOX": shop(to("ToStock", "//stock", "box:5022")),
         "BOX\\TWO": stock(to("Back", "//orders", "box:4022"), port=5022, machine="BOX"),
     }
-    [fate] = check([queued(tmp_path, servers)]).fates
-    assert (fate.outcome, fate.end) == ("SENT", "DELIVERED")
+    [result] = check([queued(tmp_path, servers)]).results
+    assert (result.outcome, result.end) == ("SENT", "DELIVERED")
 
 
 def test_of_a_long_way_the_last_hops_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -663,7 +663,7 @@ def test_the_first_statement_mends_it(name: str, tmp_path: Path) -> None:
     fix.write_text(f":CONNECT {instance}\n{statement}\n")
     done = checked(tmp_path / "exports", case, then=[str(fix)])
     assert done.tried is not None
-    assert [fate.end for fate in done.tried.fates] == [case.mended]
+    assert [result.end for result in done.tried.results] == [case.mended]
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.needs])
@@ -743,7 +743,7 @@ def test_the_statement_for_an_alternative_is_about_the_route_that_was_taken(tmp_
     fix.write_text(f":CONNECT {instance}\n{statement}\n")
     done = checked(tmp_path / "exports", CASES[name], then=[str(fix)])
     assert done.tried is not None
-    assert [fate.end for fate in done.tried.fates] == ["DELIVERED"]
+    assert [result.end for result in done.tried.results] == ["DELIVERED"]
 
 
 def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def shop_by_script(folder: Path, script: str, *queue: dict[str, Any], **views: A
     """Outcomes, and what is not known for them, where only a script tells the routes of Orders."""
     whole_shop(folder, queue, routes={"msdb": [route("AutoCreatedLocal")]}, **views)
     (folder / "SHOP" / "routes.sql").write_text(USE + script)
-    fates = sorted(check([str(folder)]).fates, key=lambda fate: fate.row["enqueue_time"])
-    return [(fate.outcome, [gap.what.name for gap in fate.gaps]) for fate in fates]
+    results = sorted(check([str(folder)]).results, key=lambda result: result.row["enqueue_time"])
+    return [(result.outcome, [gap.what.name for gap in result.gaps]) for result in results]
 
 
 def test_an_implied_route_is_none_that_a_script_speaks_of(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_a_row_that_cannot_be_read_may_be_the_one_that_decides(
     views: dict[str, Any], outcomes: list[tuple[str, list[str]]], tmp_path: Path
 ) -> None:
     whole_shop(tmp_path, [waiting(1, "//bill"), waiting(2, "//orders")], **views)
-    fates = sorted(check([str(tmp_path)]).fates, key=lambda fate: fate.row["enqueue_time"])
-    assert [(fate.outcome, [gap.what.name for gap in fate.gaps]) for fate in fates] == outcomes
+    results = sorted(check([str(tmp_path)]).results, key=lambda result: result.row["enqueue_time"])
+    assert [(result.outcome, [gap.what.name for gap in result.gaps]) for result in results] == outcomes
 
 
 def test_each_message_has_the_handle_of_its_conversation(
@@ -159,14 +159,14 @@ def test_what_helps_some_of_a_group_is_not_said_of_all(tmp_path: Path) -> None:
     whole_shop(tmp_path / "all", queue, dialogs=bound, routes=routes)
     done = check([str(tmp_path / "all")], instance="SHOP", then=[str(fix)])
     helped, other = done.groups
-    assert (len(helped.fates), len(other.fates)) == (2, 1)
+    assert (len(helped.results), len(other.results)) == (2, 1)
     assert helped.remedy is not None
     assert helped.remedy.statement == f"USE [Orders];\n{statement}"
     assert dict(helped.brokers) == {None: 1, ORDERS: 1}
     assert other.remedy is not None
     assert not other.remedy.is_complete
     assert done.tried is not None
-    assert [fate.outcome for fate in done.tried.fates] == ["DELIVERED", "DELAYED", "DELIVERED"]
+    assert [result.outcome for result in done.tried.results] == ["DELIVERED", "DELAYED", "DELIVERED"]
 
 
 def test_messages_that_two_routes_led_back_are_two_groups(

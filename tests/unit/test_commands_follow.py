@@ -78,8 +78,8 @@ def _checked(service: str, folder: Path) -> str | None:
     routes = [exported_route(one.pop("name"), service, **one) for one in map(dict, ROUTES[service])]
     services = {"msdb": [], "Orders": [{"name": TIERS}]}
     views: dict[str, Any] = {"routes": {"msdb": [], "Orders": routes}, "services": services}
-    [fate] = check([str(whole_shop(folder, [waiting(1, service)], **views))]).fates
-    return None if fate.verdict is None else fate.verdict.route_name
+    [result] = check([str(whole_shop(folder, [waiting(1, service)], **views))]).results
+    return None if result.verdict is None else result.verdict.route_name
 
 
 def _compared(service: str, folder: Path) -> str | None:

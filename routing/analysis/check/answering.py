@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from routing.analysis.check.checking import Check
-from routing.analysis.check.deciding import Fate
+from routing.analysis.check.deciding import MessageResult
 from routing.analysis.check.grouping import ProblemKind
 from routing.analysis.check.path_ends import PathEnd
 from routing.analysis.check.phrases import cut, join_words, when
@@ -91,23 +91,23 @@ def _count_connections(problems: Sequence[MessageProblem]) -> int:
 
 def _count_reported(problems: Sequence[MessageProblem]) -> int:
     groups = [group for one in problems if one.kind is ProblemKind.REPORTED for group in one.groups]
-    return sum(fate.said.text is not None for group in groups for fate in group.fates)
+    return sum(result.said.text is not None for group in groups for result in group.results)
 
 
 def state_counts(done: Check) -> str:
     """Return how many messages wait, as of when, and how many have each outcome and end."""
     outcomes = done.outcomes
     counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
-    asked = {fate.row["instance_name"] for fate in done.fates}
+    asked = {result.row["instance_name"] for result in done.results}
     times = list(dict.fromkeys(when(moment_of(at)) for at in sorted(done.estate.times[name] for name in asked)))
     as_of = f" as of {times[0]}" + (f" to {times[-1]}" if len(times) > 1 else "") if times else ""
     told = f": {', '.join(counts)}" if counts else ""
-    return f"{count(len(done.fates), 'message')} in the transmission queues{as_of}{told}{_state_ends(done)}"
+    return f"{count(len(done.results), 'message')} in the transmission queues{as_of}{told}{_state_ends(done)}"
 
 
 def _state_ends(done: Check) -> str:
     """Return how many messages leave their instance and are not acknowledged, and where they end."""
-    ends = Counter(fate.path.end for fate in done.fates if fate.path is not None and fate.path.failing)
+    ends = Counter(result.path.end for result in done.results if result.path is not None and result.path.failing)
     if not ends:
         return ""
     told = ", ".join(f"{ends[end]:,} {end}" for end in PathEnd if ends[end])
@@ -117,11 +117,11 @@ def _state_ends(done: Check) -> str:
 def state_trial(done: Check, tried: Check) -> str:
     """Return what becomes of stuck messages with scripts in force: "With a.sql: 4 of 4 … would be sent."."""
     names = dict.fromkeys(cut(PurePath(one.file).name) for one in tried.evidence.scripts)
-    pairs = list(zip(done.fates, tried.fates, strict=True))
+    pairs = list(zip(done.results, tried.results, strict=True))
     stuck = [after for before, after in pairs if is_stuck(before)]
     worse = sum(is_stuck(after) and not is_stuck(before) for before, after in pairs)
-    freed = [fate for fate in stuck if fate.verdict is not None and not is_stuck(fate)]
-    lost = sum(fate.verdict is None for fate in stuck)
+    freed = [result for result in stuck if result.verdict is not None and not is_stuck(result)]
+    lost = sum(result.verdict is None for result in stuck)
     parts = []
     if stuck:
         nouns = "stuck message" if len(stuck) == 1 else "stuck messages"
@@ -136,14 +136,14 @@ def state_trial(done: Check, tried: Check) -> str:
     return f"With {join_words(names) or 'the scripts'}: {'; '.join(parts)}."
 
 
-def is_stuck(fate: Fate) -> bool:
+def is_stuck(result: MessageResult) -> bool:
     """Return True if the rules keep or drop a message, at home or on its path."""
-    if fate.verdict is None:
+    if result.verdict is None:
         return False
-    return not fate.is_on_its_way or (fate.path is not None and bool(fate.path.failing))
+    return not result.is_on_its_way or (result.path is not None and bool(result.path.failing))
 
 
-def _state_arrival(freed: Sequence[Fate]) -> str:
-    outcomes = {fate.outcome for fate in freed}
+def _state_arrival(freed: Sequence[MessageResult]) -> str:
+    outcomes = {result.outcome for result in freed}
     words = [word for outcome, word in _ARRIVING.items() if str(outcome) in outcomes]
     return " or ".join(words) or "sent"

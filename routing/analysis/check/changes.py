@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from routing.analysis.check.deciding import Fate
+from routing.analysis.check.deciding import MessageResult
 
 
 class ChangeableResult(NamedTuple):
     """What a script can change of a message: outcome (or NOT_KNOWN), reason, route, where to, and where it ends.
 
-    ``end`` is that of `Fate.end`; ``end_instance`` where it fails after it has left its own instance.
+    ``end`` is that of `MessageResult.end`; ``end_instance`` where it fails after it has left its own instance.
     """
 
     outcome: str
@@ -33,33 +33,34 @@ class Change:
     service: str
     before: ChangeableResult
     after: ChangeableResult
-    fates: Sequence[Fate]
+    results: Sequence[MessageResult]
 
 
-def end_of(fate: Fate) -> ChangeableResult:
+def end_of(result: MessageResult) -> ChangeableResult:
     """What becomes of a message, as far as a script can change it."""
-    verdict, path = fate.verdict, fate.path
+    verdict, path = result.verdict, result.path
     if verdict is None:
-        return ChangeableResult(fate.outcome, None, None, None, fate.end, None)
+        return ChangeableResult(result.outcome, None, None, None, result.end, None)
     failure = None if path is None else path.first_failure
     instance = None if failure is None else failure.way.instance
     target = verdict.destination_database or verdict.address
-    return ChangeableResult(fate.outcome, str(verdict.reason), verdict.route_name, target, fate.end, instance)
+    return ChangeableResult(result.outcome, str(verdict.reason), verdict.route_name, target, result.end, instance)
 
 
-def find_changes(before: Sequence[Fate], after: Sequence[Fate]) -> tuple[list[Change], int]:
+def find_changes(before: Sequence[MessageResult], after: Sequence[MessageResult]) -> tuple[list[Change], int]:
     """The changes, those of most messages first, and how many messages do not change.
 
     Both are the same messages in the same order.
     """
-    found: dict[tuple[str, str, str, ChangeableResult, ChangeableResult], list[Fate]] = defaultdict(list)
+    found: dict[tuple[str, str, str, ChangeableResult, ChangeableResult], list[MessageResult]] = defaultdict(list)
     for old, new in zip(before, after, strict=True):
         if end_of(old) != end_of(new):
             row = old.row
             who = (row["instance_name"], row["database_name"], row["to_service_name"])
             found[(*who, end_of(old), end_of(new))].append(old)
     changes = [
-        Change(*key, sorted(fates, key=lambda fate: fate.row["enqueue_time"])) for key, fates in found.items()
+        Change(*key, sorted(results, key=lambda result: result.row["enqueue_time"]))
+        for key, results in found.items()
     ]
-    changes.sort(key=lambda one: (-len(one.fates), one.instance, one.database, one.service, str(one.before)))
-    return changes, len(before) - sum(len(one.fates) for one in changes)
+    changes.sort(key=lambda one: (-len(one.results), one.instance, one.database, one.service, str(one.before)))
+    return changes, len(before) - sum(len(one.results) for one in changes)

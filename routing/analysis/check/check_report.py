@@ -10,7 +10,7 @@ from itertools import starmap
 from routing.analysis.check.answering import state_answer, state_counts, state_trial
 from routing.analysis.check.changes import Change, ChangeableResult, find_changes
 from routing.analysis.check.checking import Check
-from routing.analysis.check.deciding import Fate
+from routing.analysis.check.deciding import MessageResult
 from routing.analysis.check.evidence import Evidence, ScriptRead
 from routing.analysis.check.grouping import GroupAdvice, ProblemKind
 from routing.analysis.check.notes import find_notes
@@ -53,16 +53,18 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
     ]
 
 
-def describe_message(done: Check, fate: Fate, problem: MessageProblem, limits: ReportLimits) -> Iterator[Block]:
+def describe_message(
+    done: Check, result: MessageResult, problem: MessageProblem, limits: ReportLimits
+) -> Iterator[Block]:
     """Yield since when a message waits that has a problem, why, and what to do."""
-    return _Report(done, limits).describe(1, problem, fate)
+    return _Report(done, limits).describe(1, problem, result)
 
 
-def list_statements(done: Check, asked: Sequence[Fate] | None = None) -> list[Statement]:
+def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -> list[Statement]:
     """Return what is to be pasted, each statement once; only for messages that are ``asked`` about, if given."""
     found: dict[tuple[str, Remedy], list[str]] = defaultdict(list)
     for problem in find_problems(done.groups):
-        if asked is not None and not any(problem.keeps(fate) for fate in asked):
+        if asked is not None and not any(problem.keeps(result) for result in asked):
             continue
         for advice in problem.advice:
             if advice.remedy.statement is not None:
@@ -91,7 +93,7 @@ def _declares(text: str) -> bool:
 
 def answer_line(done: Check) -> str:
     """Return the line that answers: how many messages are stuck, and what else is wrong."""
-    return state_answer(find_problems(done.groups), len(done.fates))
+    return state_answer(find_problems(done.groups), len(done.results))
 
 
 class _Report:
@@ -105,14 +107,14 @@ class _Report:
     def answer(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
         """Yield what is stuck, and as of when; first what scripts would change."""
         done = self._done
-        answer = state_answer(problems, len(done.fates))
+        answer = state_answer(problems, len(done.results))
         if done.tried is None:
             yield Heading(answer, 1)
         else:
             yield Heading(state_trial(done, done.tried), 1)
             yield Paragraph(f"Without: {answer[:1].lower()}{answer[1:]}")
         on_their_way = sum(one.count for one in problems if one.kind is ProblemKind.NOTHING)
-        others = "" if on_their_way in (0, len(done.fates)) else f" {_state_others(on_their_way)}"
+        others = "" if on_their_way in (0, len(done.results)) else f" {_state_others(on_their_way)}"
         yield Paragraph(f"{state_counts(done)}.{others}")
 
     def problem(self, number: int, problem: MessageProblem) -> Iterator[Block]:
@@ -122,10 +124,12 @@ class _Report:
         yield from self.describe(number, problem)
         yield from list_evidence(number, problem, self._done.knowledge, self._findings, self._limits)
 
-    def describe(self, number: int, problem: MessageProblem, fate: Fate | None = None) -> Iterator[Block]:
+    def describe(
+        self, number: int, problem: MessageProblem, result: MessageResult | None = None
+    ) -> Iterator[Block]:
         """Yield since when a message waits, if not given the oldest; why, and what to do."""
-        waiting = state_waiting(fate or problem.find_oldest().first, self._done.estate.times)
-        is_alone = fate is not None or problem.count == 1
+        waiting = state_waiting(result or problem.find_oldest().first, self._done.estate.times)
+        is_alone = result is not None or problem.count == 1
         yield Fact("waiting" if is_alone else "the oldest waits", waiting, 1)
         if problem.why:
             yield Fact("why", problem.why, 1)
@@ -169,7 +173,7 @@ class _Report:
         for what, sentences in {"rejected": tried.evidence.rejected, "note": tried.evidence.notes}.items():
             cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
             yield from _items(shorten(cuts, most.sentences))
-        changes, unchanged = find_changes(self._done.fates, tried.fates)
+        changes, unchanged = find_changes(self._done.results, tried.results)
         yield from _items(shorten(map(_state_change, changes), most.changes))
         yield ListItem(f"{count(unchanged, 'message')} as before")
 
@@ -262,7 +266,7 @@ def _state_script_tried(script: ScriptRead) -> str:
 
 
 def _state_change(one: Change) -> str:
-    who = f"{count(len(one.fates), 'message')} from {where(one.instance, one.database)} to {named(one.service)}"
+    who = f"{count(len(one.results), 'message')} from {where(one.instance, one.database)} to {named(one.service)}"
     return f"{who}: {_state_result(one.before)} → {_state_result(one.after)}"
 
 

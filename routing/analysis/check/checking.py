@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from routing.analysis.check.deciding import Estate, Fate, decide_all
+from routing.analysis.check.deciding import Estate, MessageResult, decide_all
 from routing.analysis.check.evidence import Evidence, gather, try_scripts
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.grouping import Group, group
 from routing.analysis.check.linting import BearingFindings, LintFindings, count_severities, find_findings
 from routing.analysis.check.missing import Gap
-from routing.analysis.check.path_following import follow_fates
+from routing.analysis.check.path_following import follow_results
 from routing.analysis.check.sources import PLAIN_TIMES, Given
 from routing.analysis.lint.finding import Found
 from routing.importing.catalog import StandIns, Times
@@ -25,14 +25,14 @@ from routing.storage.times import micros_of, moment_of
 class Check:
     """What files say of the messages that wait.
 
-    ``at``: the one time that was asked for. ``estate``: what was read, and each instance's time. ``fates``: one
+    ``at``: the one time that was asked for. ``estate``: what was read, and each instance's time. ``results``: one
     for each message. ``tried``: the same messages in the same order with scripts in force; None where none was to
     be tried.
     """
 
     at: datetime | None
     estate: Estate
-    fates: Sequence[Fate]
+    results: Sequence[MessageResult]
     tried: Check | None = None
 
     @property
@@ -43,7 +43,7 @@ class Check:
     @cached_property
     def groups(self) -> list[Group]:
         """The messages in groups, those first that need somebody."""
-        return group(self.estate, self.fates)
+        return group(self.estate, self.results)
 
     @property
     def knowledge(self) -> Knowledge:
@@ -77,12 +77,12 @@ class Check:
     @property
     def outcomes(self) -> Counter[str]:
         """How many messages have each outcome, NOT_KNOWN among them."""
-        return Counter(fate.outcome for fate in self.fates)
+        return Counter(result.outcome for result in self.results)
 
     @property
     def ends(self) -> Counter[str]:
-        """How many messages have each end (`Fate.end`)."""
-        return Counter(fate.end for fate in self.fates)
+        """How many messages have each end (`MessageResult.end`)."""
+        return Counter(result.end for result in self.results)
 
     @property
     def every_finding(self) -> Sequence[Found]:
@@ -118,8 +118,8 @@ def check(
     given = Given(StandIns(instance, database, exported_at), times, variables or {}, addresses, clock=clock)
     evidence = gather(paths, given)
     estate = Estate.of(evidence, _times(evidence, at))
-    fates = follow_fates(estate, decide_all(estate))
-    return Check(at, estate, fates, _try(estate, then, given, at) if then else None)
+    results = follow_results(estate, decide_all(estate))
+    return Check(at, estate, results, _try(estate, then, given, at) if then else None)
 
 
 def _times(evidence: Evidence, at: datetime | None) -> dict[str, int]:
@@ -134,4 +134,4 @@ def _try(estate: Estate, then: Sequence[str], given: Given, at: datetime | None)
     last = max(estate.times.values())
     evidence = try_scripts(estate.evidence, then, given, moment_of(last))
     changed = Estate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
-    return Check(at, changed, follow_fates(changed, decide_all(changed)))
+    return Check(at, changed, follow_results(changed, decide_all(changed)))

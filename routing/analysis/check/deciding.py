@@ -35,7 +35,7 @@ ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 
 @dataclass(frozen=True)
-class Fate:
+class MessageResult:
     """What becomes of a message; ``verdict`` is None where ``gaps`` leave it without one.
 
     ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
@@ -112,8 +112,8 @@ class Estate:
         return Knowledge(self.evidence, self.instances)
 
 
-def decide_all(estate: Estate) -> list[Fate]:
-    """Return the fates of all messages of the queues: every row that was read, and not rejected, is one."""
+def decide_all(estate: Estate) -> list[MessageResult]:
+    """Return the results of all messages of the queues: every row that was read, and not rejected, is one."""
     evidence, knowledge = estate.evidence, estate.knowledge
     rows = Columns.of_rows(evidence.rows["messages"], MESSAGES).dicts()
     dialogs = KnownDialogs.of_columns([Columns.of_rows(evidence.rows["dialogs"], DIALOGS)])
@@ -121,15 +121,15 @@ def decide_all(estate: Estate) -> list[Fate]:
     by_instance: dict[str, list[tuple[Row, Row]]] = defaultdict(list)
     for plain, row in zip(evidence.rows["messages"], rows, strict=True):
         by_instance[row["instance_name"]].append((plain, row))
-    fates = []
+    results = []
     possible = PossibleVerdicts(estate.instances, estate.times)
     for name, theirs in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible)
         messages.find_openers(row for _, row in theirs)
         ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
-        fates += [messages.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
-    fates += [_without_endpoint(row, knowledge, possible) for row in evidence.without_endpoint]
-    return _hold_back(fates)
+        results += [messages.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
+    results += [_without_endpoint(row, knowledge, possible) for row in evidence.without_endpoint]
+    return _hold_back(results)
 
 
 _MAY_COME = frozenset(
@@ -147,28 +147,30 @@ _MAY_COME = frozenset(
 )
 
 
-def _hold_back(fates: Sequence[Fate]) -> list[Fate]:
+def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
     """Take the verdict of those that ask msdb for a route which another message may have asked for before.
 
     Only msdb is asked from several databases: what is not known of another one can tell who comes first.
     """
     gaps: dict[tuple[str, str], set[Gap]] = defaultdict(set)
-    for fate in fates:
-        gaps[_wish(fate)] |= {gap for gap in fate.gaps if gap.what in _MAY_COME}
-    held = (sorted(gaps[_wish(fate)], key=lambda gap: gap.place) if _asks_msdb(fate) else [] for fate in fates)
+    for result in results:
+        gaps[_wish(result)] |= {gap for gap in result.gaps if gap.what in _MAY_COME}
+    held = (
+        sorted(gaps[_wish(result)], key=lambda gap: gap.place) if _asks_msdb(result) else [] for result in results
+    )
     return [
-        replace(fate, verdict=None, gaps=tuple(found)) if found else fate
-        for fate, found in zip(fates, held, strict=True)
+        replace(result, verdict=None, gaps=tuple(found)) if found else result
+        for result, found in zip(results, held, strict=True)
     ]
 
 
-def _wish(fate: Fate) -> tuple[str, str]:
-    return fate.row["instance_name"], fate.row["to_service_name"]
+def _wish(result: MessageResult) -> tuple[str, str]:
+    return result.row["instance_name"], result.row["to_service_name"]
 
 
-def _asks_msdb(fate: Fate) -> bool:
+def _asks_msdb(result: MessageResult) -> bool:
     """Whether a message has come back and met step 4 there."""
-    verdict = fate.verdict
+    verdict = result.verdict
     if verdict is None or verdict.decision is None or not verdict.decision.asks_again:
         return False
     return verdict.requested_in in (None, MSDB)
@@ -187,20 +189,22 @@ class _InstanceMessages:
         """Find out which of all messages open a request for a route."""
         self._judge.find_openers(self._read(row) for row in rows if not rejections(row, self._instance))
 
-    def judge(self, plain: Row, row: Row, observed: Row) -> Fate:
-        """Return the fate of one message."""
+    def judge(self, plain: Row, row: Row, observed: Row) -> MessageResult:
+        """Return the result of one message."""
         handle = observed["conversation_handle"]
         said = Status(micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"])
         message, dialog = self._read(row)
         if rejections(row, self._instance):
             # All else that a row can lack has been rejected as it was read.
             possible = tuple(self._possible.of_message(message, dialog))
-            return Fate(plain, handle, said, None, (self._unlisted(plain["database_name"]),), possible=possible)
+            return MessageResult(
+                plain, handle, said, None, (self._unlisted(plain["database_name"]),), possible=possible
+            )
         verdict = self._judge.verdict(message, dialog)
         gaps = self.knowledge.of_verdict(self.name, verdict)
         if gaps:
-            return Fate(plain, handle, said, None, tuple(gaps), message, possible=(verdict,))
-        return Fate(plain, handle, said, verdict, message=message)
+            return MessageResult(plain, handle, said, None, tuple(gaps), message, possible=(verdict,))
+        return MessageResult(plain, handle, said, verdict, message=message)
 
     def _read(self, row: Row) -> tuple[Message, Dialog]:
         message = message_of(row, self.t)
@@ -211,12 +215,12 @@ class _InstanceMessages:
         return Gap(self.name, database, What.NOT_LISTED) if was_read else Gap(self.name, None, What.DATABASES)
 
 
-def _without_endpoint(row: Row, knowledge: Knowledge, possible: PossibleVerdicts) -> Fate:
-    """Return the fate of a message of which no dialog is known, and so neither its id nor what it is bound to."""
+def _without_endpoint(row: Row, knowledge: Knowledge, possible: PossibleVerdicts) -> MessageResult:
+    """Return the result of a message of which no dialog is known: neither is its id nor what it is bound to."""
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)
     what = What.ENDPOINT_OF_DIALOG if was_read else What.ENDPOINTS_OF_DIALOGS
     status, number = status_of(row)
     said = Status(micros_of(row["exported_at"]), number, status or None)
     gaps = (Gap(*place, what),)
-    return Fate(row, row["conversation_handle"], said, None, gaps, possible=possible.of_row(row))
+    return MessageResult(row, row["conversation_handle"], said, None, gaps, possible=possible.of_row(row))

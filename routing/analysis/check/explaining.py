@@ -9,7 +9,7 @@ from typing import Any
 
 from routing.analysis.check.check_report import describe_message
 from routing.analysis.check.checking import Check
-from routing.analysis.check.deciding import Estate, Fate
+from routing.analysis.check.deciding import Estate, MessageResult
 from routing.analysis.check.faults import unknown_message
 from routing.analysis.check.grouping import ProblemKind
 from routing.analysis.check.json_form import gap_object, path_object
@@ -39,22 +39,22 @@ _TABLES = ("instances", "databases", "services", "routes", "dialogs")
 _End = tuple[str, str, object, object]
 
 
-def find_messages(done: Check, asked: str) -> list[Fate]:
+def find_messages(done: Check, asked: str) -> list[MessageResult]:
     """Return the messages of an id, or the oldest of each end of a conversation (id or handle).
 
     An id without the database at its end is that of a message of each database. Raises InputError.
     """
     wanted = fold(asked.strip())
-    ids = [fate for fate in done.fates if wanted in _ids_of(fate.row)]
-    ends: dict[_End, list[Fate]] = defaultdict(list)
-    for fate in ids or _of_conversation(done.fates, asked):
-        row = fate.row
+    ids = [result for result in done.results if wanted in _ids_of(result.row)]
+    ends: dict[_End, list[MessageResult]] = defaultdict(list)
+    for result in ids or _of_conversation(done.results, asked):
+        row = result.row
         ends[
             row["instance_name"], row["database_name"], row.get("conversation_id"), row.get("is_initiator")
-        ].append(fate)
+        ].append(result)
     if not ends:
         raise unknown_message(asked)
-    return [min(theirs, key=lambda fate: fate.row["message_sequence_number"]) for theirs in ends.values()]
+    return [min(theirs, key=lambda result: result.row["message_sequence_number"]) for theirs in ends.values()]
 
 
 def _ids_of(row: Row) -> set[str]:
@@ -64,16 +64,16 @@ def _ids_of(row: Row) -> set[str]:
     return {fold(row["message_id"].strip()), fold(name_message({**row, "database_name": None}))}
 
 
-def _of_conversation(fates: Sequence[Fate], asked: str) -> Iterator[Fate]:
+def _of_conversation(results: Sequence[MessageResult], asked: str) -> Iterator[MessageResult]:
     wanted = printed_guid(asked)
-    ids = ((fate, (fate.row.get("conversation_id"), fate.handle)) for fate in fates)
-    return (fate for fate, theirs in ids if wanted is not None and wanted in theirs)
+    ids = ((result, (result.row.get("conversation_id"), result.handle)) for result in results)
+    return (result for result, theirs in ids if wanted is not None and wanted in theirs)
 
 
 def explain_as_object(done: Check, asked: str) -> dict[str, Any]:
     """Return what `explain` says of the messages as values; of one without a verdict what would be needed."""
     found = find_messages(done, asked)
-    return {"explained": [_as_object(done, fate) for fate in found], "notes": _notes(done, found)}
+    return {"explained": [_as_object(done, result) for result in found], "notes": _notes(done, found)}
 
 
 def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None) -> list[Block]:
@@ -82,31 +82,31 @@ def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None
     limits = limits or ReportLimits()
     problems = find_problems(done.groups)
     document: list[Block] = []
-    for fate in found:
-        problem = next(one for one in problems if one.keeps(fate))
-        document += _explain(done, fate, problem, limits)
+    for result in found:
+        problem = next(one for one in problems if one.keeps(result))
+        document += _explain(done, result, problem, limits)
     return [*document, *(Paragraph(f"note: {cut(note)}") for note in _notes(done, found))]
 
 
-def _notes(done: Check, found: Iterable[Fate]) -> list[str]:
-    return notes_on_times(done, sorted({fate.row["instance_name"] for fate in found}))
+def _notes(done: Check, found: Iterable[MessageResult]) -> list[str]:
+    return notes_on_times(done, sorted({result.row["instance_name"] for result in found}))
 
 
-def _explain(done: Check, fate: Fate, problem: MessageProblem, limits: ReportLimits) -> Iterator[Block]:
+def _explain(done: Check, result: MessageResult, problem: MessageProblem, limits: ReportLimits) -> Iterator[Block]:
     """Yield the answer for one message, what to do, then how it was decided and where it goes."""
-    yield Heading(_state_answer(fate, problem), 1)
-    yield from describe_message(done, fate, problem, limits)
-    if fate.verdict is None:
-        trouble = find_trouble(fate.said.number, fate.said.text)
+    yield Heading(_state_answer(result, problem), 1)
+    yield from describe_message(done, result, problem, limits)
+    if result.verdict is None:
+        trouble = find_trouble(result.said.number, result.said.text)
         if trouble is not None:
-            yield Fact("SQL Server says", f"{status(fate.said)}. {WORDS[trouble]}", 1)
+            yield Fact("SQL Server says", f"{status(result.said)}. {WORDS[trouble]}", 1)
         return
     yield Heading("How it was decided")
-    yield from list_steps(explain_fate(done.estate, fate).steps)
-    if fate.path is not None:
-        yield Heading(f"Followed from there, it ends {fate.end}")
-        yield from list_path(fate.path, limits.hops, limits.evidence)
-        yield from list_needed(fate.path, done.knowledge, limits.sentences)
+    yield from list_steps(explain_result(done.estate, result).steps)
+    if result.path is not None:
+        yield Heading(f"Followed from there, it ends {result.end}")
+        yield from list_path(result.path, limits.hops, limits.evidence)
+        yield from list_needed(result.path, done.knowledge, limits.sentences)
 
 
 _ANSWERS = {
@@ -121,8 +121,8 @@ _ANSWERS = {
 }
 
 
-def _state_answer(fate: Fate, problem: MessageProblem) -> str:
-    name, row = name_result(fate), fate.row
+def _state_answer(result: MessageResult, problem: MessageProblem) -> str:
+    name, row = name_result(result), result.row
     sender = where(row["instance_name"], row["database_name"])
     others = problem.count - 1
     like = f", like {count(others, 'other message')}" if others else ""
@@ -130,22 +130,22 @@ def _state_answer(fate: Fate, problem: MessageProblem) -> str:
     return f"{name[:1].upper()}{name[1:]} {_ANSWERS[problem.kind]}{like}: {problem.what}, {target}."
 
 
-def _as_object(done: Check, fate: Fate) -> object:
-    if fate.verdict is None:
-        gaps = [gap_object(gap) for gap in fate.gaps]
-        said = {"error_number": fate.said.number, "transmission_status": fate.said.text}
+def _as_object(done: Check, result: MessageResult) -> object:
+    if result.verdict is None:
+        gaps = [gap_object(gap) for gap in result.gaps]
+        said = {"error_number": result.said.number, "transmission_status": result.said.text}
         return {"verdict": None, "not_known": gaps, **said}
-    told = explain_fate(done.estate, fate)
+    told = explain_result(done.estate, result)
     [verdict] = told.verdict
-    path = None if fate.path is None else path_object(fate.path, done.knowledge)
-    return {**json.loads(write_explanation(verdict, told.steps.rows)), "end": fate.end, "path": path}
+    path = None if result.path is None else path_object(result.path, done.knowledge)
+    return {**json.loads(write_explanation(verdict, told.steps.rows)), "end": result.end, "path": path}
 
 
-def explain_fate(estate: Estate, fate: Fate) -> Explanation:
+def explain_result(estate: Estate, result: MessageResult) -> Explanation:
     """The path of a message that has a verdict."""
-    rows, name = estate.evidence.rows, fate.row["instance_name"]
+    rows, name = estate.evidence.rows, result.row["instance_name"]
     tables = {key: _of_instance(rows[key], name, key) for key in _TABLES}
-    [row] = Columns.of_rows([fate.row], INPUTS["messages"]).dicts()
+    [row] = Columns.of_rows([result.row], INPUTS["messages"]).dicts()
     asked = Asked(row, is_described=False, as_of=estate.times[name])
 
     def chunks(instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
@@ -159,7 +159,7 @@ def explain_fate(estate: Estate, fate: Fate) -> Explanation:
 
     others = OtherInstances(lambda: estate.instances, is_known)
     known = Known.of_columns(narrow_to(tables, row), chunks, others)
-    return answer(asked, known, Background(find_gap(tables), fate.said))
+    return answer(asked, known, Background(find_gap(tables), result.said))
 
 
 def _of_instance(rows: Sequence[Row], instance: str, key: str) -> Columns:

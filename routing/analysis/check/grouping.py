@@ -1,4 +1,4 @@
-"""Fates of messages → groups in which all that is printed is equal, or is listed with counts."""
+"""Results of messages → groups in which all that is printed is equal, or is listed with counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from routing.analysis.check.deciding import Estate, Fate
+from routing.analysis.check.deciding import Estate, MessageResult
 from routing.analysis.check.missing import OF_ROUTES, Gap
 from routing.analysis.check.near import NearMiss, NearMisses, near_in_common
 from routing.analysis.check.path_ends import IS_DROPPED, MessagePath
@@ -60,14 +60,14 @@ class GroupAdvice:
 
 @dataclass(frozen=True)
 class Group:
-    """Messages of one fate, oldest first.
+    """Messages of one result, oldest first.
 
     ``near`` are routes and services that they just missed, ``advice`` what to do and where; there is none where
     nothing is wrong with the routing and SQL Server tells of no trouble. Where there is no verdict, both hold for
     each that is possible.
     """
 
-    fates: Sequence[Fate]
+    results: Sequence[MessageResult]
     near: Sequence[NearMiss]
     advice: Sequence[GroupAdvice]
 
@@ -77,9 +77,9 @@ class Group:
         return self.advice[0].remedy if self.advice else None
 
     @property
-    def first(self) -> Fate:
+    def first(self) -> MessageResult:
         """The oldest message."""
-        return self.fates[0]
+        return self.results[0]
 
     @property
     def verdict(self) -> Verdict | None:
@@ -100,13 +100,15 @@ class Group:
     @property
     def brokers(self) -> Counter[str | None]:
         """How many are bound to each broker id, to none first."""
-        found = Counter(None if fate.verdict is None else fate.verdict.broker_instance for fate in self.fates)
+        found = Counter(
+            None if result.verdict is None else result.verdict.broker_instance for result in self.results
+        )
         return Counter(dict(sorted(found.items(), key=lambda each: (each[0] is not None, each[0] or ""))))
 
     @property
     def steps(self) -> Counter[int]:
         """How many each step decided."""
-        steps = (None if fate.verdict is None else fate.verdict.matching_step for fate in self.fates)
+        steps = (None if result.verdict is None else result.verdict.matching_step for result in self.results)
         found = Counter(int(step) for step in steps if step is not None)
         return Counter(dict(sorted(found.items())))
 
@@ -118,7 +120,7 @@ class Group:
     @property
     def agreements(self) -> Counter[Agreement]:
         """How many of SQL Server's statements agree with the verdict, and so on."""
-        return Counter(fate.compared.agreement for fate in self.fates if fate.compared is not None)
+        return Counter(result.compared.agreement for result in self.results if result.compared is not None)
 
     def compared(self, said: Status) -> Compared | None:
         """What a statement of SQL Server's says of the verdict; None where there is no verdict."""
@@ -129,7 +131,7 @@ class Group:
     @property
     def said(self) -> Counter[Status]:
         """What SQL Server said, and of how many; blank among it."""
-        return Counter(fate.said for fate in self.fates)
+        return Counter(result.said for result in self.results)
 
     @property
     def trouble(self) -> Status | None:
@@ -151,7 +153,7 @@ class Group:
     @property
     def unacknowledged(self) -> int:
         """How many were sent long ago, and SQL Server says nothing of them."""
-        return sum(fate.is_unacknowledged for fate in self.fates)
+        return sum(result.is_unacknowledged for result in self.results)
 
     @property
     def is_silent(self) -> bool:
@@ -172,7 +174,7 @@ class Group:
     def place(self) -> tuple[int, int, datetime, int]:
         """Its place in a list: by what is wrong, the most messages and the oldest first, then by outcome."""
         outcome = 0 if self.verdict is None else _OUTCOMES[self.verdict.outcome]
-        return (_KINDS[self.kind], -len(self.fates), self.oldest, outcome)
+        return (_KINDS[self.kind], -len(self.results), self.oldest, outcome)
 
     @property
     def kind(self) -> ProblemKind:
@@ -215,23 +217,23 @@ class _Facts(NamedTuple):
     path: int
 
     @classmethod
-    def of_fate(cls, fate: Fate) -> _Facts:
+    def of_result(cls, result: MessageResult) -> _Facts:
         """Return what is known of a message without what is near, and what helps."""
-        row, verdict = fate.row, fate.verdict
+        row, verdict = result.row, result.verdict
         who = row["instance_name"], row["database_name"], row["to_service_name"]
         if verdict is None:
-            return cls(fate.outcome, None, *who, None, fate.scope, None, None, None, fate.gaps, 0)
+            return cls(result.outcome, None, *who, None, result.scope, None, None, None, result.gaps, 0)
         return cls(
-            fate.outcome,
+            result.outcome,
             str(verdict.reason),
             *who,
             verdict.route_name,
-            fate.scope,
+            result.scope,
             verdict.address,
             verdict.destination_database,
             verdict.rerouted_from,
-            fate.gaps,
-            id(fate.path),
+            result.gaps,
+            id(result.path),
         )
 
 
@@ -242,19 +244,19 @@ class _Help(NamedTuple):
     remedies: tuple[PlacedRemedy, ...] = ()
 
 
-def group(estate: Estate, fates: Iterable[Fate]) -> list[Group]:
+def group(estate: Estate, results: Iterable[MessageResult]) -> list[Group]:
     """The groups of all messages, in the order in which they are shown."""
-    every = list(fates)
+    every = list(results)
     adviser = _Adviser(
         estate,
         NearMisses(estate.instances),
         {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
-        {fate.row["to_service_name"] for fate in every},
+        {result.row["to_service_name"] for result in every},
     )
-    found: dict[tuple[_Facts, _Help], list[Fate]] = defaultdict(list)
-    for fate in every:
-        facts = _Facts.of_fate(fate)
-        found[facts, adviser.help_for(fate, facts)].append(fate)
+    found: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
+    for result in every:
+        facts = _Facts.of_result(result)
+        found[facts, adviser.help_for(result, facts)].append(result)
     made = [(adviser.make(theirs, helped), facts) for (facts, helped), theirs in found.items()]
     made.sort(key=lambda one: (one[0].place, one[1].instance, one[1].database or "", one[1].service))
     return [each for each, _ in made]
@@ -275,32 +277,32 @@ class _Adviser:
         self._statuses = StatusAdviser(estate, index, addresses, self._services)
         self._known: dict[tuple[object, ...], _Help] = {}
 
-    def help_for(self, fate: Fate, facts: _Facts) -> _Help:
+    def help_for(self, result: MessageResult, facts: _Facts) -> _Help:
         """Return what a message just misses, here or on its path, and what helps."""
-        verdict = fate.verdict
+        verdict = result.verdict
         if verdict is None:
-            return self._help_in_common(fate, facts)
-        if fate.is_on_its_way and (fate.path is None or not fate.path.failing):
+            return self._help_in_common(result, facts)
+        if result.is_on_its_way and (result.path is None or not result.path.failing):
             return _Help()
-        alike = (facts, verdict.broker_instance, verdict.matching_step, fate.row["from_service_name"])
+        alike = (facts, verdict.broker_instance, verdict.matching_step, result.row["from_service_name"])
         if alike not in self._known:
-            self._known[alike] = self._help(fate, verdict)
+            self._known[alike] = self._help(result, verdict)
         return self._known[alike]
 
-    def _help(self, fate: Fate, verdict: Verdict) -> _Help:
-        if fate.path is not None:
-            near, remedies = find_remedies(fate.path, fate.row["instance_name"], self._on_path_of(fate))
+    def _help(self, result: MessageResult, verdict: Verdict) -> _Help:
+        if result.path is not None:
+            near, remedies = find_remedies(result.path, result.row["instance_name"], self._on_path_of(result))
             return _Help(tuple(near), tuple(remedies))
-        stuck = self._stuck(fate, verdict)
+        stuck = self._stuck(result, verdict)
         return _Help(tuple(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
 
-    def _help_in_common(self, fate: Fate, facts: _Facts) -> _Help:
+    def _help_in_common(self, result: MessageResult, facts: _Facts) -> _Help:
         """Return what a message without a verdict just misses, and what helps, by any verdict that it may have.
 
         Nothing helps where SQL Server says otherwise than all of them: then more is unknown than the dialog.
         """
-        supposed = [(replace(fate, verdict=verdict), verdict) for verdict in fate.possible]
-        alike = (facts, tuple(map(id, fate.possible)), fate.row["from_service_name"])
+        supposed = [(replace(result, verdict=verdict), verdict) for verdict in result.possible]
+        alike = (facts, tuple(map(id, result.possible)), result.row["from_service_name"])
         if alike not in self._known:
             helps = [_Help() if one.is_on_its_way else self._help(one, verdict) for one, verdict in supposed]
             remedies = {helped.remedies for helped in helps} if self._knows_routes(supposed) else set()
@@ -312,18 +314,20 @@ class _Adviser:
         )
         return helped._replace(remedies=()) if is_contradicted else helped
 
-    def _knows_routes(self, supposed: Iterable[tuple[Fate, Verdict]]) -> bool:
+    def _knows_routes(self, supposed: Iterable[tuple[MessageResult, Verdict]]) -> bool:
         """Return True if all routes are known that decide, whatever else is not."""
         knowledge = self._estate.knowledge
         return not any(
             gap.what in OF_ROUTES
-            for fate, verdict in supposed
-            for gap in knowledge.of_verdict(fate.row["instance_name"], verdict)
+            for result, verdict in supposed
+            for gap in knowledge.of_verdict(result.row["instance_name"], verdict)
         )
 
-    def make(self, fates: Iterable[Fate], helped: _Help) -> Group:
-        """Return the group of messages with one fate."""
-        ordered = sorted(fates, key=lambda fate: (fate.row["enqueue_time"], fate.row["message_sequence_number"]))
+    def make(self, results: Iterable[MessageResult], helped: _Help) -> Group:
+        """Return the group of messages with one result."""
+        ordered = sorted(
+            results, key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"])
+        )
         bare = Group(ordered, helped.near, ())
         on_path = [GroupAdvice(*placed, len(ordered), is_of_routes=True) for placed in helped.remedies]
         answers = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
@@ -342,14 +346,14 @@ class _Adviser:
             raise ValueError("messages on their way have a verdict")
         return PlacedRemedy(instance, remedy_of(self._stuck(first, first.verdict)))
 
-    def _on_path_of(self, fate: Fate) -> AskStuck:
-        return lambda hop, is_return: self._at_hop(fate, hop, is_return)
+    def _on_path_of(self, result: MessageResult) -> AskStuck:
+        return lambda hop, is_return: self._at_hop(result, hop, is_return)
 
-    def _at_hop(self, fate: Fate, mended: HopToMend, is_return: bool) -> Stuck:
-        row, hop = fate.row, mended.hop
+    def _at_hop(self, result: MessageResult, mended: HopToMend, is_return: bool) -> Stuck:
+        row, hop = result.row, mended.hop
         service = row["from_service_name"] if is_return else row["to_service_name"]
         broker = mended.verdict.broker_instance
-        near = self._index.of(hop.instance_name, hop.scope, service, broker, self._time_of(fate))
+        near = self._index.of(hop.instance_name, hop.scope, service, broker, self._time_of(result))
         return Stuck(
             instances=self._estate.instances,
             addresses=self._addresses,
@@ -364,21 +368,21 @@ class _Adviser:
             back_to=(row["instance_name"], row["database_name"]) if is_return else None,
         )
 
-    def _stuck(self, fate: Fate, verdict: Verdict) -> Stuck:
-        name, service, broker = fate.row["instance_name"], fate.row["to_service_name"], verdict.broker_instance
+    def _stuck(self, result: MessageResult, verdict: Verdict) -> Stuck:
+        name, service, broker = result.row["instance_name"], result.row["to_service_name"], verdict.broker_instance
         return Stuck(
             instances=self._estate.instances,
             addresses=self._addresses,
             instance=name,
-            database=fate.row["database_name"],
-            scope=fate.scope,
+            database=result.row["database_name"],
+            scope=result.scope,
             service=service,
             broker=broker,
             verdict=verdict,
-            near=self._index.of(name, fate.scope, service, broker, self._time_of(fate)),
+            near=self._index.of(name, result.scope, service, broker, self._time_of(result)),
             services_in_use=self._services - {service},
-            from_service=fate.row["from_service_name"],
+            from_service=result.row["from_service_name"],
         )
 
-    def _time_of(self, fate: Fate) -> int:
-        return self._estate.times[fate.row["instance_name"]]
+    def _time_of(self, result: MessageResult) -> int:
+        return self._estate.times[result.row["instance_name"]]

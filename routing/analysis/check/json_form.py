@@ -7,7 +7,7 @@ from typing import Any
 
 from routing.analysis.check.changes import Change, ChangeableResult, find_changes
 from routing.analysis.check.checking import Check
-from routing.analysis.check.deciding import Fate
+from routing.analysis.check.deciding import MessageResult
 from routing.analysis.check.evidence import Evidence, ScriptRead
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.grouping import Group, GroupAdvice
@@ -36,7 +36,7 @@ def as_object(done: Check) -> Object:
         "notes": find_notes(done),
         "not_known": [gap_object(gap) for gap in done.gaps],
         "decided_at": {name: format_time(moment_of(time)) for name, time in sorted(done.estate.times.items())},
-        "messages": len(done.fates),
+        "messages": len(done.results),
         "outcomes": dict(done.outcomes),
         "ends": dict(done.ends),
         "groups": [_group(one, done) for one in done.groups],
@@ -99,7 +99,7 @@ def _group(one: Group, done: Check) -> Object:
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],
         "to_service_name": row["to_service_name"],
-        "count": len(one.fates),
+        "count": len(one.results),
         "oldest": format_time(one.oldest),
         "matching_steps": list(one.steps),
         "steps": [{"matching_step": step, "count": count} for step, count in one.steps.items()],
@@ -120,7 +120,7 @@ def _group(one: Group, done: Check) -> Object:
         "statement_is_complete": one.remedy is not None and one.remedy.is_complete,
         "remedies": [_advice(advice) for advice in one.advice],
         "findings": [_finding(found) for found in done.findings_on(one)],
-        "messages": [_message(fate) for fate in one.fates],
+        "messages": [_message(result) for result in one.results],
     }
 
 
@@ -203,11 +203,11 @@ def _said(one: Group, said: Status, count: int) -> Object:
     }
 
 
-def _message(fate: Fate) -> Object:
-    row: Mapping[str, Any] = fate.row
+def _message(result: MessageResult) -> Object:
+    row: Mapping[str, Any] = result.row
     names = ("message_id", "conversation_id", "from_service_name", "message_sequence_number")
     known = {name: row.get(name) for name in names}
-    return {**known, "conversation_handle": fate.handle, "enqueue_time": format_time(row["enqueue_time"])}
+    return {**known, "conversation_handle": result.handle, "enqueue_time": format_time(row["enqueue_time"])}
 
 
 def _finding(one: Found) -> Object:
@@ -215,7 +215,7 @@ def _finding(one: Found) -> Object:
 
 
 def _then(done: Check, tried: Check) -> Object:
-    changes, unchanged = find_changes(done.fates, tried.fates)
+    changes, unchanged = find_changes(done.results, tried.results)
     return {
         "scripts": [_script(one) for one in tried.evidence.scripts],
         "rejected": list(tried.evidence.rejected),
@@ -227,13 +227,13 @@ def _then(done: Check, tried: Check) -> Object:
 
 def _change(one: Change) -> Object:
     return {
-        "count": len(one.fates),
+        "count": len(one.results),
         "instance_name": one.instance,
         "database_name": one.database,
         "to_service_name": one.service,
         "before": _end(one.before),
         "after": _end(one.after),
-        "messages": [_message(fate) for fate in one.fates],
+        "messages": [_message(result) for result in one.results],
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from routing.analysis.check.answering import state_counts, state_trial
 from routing.analysis.check.check_report import answer_line
 from routing.analysis.check.checking import Check
-from routing.analysis.check.deciding import Fate
+from routing.analysis.check.deciding import MessageResult
 from routing.analysis.check.notes import find_notes
 from routing.analysis.check.pasting import named
 from routing.analysis.check.phrases import cut, gap_sentence, join_words
@@ -36,7 +36,7 @@ def as_report(done: Check) -> Report:
         headline=_headline(done),
         not_known=tuple(_not_known(done)),
         made_at=max(shown.estate.times.values()),
-        flows=_flows(shown.fates),
+        flows=_flows(shown.results),
         places=_places(shown),
         findings=rows_of(shown.every_finding, BY_CODE),
         changes=None if done.tried is None else _changes(done, done.tried),
@@ -61,18 +61,18 @@ def _not_known(done: Check) -> Iterator[str]:
         yield from (f"note: {cut(sentence)}" for sentence in find_notes(check))
 
 
-def _flows(fates: Sequence[Fate]) -> tuple[Flow, ...]:
-    """The messages by sender, service and fate, the most first."""
+def _flows(results: Sequence[MessageResult]) -> tuple[Flow, ...]:
+    """The messages by sender, service and result, the most first."""
     enqueued: dict[_Key, list[int]] = defaultdict(list)
-    for fate in fates:
-        enqueued[_key(fate)].append(micros_of(fate.row["enqueue_time"]))
+    for result in results:
+        enqueued[_key(result)].append(micros_of(result.row["enqueue_time"]))
     flows = [Flow(*key, messages=len(times), oldest=min(times)) for key, times in enqueued.items()]
     return tuple(sorted(flows, key=lambda flow: (-flow.messages, flow.oldest)))
 
 
-def _key(fate: Fate) -> _Key:
-    row, verdict = fate.row, fate.verdict
-    who = row["instance_name"], row["database_name"], row["to_service_name"], fate.outcome
+def _key(result: MessageResult) -> _Key:
+    row, verdict = result.row, result.verdict
+    who = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
     if verdict is None:
         return (*who, None, None, None, None)
     return (*who, str(verdict.reason), verdict.route_name, verdict.address, verdict.destination_database)
@@ -86,10 +86,10 @@ def _advice(done: Check, *, is_tried: bool) -> Iterator[Advice]:
     for group in done.groups:
         if is_tried and not group.is_failing and group.first.is_on_its_way:
             continue
-        fate = _key(group.first)[:5]
+        result = _key(group.first)[:5]
         for advice in group.advice:
-            where = "" if advice.instance == fate[0] else f"On {named(advice.instance)}: "
-            yield Advice(*fate, advice.count, f"{where}{advice.remedy.words}", advice.remedy.statement)
+            where = "" if advice.instance == result[0] else f"On {named(advice.instance)}: "
+            yield Advice(*result, advice.count, f"{where}{advice.remedy.words}", advice.remedy.statement)
 
 
 def _places(done: Check) -> tuple[Place, ...]:
@@ -112,4 +112,4 @@ def _changes(before: Check, after: Check) -> Changes:
 
 
 def _reasons(done: Check) -> Counter[str]:
-    return Counter(str(fate.verdict.reason) for fate in done.fates if fate.verdict is not None)
+    return Counter(str(result.verdict.reason) for result in done.results if result.verdict is not None)

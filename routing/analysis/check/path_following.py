@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.analysis.check.assumed_addresses import AssumedAddresses
-from routing.analysis.check.deciding import Estate, Fate
+from routing.analysis.check.deciding import Estate, MessageResult
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.missing import Gap
 from routing.analysis.check.path_ends import (
@@ -31,13 +31,15 @@ LEAVES = frozenset([Outcome.SENT, Outcome.FORWARDED])
 _Names = tuple[Hashable, ...]
 
 
-def follow_fates(estate: Estate, fates: Sequence[Fate], most_ways: int = MOST_WAYS) -> list[Fate]:
-    """Return the fates, those of messages that leave their instance with their paths.
+def follow_results(
+    estate: Estate, results: Sequence[MessageResult], most_ways: int = MOST_WAYS
+) -> list[MessageResult]:
+    """Return the results, those of messages that leave their instance with their paths.
 
     At most ``most_ways`` ways are followed of the messages of one database to one service by one route.
     """
     follower = MessageFollower(estate, most_ways)
-    return [replace(fate, path=follower.follow(fate)) for fate in fates]
+    return [replace(result, path=follower.follow(result)) for result in results]
 
 
 class MessageFollower:
@@ -52,12 +54,12 @@ class MessageFollower:
         self._ways_left: dict[_Names, int] = defaultdict(lambda: most_ways)
         self._distinct: dict[MessagePath, MessagePath] = {}
 
-    def follow(self, fate: Fate) -> MessagePath | None:
+    def follow(self, result: MessageResult) -> MessagePath | None:
         """Return the path of a message; None where it does not leave its instance, or has no verdict."""
-        message, verdict = fate.message, fate.verdict
+        message, verdict = result.message, result.verdict
         if message is None or verdict is None or verdict.outcome not in LEAVES:
             return None
-        from_service = fate.row.get("from_service_name") or None
+        from_service = result.row.get("from_service_name") or None
         names = _names_of(message, verdict, from_service)
         known = self._found[names]
         # Most messages meet no choice that their dialog makes.

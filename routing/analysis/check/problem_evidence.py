@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from routing.analysis.check.checking import Check
-from routing.analysis.check.deciding import Fate
+from routing.analysis.check.deciding import MessageResult
 from routing.analysis.check.gaps import Knowledge
 from routing.analysis.check.grouping import Group
 from routing.analysis.check.linting import severity_of
@@ -104,7 +104,7 @@ def _table_of_groups(problem: MessageProblem, limits: ReportLimits) -> DataTable
     shown = problem.groups if limits.problems is None else problem.groups[:_GROUPS]
     rows: list[list[Cell]] = [
         [
-            len(group.fates),
+            len(group.results),
             where(group.first.row["instance_name"], group.first.row["database_name"]),
             named(group.first.row["to_service_name"]),
             when(group.oldest),
@@ -120,11 +120,11 @@ def _name_oldest(problem: MessageProblem) -> str:
     return name if problem.count == 1 else f"the oldest is {name}"
 
 
-def name_result(fate: Fate) -> str:
+def name_result(result: MessageResult) -> str:
     """Return a message by its id; one of which no conversation is known by its handle."""
-    message = fate.row.get("message_id")
+    message = result.row.get("message_id")
     return (
-        f"the message of conversation handle {named(fate.handle)}"
+        f"the message of conversation handle {named(result.handle)}"
         if message is None
         else f"message {named(message)}"
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from routing.analysis.check.deciding import Fate
+from routing.analysis.check.deciding import MessageResult
 from routing.analysis.check.grouping import Group, GroupAdvice, ProblemKind
 from routing.analysis.check.pasting import named
 from routing.analysis.check.path_ends import MessagePath, PathWay
@@ -38,16 +38,16 @@ class MessageProblem:
     @property
     def count(self) -> int:
         """How many messages it keeps."""
-        return sum(len(group.fates) for group in self.groups)
+        return sum(len(group.results) for group in self.groups)
 
     @property
     def first(self) -> Group:
         """The group with most messages."""
         return self.groups[0]
 
-    def keeps(self, fate: Fate) -> bool:
+    def keeps(self, result: MessageResult) -> bool:
         """Return True if it keeps this very message."""
-        return any(one is fate for group in self.groups for one in group.fates)
+        return any(one is result for group in self.groups for one in group.results)
 
     @property
     def has_explained_cause(self) -> bool:
@@ -76,10 +76,10 @@ class MessageProblem:
         return ["Run this:" if advice.remedy.is_complete else "Uncomment what is right, and run it:"]
 
 
-def state_waiting(fate: Fate, times: Mapping[str, int]) -> str:
+def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
     """Return for how long a message waits, and since when; ``times`` are those of the decision, by instance."""
-    since: datetime = fate.row["enqueue_time"]
-    waited = moment_of(times[fate.row["instance_name"]]) - since
+    since: datetime = result.row["enqueue_time"]
+    waited = moment_of(times[result.row["instance_name"]]) - since
     if waited < timedelta():
         return f"since {when(since)}"
     return f"{format_duration(waited)}, since {when(since)}"

@@ -26,7 +26,7 @@ class Case:
 
 
 def remedy_of(stuck: Stuck) -> Remedy:
-    """What to do about messages with one fate."""
+    """What to do about messages with one result."""
     for case in CASES:
         if stuck.verdict.reason in case.reasons:
             found = case.remedy(stuck)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from routing.analysis.check.deciding import ON_ITS_WAY, Estate, Fate
+from routing.analysis.check.deciding import ON_ITS_WAY, Estate, MessageResult
 from routing.analysis.check.dialog_advice import end_dead_dialog
 from routing.analysis.check.near import NearMisses
 from routing.analysis.check.remedies import remedy_of
@@ -41,58 +41,60 @@ class StatusAdviser:
         self._services = frozenset(services)
         self._network = Network(estate.instances)
 
-    def answer(self, fates: Sequence[Fate], *, is_failing: bool, has_remedy: bool) -> list[CountedRemedy]:
-        """Return what to do about messages of one fate, for most of them first.
+    def answer(
+        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
+    ) -> list[CountedRemedy]:
+        """Return what to do about messages of one result, for most of them first.
 
         ``is_failing``: they do not arrive where they are sent. ``has_remedy``: what to do about their routes is
         known without their statuses.
         """
-        first = self._make_endpoint(fates)
-        return [*first, *self._answer_statuses(fates, is_failing=is_failing, has_remedy=has_remedy)]
+        first = self._make_endpoint(results)
+        return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
 
-    def _make_endpoint(self, fates: Sequence[Fate]) -> Iterator[CountedRemedy]:
+    def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
         """Yield how the sender gets an endpoint, where it has none and a route leads to another instance."""
-        first = fates[0]
+        first = results[0]
         if first.outcome != Outcome.SENT:
             return
-        if any(find_trouble(fate.said.number, fate.said.text) is Trouble.NO_ENDPOINT for fate in fates):
+        if any(find_trouble(result.said.number, result.said.text) is Trouble.NO_ENDPOINT for result in results):
             # SQL Server says so itself.
             return
         status = self._reported(first, Trouble.NO_ENDPOINT, Status(first.said.observed_at, None, None))
         if status.has_no_endpoint(status.instance):
-            yield answer_status(status), len(fates)
+            yield answer_status(status), len(results)
 
     def _answer_statuses(
-        self, fates: Sequence[Fate], *, is_failing: bool, has_remedy: bool
+        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
     ) -> Iterator[CountedRemedy]:
         """Yield what to do about each status; last about those that contradict the routing."""
-        dead = None if has_remedy or fates[0].verdict is not None else _end_dead(fates[0])
+        dead = None if has_remedy or results[0].verdict is not None else _end_dead(results[0])
         counts: Counter[PlacedRemedy] = Counter()
         contradicting: Counter[PlacedRemedy] = Counter()
         # What is answered may hang on the id that a message is bound to.
-        for alike in _by_status_and_broker(fates):
-            fate, said = alike[0], alike[0].said
+        for alike in _by_status_and_broker(results):
+            result, said = alike[0], alike[0].said
             trouble = find_trouble(said.number, said.text)
             if trouble is None and dead is not None:
                 counts[dead] += len(alike)
-            if trouble is None or not needs_answer(fate.verdict, said, fate.scope, has_remedy=has_remedy):
+            if trouble is None or not needs_answer(result.verdict, said, result.scope, has_remedy=has_remedy):
                 continue
             lacking = None
             if trouble is Trouble.NOT_TAKEN_THERE:
                 if is_failing:
                     # The path tells what the destination lacks.
                     continue
-                lacking = self._mend_target(fate)
-            contradicts = fate.compared is not None and fate.compared.agreement is Agreement.CONTRADICTS
+                lacking = self._mend_target(result)
+            contradicts = result.compared is not None and result.compared.agreement is Agreement.CONTRADICTS
             of = contradicting if contradicts else counts
-            of[lacking or answer_status(self._reported(fate, trouble, said))] += len(alike)
+            of[lacking or answer_status(self._reported(result, trouble, said))] += len(alike)
         yield from counts.most_common()
         yield from contradicting.most_common()
 
-    def _mend_target(self, fate: Fate) -> PlacedRemedy | None:
+    def _mend_target(self, result: MessageResult) -> PlacedRemedy | None:
         """Return what the destination of a message without a verdict, and so a path, lacks; else None."""
-        row, supposed = fate.row, _in_common(fate.possible)
-        if fate.verdict is not None or supposed is None or supposed.address is None:
+        row, supposed = result.row, _in_common(result.possible)
+        if result.verdict is not None or supposed is None or supposed.address is None:
             return None
         owners = self._network.owners(supposed.address, self._estate.instances[row["instance_name"]])
         if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
@@ -108,8 +110,8 @@ class StatusAdviser:
         known = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
         return PlacedRemedy(name, remedy_of(Stuck(*known, self._services - {service})))
 
-    def _reported(self, fate: Fate, trouble: Trouble, said: Status) -> ReportedStatus:
-        row, verdict = fate.row, fate.verdict
+    def _reported(self, result: MessageResult, trouble: Trouble, said: Status) -> ReportedStatus:
+        row, verdict = result.row, result.verdict
         return ReportedStatus(
             trouble=trouble,
             said=said,
@@ -121,21 +123,21 @@ class StatusAdviser:
             service=row["to_service_name"],
             broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
             verdict=verdict,
-            supposed=_in_common(fate.possible) if verdict is None else verdict,
+            supposed=_in_common(result.possible) if verdict is None else verdict,
         )
 
 
-def _end_dead(fate: Fate) -> PlacedRemedy | None:
+def _end_dead(result: MessageResult) -> PlacedRemedy | None:
     """Return what to do about a message without a verdict for a service of notifications; None for any other."""
-    remedy = end_dead_dialog(fate.row["database_name"], fate.row["to_service_name"])
-    return None if remedy is None else PlacedRemedy(fate.row["instance_name"], remedy)
+    remedy = end_dead_dialog(result.row["database_name"], result.row["to_service_name"])
+    return None if remedy is None else PlacedRemedy(result.row["instance_name"], remedy)
 
 
-def _by_status_and_broker(fates: Iterable[Fate]) -> Iterable[list[Fate]]:
+def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:
     """Return messages in lists of one status and one broker id."""
-    found: dict[tuple[Status, str | None], list[Fate]] = defaultdict(list)
-    for fate in fates:
-        found[fate.said, None if fate.verdict is None else fate.verdict.broker_instance].append(fate)
+    found: dict[tuple[Status, str | None], list[MessageResult]] = defaultdict(list)
+    for result in results:
+        found[result.said, None if result.verdict is None else result.verdict.broker_instance].append(result)
     return found.values()
 
 

@@ -1,4 +1,4 @@
-"""Messages with one fate, and what of the estate bears on the remedy: who holds their service, and where."""
+"""Messages with one result, and what of the estate bears on the remedy: who holds their service, and where."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from routing.terms import LOOPBACK_HOSTS
 
 @dataclass(frozen=True)
 class Stuck:
-    """One group of messages with the same fate.
+    """One group of messages with the same result.
 
     ``instances`` are all that are known, ``addresses`` an instance's own addresses as written, where known.
     ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
