@@ -134,6 +134,17 @@ def test_groups_that_one_thing_keeps_are_one_problem_with_a_table(tmp_path: Path
     assert "\n2. " not in text
     assert text.count("ALTER DATABASE [Orders] SET ENABLE_BROKER") == 1
     assert "and 30 more rows" in text
+    assert "SQL Server says nothing of 40 messages, " in text
+
+
+def test_what_sql_server_says_of_several_services_is_counted_together(tmp_path: Path) -> None:
+    routes = {"Orders": [route("Any", None, "TCP://hub.example:4022")], "msdb": [route("L")]}
+    queue = [waiting(number, f"//{number % 2}", transmission_status=REFUSED) for number in range(5)]
+    text = write_text(make_document(check([str(whole_shop(tmp_path, queue, routes=routes))])), width=1_000)
+    assert text.startswith("Routing keeps no message back; 1 connection fails.\n")
+    assert "fails: 5 messages from 'SHOP', database 'Orders' to 2 services\n" in text
+    assert f"  why: SQL Server says of 5 messages: 9754, '{REFUSED}'\n" in text
+    assert "\n2. " not in text
 
 
 CREATE = "USE Orders;\nGO\nCREATE ROUTE R WITH SERVICE_NAME = N'{}', ADDRESS = N'{}';\n"

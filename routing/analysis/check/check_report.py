@@ -128,7 +128,7 @@ class _Report:
         self, number: int, problem: MessageProblem, result: MessageResult | None = None
     ) -> Iterator[Block]:
         """Yield since when a message waits, if not given the oldest; why, and what to do."""
-        waiting = state_waiting(result or problem.find_oldest().first, self._done.estate.times)
+        waiting = state_waiting(result or problem.whole.first, self._done.estate.times)
         is_alone = result is not None or problem.count == 1
         yield Fact("waiting" if is_alone else "the oldest waits", waiting, 1)
         if problem.why:

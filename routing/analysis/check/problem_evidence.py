@@ -89,7 +89,7 @@ def list_evidence(
     for group in problem.groups:
         lines |= dict.fromkeys(_state_decision(group))
         lines |= dict.fromkeys(_list_near(group.near, limits.evidence))
-        lines |= dict.fromkeys(_list_statuses(problem, group, limits.evidence))
+    lines |= dict.fromkeys(_list_statuses(problem, problem.whole, limits.evidence))
     most = None if limits.evidence is None else limits.evidence * 4
     yield from (ListItem(line, indent=1) for line in shorten(lines, most))
     yield from _list_paths(number, problem, knowledge, told, limits)
@@ -116,7 +116,7 @@ def _table_of_groups(problem: MessageProblem, limits: ReportLimits) -> DataTable
 
 
 def _name_oldest(problem: MessageProblem) -> str:
-    name = name_result(problem.find_oldest().first)
+    name = name_result(problem.whole.first)
     return name if problem.count == 1 else f"the oldest is {name}"
 
 

@@ -26,7 +26,8 @@ _REASONS_OF_THE_DIALOG = (Reason.HOP_LIMIT, Reason.DIALOG_EXPIRED, Reason.ROUTE_
 class MessageProblem:
     """Groups of messages with one outcome, one cause and one remedy, the largest first.
 
-    ``what`` is the outcome with its reason and where it ends, ``why`` a sentence. ``advice`` is about all of them.
+    ``what`` is the outcome with its reason and where it ends, ``why`` a sentence. ``advice`` is about all of them,
+    and ``whole`` is all of them as one group.
     """
 
     kind: ProblemKind
@@ -34,11 +35,12 @@ class MessageProblem:
     why: str
     groups: Sequence[Group]
     advice: Sequence[GroupAdvice]
+    whole: Group
 
     @property
     def count(self) -> int:
         """How many messages it keeps."""
-        return sum(len(group.results) for group in self.groups)
+        return len(self.whole.results)
 
     @property
     def first(self) -> Group:
@@ -47,7 +49,7 @@ class MessageProblem:
 
     def keeps(self, result: MessageResult) -> bool:
         """Return True if it keeps this very message."""
-        return any(one is result for group in self.groups for one in group.results)
+        return any(one is result for one in self.whole.results)
 
     @property
     def has_explained_cause(self) -> bool:
@@ -61,10 +63,6 @@ class MessageProblem:
         sender = where(*next(iter(places))) if len(places) == 1 else count(len(places), "database")
         target = count_places((row["to_service_name"] for row in rows), "service")
         return f"{count(self.count, 'message')} from {sender} to {target}"
-
-    def find_oldest(self) -> Group:
-        """Return the group with the oldest message."""
-        return min(self.groups, key=lambda group: group.oldest)
 
     def list_actions(self, advice: GroupAdvice) -> list[str]:
         """Return what to do, a sentence each, without the one that says why."""
@@ -89,14 +87,26 @@ def find_problems(groups: Iterable[Group]) -> list[MessageProblem]:
     """Return the problems of groups, in the order of their first groups."""
     found: dict[object, list[Group]] = defaultdict(list)
     for group in groups:
-        what, why = state_outcome(group), state_cause(group)
+        what, cause = state_outcome(group), _name_cause(group)
         remedies = tuple((advice.instance, advice.remedy) for advice in group.advice)
         alone = id(group) if group.kind is ProblemKind.NOTHING else None
-        found[group.kind, what, why, remedies, group.gaps, alone].append(group)
-    return [
-        MessageProblem(alike[0].kind, state_outcome(alike[0]), state_cause(alike[0]), alike, _sum_advice(alike))
-        for alike in found.values()
-    ]
+        found[group.kind, what, cause, remedies, group.gaps, alone].append(group)
+    return [_make_problem(alike) for alike in found.values()]
+
+
+def _make_problem(groups: Sequence[Group]) -> MessageProblem:
+    advice = _sum_advice(groups)
+    every = [result for group in groups for result in group.results]
+    every.sort(key=lambda one: (one.row["enqueue_time"], one.row["message_sequence_number"]))
+    whole = groups[0] if len(groups) == 1 else replace(groups[0], results=every, advice=advice)
+    return MessageProblem(groups[0].kind, state_outcome(groups[0]), state_cause(whole), groups, advice, whole)
+
+
+def _name_cause(group: Group) -> object:
+    """Return what groups of one cause have in common: the sentence of the rules, or what SQL Server says."""
+    if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
+        return state_cause(group)
+    return None if group.trouble is None else (group.trouble.number, group.trouble.text)
 
 
 def _sum_advice(groups: Sequence[Group]) -> list[GroupAdvice]:
