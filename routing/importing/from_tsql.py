@@ -17,6 +17,7 @@ from routing.importing.result import Imported
 from routing.importing.scripted import OF_A_DATABASE, TimedScript, apply_in_turn
 from routing.importing.spelling import Spelling, say_near_names, say_servers
 from routing.importing.tsql import Script
+from routing.render.wording import format_time
 from routing.storage.opening import Opener
 
 _KEYS = ("databases", "services", "instances", "routes", "imports")
@@ -107,8 +108,9 @@ def _leave_out_known(
         units, own_time = _units(script, instance, spelling), script.own_time or script.scripted_at
         if own_time < at:
             done.notes.append(
-                f"{script.file}: its own time, {own_time.isoformat(timespec='seconds')}, lies before that of the"
-                f" script before it, whose time is taken, {at.isoformat(timespec='seconds')} (--scripted-at)"
+                f"{script.file}: its own time, {format_time(own_time.replace(microsecond=0))}, lies before that of"
+                f" the script before it, whose time is taken, {format_time(at.replace(microsecond=0))}"
+                " (--scripted-at)"
             )
         digest = order.digest_script(script.content_digest, snapshot=snapshot)
         own = order.rows_of_script(Path(script.file).name, units, at, now, digest)

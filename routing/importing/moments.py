@@ -7,6 +7,7 @@ from datetime import datetime
 
 from routing.importing.covered import Row
 from routing.importing.faults import time_to_come
+from routing.render.wording import format_time
 from routing.storage.imported import AHEAD
 
 
@@ -17,7 +18,7 @@ def latest_time(now: datetime) -> datetime:
 
 def phrase_to_come(what: str, at: datetime) -> str:
     """Return the phrase on a time that has not come yet."""
-    return f"{what} is {at.isoformat(timespec='seconds')}, more than an hour from now"
+    return f"{what} is {format_time(at.replace(microsecond=0))}, more than an hour from now"
 
 
 def find_exports_to_come(rows: Mapping[str, Iterable[Row]], now: datetime) -> list[str]:

@@ -12,6 +12,7 @@ from routing.importing.catalog.views import VIEWS
 from routing.importing.covered import Row, Unit
 from routing.importing.faults import older_import
 from routing.importing.history import Changes, apply_changes, changes_between
+from routing.render.wording import format_time
 from routing.terms import ImportKind
 
 _SUBJECTS = {
@@ -115,8 +116,8 @@ def _phrase_later(last: Mapping[tuple[Unit, str], Row], rows: Iterable[Row]) -> 
         if later:
             newest = max(later, key=lambda of: of["exported_at"])
             yield (
-                f"{row['view_or_file']} of {_name_unit(_unit(row))} is of {row['exported_at'].isoformat()}, but"
-                f" {newest['view_or_file']} of {newest['exported_at'].isoformat()} was imported"
+                f"{row['view_or_file']} of {_name_unit(_unit(row))} is of {format_time(row['exported_at'])}, but"
+                f" {newest['view_or_file']} of {format_time(newest['exported_at'])} was imported"
             )
 
 

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from routing.importing.faults import no_statement, unreadable_file
 from routing.importing.reach import Reach, on_this_disk
 from routing.importing.tsql import Script, read_file, read_script
+from routing.render.wording import format_time
 
 
 def read_scripts(
@@ -47,7 +48,7 @@ def read_scripts(
         if at > own:
             script = replace(script, own_time=own)
         elif scripted_at is None:
-            when = own.isoformat(timespec="seconds")
+            when = format_time(own.replace(microsecond=0))
             note(f"{place}: its time is taken to be {when}, the file's own (--scripted-at)")
         scripts.append(_with_statements(script, file))
     return scripts

@@ -175,10 +175,7 @@ def test_each_script_is_of_its_own_time(tmp_path: Path, bring: Import) -> None:
     assert done["written"]["routes"] == {"added": 1, "changed": 1}
     assert routes(tmp_path) == {("r", "TCP://one:4022", None, TUESDAY), ("r", "TCP://two:4022", TUESDAY, None)}
     assert recorded(tmp_path) == [("1.sql", MONDAY), ("2.sql", TUESDAY)]
-    assert (
-        f"{first}: its time is taken to be 2026-01-05T12:00:00+00:00, the file's own (--scripted-at)"
-        in done["told"]
-    )
+    assert f"{first}: its time is taken to be 2026-01-05T12:00:00Z, the file's own (--scripted-at)" in done["told"]
     assert bring(first, second)["notes"] == [f"{file}: {KNOWN}" for file in (first, second)]
 
 
@@ -188,8 +185,8 @@ def test_an_earlier_time_becomes_that_of_the_script_before(tmp_path: Path, bring
     third = script(tmp_path, "3.sql", CREATE.format("s", "s"), WEDNESDAY)
     done = bring(first, second, third)
     why = (
-        "its own time, 2026-01-05T12:00:00+00:00, lies before that of the script before it, whose time is taken,"
-        " 2026-01-06T12:00:00+00:00 (--scripted-at)"
+        "its own time, 2026-01-05T12:00:00Z, lies before that of the script before it, whose time is taken,"
+        " 2026-01-06T12:00:00Z (--scripted-at)"
     )
     assert done["notes"] == [f"{second}: {why}"]
     assert routes(tmp_path) == {("r", "TCP://two:4022", None, None), ("s", "TCP://s:4022", WEDNESDAY, None)}
@@ -223,7 +220,7 @@ def test_one_script_twice_in_one_command_is_done_once(tmp_path: Path, bring: Imp
 def test_a_script_that_is_called_like_a_view_is_none(tmp_path: Path, bring: Import, name: str) -> None:
     bring(script(tmp_path, name, CREATE.format("a", "a"), TUESDAY))
     older = script(tmp_path, "older.sql", "DROP ROUTE a", MONDAY)
-    assert f"{name} of 2026-01-06T12:00:00+00:00 was imported" in bring(older, status=2)["told"]
+    assert f"{name} of 2026-01-06T12:00:00Z was imported" in bring(older, status=2)["told"]
     # It was the first import of the instance's routes.
     bring(script(tmp_path, "later.sql", CREATE.format("b", "b"), WEDNESDAY))
     assert routes(tmp_path) == {("a", "TCP://a:4022", None, None), ("b", "TCP://b:4022", WEDNESDAY, None)}

@@ -48,7 +48,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def from_now(delta: timedelta) -> str:
-    return (datetime.now(timezone.utc) + delta).isoformat(timespec="seconds")
+    return (datetime.now(timezone.utc) + delta).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def write_script(folder: Path, after_now: timedelta) -> str:
