@@ -120,7 +120,9 @@ def test_check_and_lint_note_it(tmp_path: Path, run: Run, command: str) -> None:
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace("2026-01-05T18:00:00Z", from_now(AHEAD)), encoding="utf-8")
     script = write_script(files / "SHOP", AHEAD)
-    told = run(command, str(files), "--database", "Orders", "--instance", "SHOP")
+    # Wide enough for the paths, which else are broken.
+    whole = ["--verbose", "--width", "1000"]
+    told = run(command, str(files), "--database", "Orders", "--instance", "SHOP", *whole)
     assert "routes.jsonl, row 1: exported_at is" in told
     assert "more than an hour from now (--time-zone)" in told
     assert f"{script}: its time is" in told
