@@ -6,11 +6,11 @@ import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Union
 
-from routing.analysis.diff import printing as diff_printing
+from routing.analysis.diff import diff_document
 from routing.analysis.diff.diffing import Diff
 from routing.analysis.explain import explain_document
 from routing.analysis.explain.explaining import Explanation
-from routing.analysis.messages import printing as messages_printing
+from routing.analysis.messages import messages_document
 from routing.analysis.messages.listing import Messages
 from routing.analysis.reconcile import printing as reconcile_printing
 from routing.analysis.reconcile.reconciling import Reconciliation
@@ -38,9 +38,9 @@ def _parts(done: Told, width: int) -> Iterable[RenderableType]:
     if isinstance(done, Explanation):
         return [write_text(explain_document.make_document(done), width=width)]
     if isinstance(done, Diff):
-        return diff_printing.as_text(done)
+        return [write_text(diff_document.make_document(done), width=width)]
     if isinstance(done, Messages):
-        return messages_printing.as_text(done)
+        return [write_text(messages_document.make_document(done), width=width)]
     if isinstance(done, Reconciliation):
         return [write_text(reconcile_printing.make_document(done), width=width)]
     return [write_text(trace_document.make_document(done), width=width)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from routing.commands.common import (
@@ -21,8 +20,7 @@ from routing.config import CANDIDATES
 from routing.errors import EXIT_DONE
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
+    from routing.document import Document
     from routing.runs.ranking import WrittenCandidates
 
 _COLUMNS = ("step", "tier", "candidates", "chosen", "alternatives")
@@ -58,31 +56,36 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.note(note)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        console.result(with_notes(_as_json(done), notes))
+        console.result(with_notes(_write_json(done), notes))
     else:
-        for part in _as_text(done):
-            console.result(part)
+        console.document(_make_document(done))
     return EXIT_DONE
 
 
-def _as_text(done: WrittenCandidates) -> Iterator[RenderableType]:
-    """Yield the candidates by step and tier, and how the counts add up."""
-    from routing import show
+def _make_document(done: WrittenCandidates) -> Document:
+    """Return how many messages have candidates, these by step and tier, and how the counts add up."""
+    from routing.document import DataTable, Paragraph, make_columns
+    from routing.render.wording import count
 
-    rows = [
-        (one.matching_step, one.tier or "-", one.candidates, one.chosen, one.alternatives) for one in done.by_step
-    ]
-    yield show.table("Candidates by the step that they match in", _COLUMNS, rows, _COLUMNS[2:])
-    yield ""
-    messages = "message" if done.read == 1 else "messages"
+    rows = [(one.matching_step, one.tier, one.candidates, one.chosen, one.alternatives) for one in done.by_step]
+    candidates, chosen = sum(one.candidates for one in done.by_step), sum(one.chosen for one in done.by_step)
     without = done.read - done.rejected - done.ranked
+    have = "has" if done.ranked == 1 else "have"
     added = f"{done.ranked:,} with candidates + {without:,} without + {done.rejected:,} rejected"
-    yield f"{done.read:,} {messages} read = {added}; version {done.version} of output.route_candidates"
-    if done.rejected:
-        yield "resolve lists the rejected ones, with what is wrong with each"
+    read = f"{count(done.read, 'message')} read = {added}; version {done.version} of output.route_candidates"
+    hint = "resolve lists the rejected ones, with what is wrong with each"
+    return [
+        Paragraph(
+            f"{done.ranked:,} of {count(done.read, 'message')} {have} {count(candidates, 'candidate')};"
+            f" {chosen:,} of them {'is' if chosen == 1 else 'are'} chosen."
+        ),
+        DataTable(make_columns(_COLUMNS, _COLUMNS[2:]), rows, "Candidates by the step that they match in"),
+        Paragraph(read),
+        *([Paragraph(hint)] if done.rejected else []),
+    ]
 
 
-def _as_json(done: WrittenCandidates) -> str:
+def _write_json(done: WrittenCandidates) -> str:
     """Return one line: version, read, ranked, rejected, and the candidates of each step and tier."""
     read = {"version": done.version, "read": done.read, "ranked": done.ranked, "rejected": done.rejected}
     return json.dumps({**read, "steps": [vars(one) for one in done.by_step]})

@@ -78,7 +78,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Compare, print what changes, and write it where that is asked for."""
     leave_pandas_out()
-    from routing.analysis.diff import printing, storing
+    from routing.analysis.diff import storing
     from routing.analysis.diff.asked import words_of
     from routing.analysis.diff.comparing import fails
     from routing.analysis.diff.diffing import diff
@@ -99,10 +99,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     configs = [settings, against] if isinstance(against, Config) else [settings]
     notes = tell_unfinished(opening, console, *configs)
     if options.format == "json":
-        console.result(with_notes(printing.as_json(done), notes))
+        from routing.analysis.diff.diff_json import write_diff
+
+        console.result(with_notes(write_diff(done), notes))
     else:
-        for part in printing.as_text(done):
-            console.result(part)
+        from routing.analysis.diff.diff_document import make_document
+
+        console.document(make_document(done))
     if done.script is not None:
         tell_sentences(console, done.script.rejected, done.script.notes)
     return EXIT_FOUND if fails(done.counts, words) else EXIT_DONE

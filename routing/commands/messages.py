@@ -64,15 +64,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
     now = datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
     settings = load(options)
     leave_pandas_out()
-    from routing.analysis.messages import printing
     from routing.analysis.messages.listing import list_messages, open_tables
 
     with console.during("reading"):
         tables = open_tables(settings, opener(settings, options, console), asked)
         done = list_messages(tables, asked, now=now, clock=datetime.now(timezone.utc))
     if options.format == "json":
-        console.result(printing.as_json(done, now))
+        from routing.analysis.messages.messages_json import write_messages
+
+        console.result(write_messages(done, now))
     else:
-        for part in printing.as_text(done):
-            console.result(part)
+        from routing.analysis.messages.messages_document import make_document
+
+        console.document(make_document(done))
     return EXIT_DONE

@@ -43,8 +43,9 @@ def test_the_command_replaces_the_table_and_says_what_it_read(
     file.write_text(config_text(stored, tmp_path / "out"), encoding="utf-8")
     place = tmp_path / "out" / "candidates"
     arguments = ["candidates", "--config", str(file), "--set", f"output.route_candidates={place}"]
-    assert main([*arguments, "--as-of", AS_OF]) == 0
+    assert main([*arguments, "--as-of", AS_OF, "--width", "120"]) == 0
     shown = capsys.readouterr().out
+    assert shown.startswith("4 of 7 messages have ")
     assert "Candidates by the step that they match in" in shown
     assert shown.splitlines()[-2:] == [
         "7 messages read = 4 with candidates + 1 without + 2 rejected; version 0 of output.route_candidates",

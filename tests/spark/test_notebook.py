@@ -30,7 +30,7 @@ PRINTED = {
         "5,227 DELIVERED, 3,920 SENT, 2,238 FORWARDED, 584 DELAYED, 81 DROPPED",
     ],
     "what-if": [
-        "21 messages: 12 DELAYED BROKER_DISABLED, 9 DROPPED BROKER_DISABLED",
+        "12 DELAYED BROKER_DISABLED, 9 DROPPED BROKER_DISABLED.",
         "database 'Archive' holds the service (id 'ab37b23d-c031-4ced-86aa-2691c368e777'): its broker is off",
         "12,059 messages compared: 30 change, none gets worse; 1 route in force differs",
     ],

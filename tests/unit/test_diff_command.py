@@ -74,7 +74,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert list(found) == [
         *("before", "after", "compared", "changed", "worse", "counts", "keys", "routes", "findings", "script")
     ]
-    assert found["before"] == {"what": "job.yaml", "at": "2026-01-05T13:00:00+00:00"}
+    assert found["before"] == {"what": "job.yaml", "at": "2026-01-05T13:00:00Z"}
     assert found["after"]["what"] == "job.yaml with change.sql on hub"
     assert (found["compared"], found["changed"], found["worse"]) == (7, 4, 3)
     assert found["counts"][0] == {

@@ -16,6 +16,7 @@ import pytest
 
 from routing.analysis.report import cells
 from routing.analysis.report.facts import Balance, Flow, NeverPicked, Pick, Point, Report, Series
+from routing.analysis.report.filling import shorten_age
 from routing.analysis.report.page import render
 from tests.report_samples import (
     BILLING,
@@ -393,3 +394,21 @@ def test_equal_looking_names_are_told_apart() -> None:
     ]
     page = Page(render(Report("", (), 0, flows, ())))
     assert page.rows("services") == [["A", "\ufffd\ufffd", "1", "1"], ["A", "\ufffd\ufffd", "1", "1"]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (3_599, "59 min 59 s"),
+        (3_600, "1 h"),
+        (3_659, "1 h"),
+        (90_061, "1 d 1 h"),
+        (86_400 * 400 + 59, "400 d"),
+        (-61, "-1 min 1 s"),
+    ],
+)
+def test_ages(seconds: int, told: str) -> None:
+    assert shorten_age(seconds) == told

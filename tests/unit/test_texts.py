@@ -61,7 +61,22 @@ def test_a_result_reads_as_its_command_prints_it(
 def test_messages_read_as_their_command_prints_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(tmp_path)
     file = str(tmp_path / "job.yaml")
-    assert cli.main(["messages", "--config", file, "--reason", "NO_ROUTE", "--now", "2026-01-05T13:00:00Z"]) == 0
+    assert (
+        cli.main(
+            [
+                "messages",
+                "--config",
+                file,
+                "--reason",
+                "NO_ROUTE",
+                "--now",
+                "2026-01-05T13:00:00Z",
+                "--width",
+                "200",
+            ]
+        )
+        == 0
+    )
     printed = [text.rstrip() for text in capsys.readouterr().out.splitlines()]
     config, asked = routing.load_config(file), routing.ask(reasons=["no_route"])
     found = routing.list_messages(config, asked, now=AT)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from routing.analysis.diff.sides import OneSide, Sides
+from routing.render.wording import format_time
 from routing.rules import text
 from routing.schemas import ROUTE_CHANGES
 from routing.storage.rows import Rows
@@ -81,8 +82,8 @@ def _row(name: Name, old: Said | None, new: Said | None) -> dict[str, Any]:
     return {column: row[column] for column in ROUTE_CHANGES.names}
 
 
-def said_by(row: Mapping[str, Any], side: str) -> str | None:
-    """What a route of a row of ROUTE_CHANGES says; of one that is changed what it says otherwise on this side."""
+def list_differences(row: Mapping[str, Any], side: str) -> str | None:
+    """Return what a route of a row of ROUTE_CHANGES says; of a changed one what it says otherwise on a side."""
     is_changed = row["change"] == CHANGED
     differs = [name for name in _CALLED if not is_changed or row[f"{name}_before"] != row[f"{name}_after"]]
     told = [
@@ -95,10 +96,5 @@ def said_by(row: Mapping[str, Any], side: str) -> str | None:
 
 def _text(value: Any) -> str:
     if isinstance(value, datetime):
-        return time_text(value)
+        return format_time(value)
     return "-" if value is None else str(value)
-
-
-def time_text(moment: datetime) -> str:
-    """A UTC time as a comparison tells it."""
-    return moment.isoformat(sep=" ").replace("+00:00", "Z")

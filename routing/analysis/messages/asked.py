@@ -10,6 +10,8 @@ from routing.storage.columns import Only
 from routing.terms import Outcome, Reason, Word
 
 SHOWN = 20
+STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
+"""Outcomes of messages that go nowhere."""
 LEVELS = ("instance_name", "to_service_name", "reason")
 """What messages are listed by; within it the oldest come first."""
 GROUP = (*LEVELS, "outcome")

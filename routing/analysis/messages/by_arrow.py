@@ -9,10 +9,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from routing.analysis.messages.asked import GROUP, HELD, LEVELS, READ, Asked
+from routing.analysis.messages.asked import GROUP, HELD, LEVELS, READ, STUCK, Asked
 from routing.analysis.messages.selected import Selected
 from routing.schemas import RESOLVED_ROUTES, Schema
 from routing.storage.arrow import find_undecodable, plain_values, with_readable_texts
@@ -96,7 +97,15 @@ def select(resolved: Any, asked: Asked, held: pyarrow.Table | None) -> Selected:
         }
         groups = messages.narrow(condition_of(rows, there)).count(GROUP)
     told = sum_groups(counts, _VERDICT).to_pylist()
-    return Selected.of(rows_of_arrow(found, _READ), told, with_readable_texts(groups).to_pylist())
+    stuck = messages.narrow(condition_of(messages.rows, {"outcome": list(STUCK)}))
+    listed = rows_of_arrow(found, _READ)
+    return Selected.of(listed, told, with_readable_texts(groups).to_pylist(), lambda: _find_oldest_time(stuck))
+
+
+def _find_oldest_time(messages: _Messages) -> datetime | None:
+    """Return when the oldest of some messages was enqueued."""
+    oldest = messages.oldest(1).sort_by(_AGE).slice(0, 1)
+    return next((row[_AGE] for row in rows_of_arrow(oldest, _READ)), None)
 
 
 def _first_by_group(

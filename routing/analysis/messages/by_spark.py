@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from routing.analysis.messages.asked import GROUP, HELD, LEVELS, READ, Asked
+from routing.analysis.messages.asked import GROUP, HELD, LEVELS, READ, STUCK, Asked
 from routing.analysis.messages.selected import Selected
 from routing.storage.frames import rows_of, where_in
 from routing.storage.inputs import COUNT, count_by
@@ -28,7 +29,12 @@ def select(resolved: DataFrame, asked: Asked, held: DataFrame | None) -> Selecte
     listed = rows_of(messages.select(*READ).orderBy(*order).limit(asked.limit))
     counts = count_by(messages, _VERDICT)
     groups = count_by(messages, GROUP, {name: sorted({row[name] for row in listed}) for name in LEVELS})
-    return Selected.of(listed, _rows(counts, _VERDICT), _rows(groups, GROUP))
+
+    def find_oldest() -> datetime | None:
+        stuck = where_in(messages, {"outcome": list(STUCK)}).select(*READ)
+        return next((row["enqueue_time"] for row in rows_of(stuck.orderBy("enqueue_time").limit(1))), None)
+
+    return Selected.of(listed, _rows(counts, _VERDICT), _rows(groups, GROUP), find_oldest)
 
 
 def _rows(counts: Mapping[tuple[Any, ...], int], names: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -33,6 +33,7 @@ class Messages:
     many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in each group
     that has a listed message (`MESSAGE_GROUPS`). held: how many messages the newest exports of the queues hold,
     None where only those that wait were not asked for; exported: whether any queue was. asked: what was.
+    oldest_stuck: for how many seconds the oldest message waits that is DELAYED or DROPPED, None where none is.
     """
 
     asked: Asked
@@ -41,6 +42,7 @@ class Messages:
     groups: Rows
     held: int | None
     exported: bool
+    oldest_stuck: int | None = None
 
     @property
     def total(self) -> int:
@@ -107,6 +109,7 @@ def list_messages(
         Rows(MESSAGE_GROUPS, tuple(found.groups)),
         None if held is None else exports.count_held(held),
         bool(newest),
+        None if found.oldest_stuck is None else _age(found.oldest_stuck, micros_of(now)),
     )
 
 
@@ -118,9 +121,14 @@ def _select(resolved: Table, asked: Asked, held: Any) -> Selected:
     return by_spark.select(resolved, asked, held)
 
 
+def _age(enqueue_time: datetime, now: int) -> int:
+    """Return how many seconds a message has waited; below zero where it is yet to come."""
+    return (now - micros_of(enqueue_time)) // SECOND
+
+
 def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) -> dict[str, Any]:
     """A message in the columns of a list."""
-    own = {**row, "age_seconds": (now - micros_of(row["enqueue_time"])) // SECOND}
+    own = {**row, "age_seconds": _age(row["enqueue_time"], now)}
     if status is not None:
         told, compared = statuses.compare_status(row, status)
         own |= {

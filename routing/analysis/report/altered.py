@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from routing.analysis.diff.route_changes import find_route_changes, said_by
+from routing.analysis.diff.route_changes import find_route_changes, list_differences
 from routing.analysis.diff.sides import OneSide, Sides
 from routing.analysis.report.facts import Count, RouteChange
 from routing.storage.columns import Columns
@@ -22,7 +22,7 @@ def list_altered(before: Columns, after: Columns, before_at: int, after_at: int)
 
 
 def _change(row: Mapping[str, Any]) -> RouteChange:
-    said = [said for said in (said_by(row, "before"), said_by(row, "after")) if said is not None]
+    said = [said for said in (list_differences(row, "before"), list_differences(row, "after")) if said is not None]
     who = row["instance_name"], row["database_name"], row["name"]
     return RouteChange(*who, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(said))
 

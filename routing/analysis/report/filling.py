@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from routing.analysis.messages.printing import age
 from routing.analysis.report.coded import Coded
 from routing.analysis.report.grids import MESSAGES, SINCE, Grid, Group, groups_of, kind_of
 from routing.analysis.report.tables import SHOWN, Table, first_of
 from routing.storage.times import SECOND, moment_of
 
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 NOTHING = "none"
 BLANKS = {"database": "(over the network)", "reason": "–", "target": "(stops here)"}
 """What stands where a name is null."""
@@ -19,6 +19,18 @@ BLANKS = {"database": "(over the network)", "reason": "–", "target": "(stops h
 def minute(seconds: int) -> str:
     """A time in seconds as people read it, UTC."""
     return f"{moment_of(seconds * SECOND):%Y-%m-%d %H:%M}"
+
+
+def shorten_age(seconds: int) -> str:
+    """Return an age by its two largest units, as page.js does: ``3 d 4 h``; a minus before a time to come."""
+    parts: list[tuple[int, str]] = []
+    rest = abs(seconds)
+    for unit, size in _UNITS:
+        number, rest = divmod(rest, size)
+        if number or parts or unit == "s":
+            parts.append((number, unit))
+    age = " ".join(f"{number} {unit}" for number, unit in parts[:2] if number or len(parts) == 1)
+    return f"-{age}" if seconds < 0 else age
 
 
 def named(coded: Coded, column: str, number: int) -> str:
@@ -51,7 +63,7 @@ class Filler:
             told = self.advice.get(group.key[grid.by.index("reason")], ("", ""))
             return told[column == "advice"]
         if column == "age":
-            return age(self.made - (group.oldest or 0))
+            return shorten_age(self.made - (group.oldest or 0))
         if column == SINCE:
             return minute(group.oldest or 0)
         return f"{group.messages if column == MESSAGES else group.outcomes.get(column, 0):,}"

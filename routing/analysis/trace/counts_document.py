@@ -18,7 +18,6 @@ def make_document(done: Written) -> Document:
     return [
         Paragraph(_state_ends(done)),
         DataTable(make_columns(["outcome", "messages"], ["messages"]), counts, "Where messages end"),
-        Paragraph(""),
         Paragraph(read),
         *([Paragraph(hint)] if done.rejected else []),
     ]
