@@ -77,12 +77,17 @@ class ConfigError(ContractError):
     def broken_yaml(cls, file: str, line: int | None, why: str) -> ConfigError:
         """The file is no YAML mapping."""
         where = f"{quote(file)}" if line is None else f"{quote(file)}, line {line}"
-        return cls(f"the configuration {where} is not valid YAML: {why}")
+        return cls(
+            f"the configuration {where} is not valid YAML: {why}", "look at the indentation and quotes there"
+        )
 
     @classmethod
     def faults(cls, file: str, faults: Sequence[str]) -> ConfigError:
         """All faults of one file, told at once."""
-        return cls(f"the configuration {quote(file)} has {join_bounded(faults, 'fault')}")
+        return cls(
+            f"the configuration {quote(file)} has {join_bounded(faults, 'fault')}",
+            "docs/reference/configuration.md has every key",
+        )
 
     @classmethod
     def secrets(cls, file: str, keys: Sequence[str]) -> ConfigError:
@@ -251,7 +256,9 @@ class InputError(ContractError):
     @classmethod
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
         """Columns are missing or have a type that is not accepted."""
-        return cls(f"table {key} has {join_bounded(faults, 'column fault')}")
+        return cls(
+            f"table {key} has {join_bounded(faults, 'column fault')}", "docs/reference/tables.md has the columns"
+        )
 
     @classmethod
     def without_value(cls, key: str, column: str, rows: int) -> InputError:
@@ -279,7 +286,10 @@ class RuleError(ContractError):
     def not_run(cls, file: str, line: int | None, error: BaseException) -> RuleError:
         """Python cannot run the file."""
         where = quote(file) if line is None else f"{quote(file)}, line {line}"
-        return cls(f"the lint rules {where} cannot be run: {type(error).__name__}: {first_sentence(error)}")
+        return cls(
+            f"the lint rules {where} cannot be run: {type(error).__name__}: {first_sentence(error)}",
+            "correct the file; docs/how-to/lint-rules.md shows one",
+        )
 
     @classmethod
     def no_rule(cls, file: str) -> RuleError:
@@ -313,9 +323,7 @@ class RecordedAlready(InputError):
     @classmethod
     def by_id(cls, run_id: str, location: str) -> RecordedAlready:
         """The id stands in the table of runs."""
-        return cls(
-            f"run {quote(run_id)} is recorded already in {quote(location)}", "give the next run an id of its own"
-        )
+        return cls(f"run {quote(run_id)} is recorded already in {quote(location)}", "give the next run a new id")
 
 
 class RunError(ContractError):
@@ -348,7 +356,7 @@ class RunError(ContractError):
         """A run that is to be tried again counts, and was told to do something else."""
         return cls(
             f"run {quote(run_id)} is recorded already in {quote(location)}, of another configuration: {different}",
-            "give a run of its own an id of its own; a retry has the configuration of the first try",
+            "use a new run id; a retry has the configuration of the first try",
         )
 
 
@@ -477,7 +485,7 @@ class EnvironmentFault(ContractError):
         """A package is not installed that ``extra`` of this one brings."""
         return cls(
             f"the Python package {package} is missing",
-            f"pip install 'service-broker-routing[{extra}]'",
+            f"in a clone: pip install '.[{extra}]'",
         )
 
     @classmethod
@@ -485,7 +493,7 @@ class EnvironmentFault(ContractError):
         """The dialog-ID hash in Python was asked for, without what Spark runs it with."""
         return cls(
             f"resolve.dialog_hash: udf needs the Python package {package}, which is missing",
-            "pip install 'service-broker-routing[udf]', or use dialog_hash: builtin",
+            "in a clone: pip install '.[udf]'; or use dialog_hash: builtin",
         )
 
     @classmethod

@@ -114,7 +114,7 @@ def say_recorded(row: Mapping[str, Any]) -> str:
     when = row["finished_at"].isoformat(timespec="seconds").replace("+00:00", "Z")
     return (
         f"run {quote(row['run_id'])} was recorded before, at {when}: this is its row, and nothing was done now"
-        " (a run of its own has an id of its own)"
+        " (use a new run id for another run)"
     )
 
 

@@ -123,7 +123,7 @@ def test_a_udf_without_its_packages_names_the_extra(package: str, monkeypatch: p
     assert caught.value.exit_code == 2
     assert str(caught.value) == (
         f"resolve.dialog_hash: udf needs the Python package {package}, which is missing"
-        " (pip install 'service-broker-routing[udf]', or use dialog_hash: builtin)"
+        " (in a clone: pip install '.[udf]'; or use dialog_hash: builtin)"
     )
 
 

@@ -83,7 +83,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
 def test_a_page_needs_packages_of_its_own_and_says_so_at_once(tmp_path: Path) -> None:
     done = without(("jinja2",), "check", "no-such-exports", "--html", str(tmp_path / "page.html"))
     assert done.returncode == 2
-    assert "the Python package jinja2 is missing (pip install 'service-broker-routing[report]')" in done.stderr
+    assert "the Python package jinja2 is missing (in a clone: pip install '.[report]')" in done.stderr
 
 
 def test_without_a_page_nothing_of_its_packages_is_needed() -> None:

@@ -366,7 +366,7 @@ def test_one_decision_time_is_not_for_incremental_mode() -> None:
     text = faults(
         {**WHOLE, "resolve": {"mode": "incremental", "as_of": "2026-01-05"}}, "output.pending_messages=out/pending"
     )
-    assert text.endswith("has 1 fault: resolve.as_of cannot be used with resolve.mode: incremental")
+    assert "has 1 fault: resolve.as_of cannot be used with resolve.mode: incremental (" in text
 
 
 def test_the_view_of_a_catalog_is_named_among_outputs_of_a_catalog() -> None:

@@ -209,6 +209,4 @@ def test_without_the_package_of_its_extra(
     assert cli.main(["import", *line.split()]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == (
-        "sbroute: the Python package sqlglot is missing (pip install 'service-broker-routing[import]')\n"
-    )
+    assert err == ("sbroute: the Python package sqlglot is missing (in a clone: pip install '.[import]')\n")

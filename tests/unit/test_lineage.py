@@ -454,8 +454,7 @@ def test_the_client_is_asked_for_before_anything_begins(tmp_path: Path) -> None:
     done = without(("openlineage", "pyspark"), "resolve", "--config", str(file))
     assert done.returncode == 2
     assert done.stderr == (
-        "sbroute: the Python package openlineage-python is missing"
-        " (pip install 'service-broker-routing[lineage]')\n"
+        "sbroute: the Python package openlineage-python is missing (in a clone: pip install '.[lineage]')\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
 

@@ -22,7 +22,7 @@ OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
 NAMESPACE = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
 NOTE = (
     "note: run 'scheduled__2026-11-23T00:00:00+00:00' was recorded before, at 2026-11-23T01:00:12Z: this is its"
-    " row, and nothing was done now (a run of its own has an id of its own)\n"
+    " row, and nothing was done now (use a new run id for another run)\n"
 )
 
 
@@ -142,7 +142,7 @@ def test_what_was_told_to_do_something_else_is_no_retry(
     assert out == ""
     assert err.replace(str(tmp_path), "FOLDER") == (
         f"sbroute: run '{RUN}' is recorded already in 'FOLDER/out/runs', of another configuration: {different}"
-        " (give a run of its own an id of its own; a retry has the configuration of the first try)\n"
+        " (use a new run id; a retry has the configuration of the first try)\n"
     )
     assert written(tmp_path) == before
 

@@ -23,7 +23,7 @@ from tests.without import SPARK, run_python, without
 COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "lint")
 _NO_SPARK = (*SPARK, "pandas")
 _NO_DELTALAKE = (*SPARK, "deltalake")
-_INSTALL = "the Python package pyspark is missing (pip install 'service-broker-routing[local]')"
+_INSTALL = "the Python package pyspark is missing (in a clone: pip install '.[local]')"
 
 
 def told(*arguments: str, status: int = 0, missing: tuple[str, ...] = _NO_SPARK) -> str:
