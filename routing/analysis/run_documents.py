@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from routing.document import Block, Cell, DataTable, Document, Fact, Paragraph, Span, Tone, make_columns
-from routing.render.wording import count, format_duration, format_time
+from routing.document import Block, Cell, DataTable, Document, Fact, Heading, Paragraph, Span, Tone, make_columns
+from routing.render.wording import count, format_duration, format_time, format_value
 from routing.runs.done import Run
 from routing.storage.recorded import EarlierRun
 from routing.terms import REJECTED, Outcome
@@ -55,9 +55,8 @@ def describe_run(row: Row) -> Document:
             list(_version_rows(row)),
             "Versions of the tables",
         ),
-        DataTable(
-            make_columns(("key", "value")), list(_setting_rows(json.loads(row["settings"]), "")), "Settings"
-        ),
+        Heading("Settings"),
+        *_list_settings(json.loads(row["settings"]), ""),
     ]
 
 
@@ -115,12 +114,9 @@ def _say_seconds(seconds: float) -> str:
 
 def _run_facts(row: Row) -> Iterator[Fact]:
     yield Fact("mode", row["mode"])
-    for label, name in (
-        ("started", "started_at"),
-        ("finished", "finished_at"),
-        ("as of", "as_of"),
-        ("now", "now"),
-    ):
+    for label, name in (("started", "started_at"), ("finished", "finished_at")):
+        yield Fact(label, format_time(row[name].replace(microsecond=0)))
+    for label, name in (("as of", "as_of"), ("now", "now")):
         if row[name] is not None:
             yield Fact(label, format_time(row[name]))
     yield Fact("dialog hash", row["dialog_hash"])
@@ -147,13 +143,15 @@ def _version(versions: Mapping[str, int | None], name: str) -> str:
     return "as it was" if version is None else str(version)
 
 
-def _setting_rows(value: Any, key: str) -> Iterator[tuple[str, Cell]]:
-    """Yield a configuration as dotted keys with their values."""
+def _list_settings(value: Any, key: str) -> Iterator[Fact]:
+    """Yield the keys of a configuration, with dots, and their values."""
     if isinstance(value, dict):
         for name in sorted(value):
-            yield from _setting_rows(value[name], f"{key}.{name}" if key else name)
+            yield from _list_settings(value[name], f"{key}.{name}" if key else name)
+    elif isinstance(value, (list, bool)):
+        yield Fact(key, json.dumps(value, ensure_ascii=False))
     else:
-        yield key, json.dumps(value, ensure_ascii=False) if isinstance(value, (list, bool)) else value
+        yield Fact(key, format_value(value))
 
 
 def _listed_row(row: Row, length: int) -> tuple[Cell, ...]:
