@@ -36,7 +36,7 @@ class Imported:
         self.written[table] = Counter(counts)
 
     def as_json(self) -> dict[str, object]:
-        """The same as plain values."""
+        """Return the same as plain values."""
         return {
             "dry_run": self.is_dry_run,
             "read": {

@@ -29,7 +29,7 @@ class Run:
 
 
 def find_done(opener: Opener, config: Config, run_id: str, now: datetime | None) -> Run | None:
-    """The run that counts under an id; None where none does. Raises RunError and OutputError (`find_recorded`)."""
+    """Return the run that counts under an id; None where none does. Raises as `find_recorded` does."""
     row = find_recorded(opener, config, run_id, now)
     if row is None:
         return None
@@ -38,7 +38,7 @@ def find_done(opener: Opener, config: Config, run_id: str, now: datetime | None)
 
 
 def done_before(opener: Opener, config: Config, run_id: str, now: datetime | None) -> Run:
-    """The run that was found to count under an id. Raises RunError where it was told to do something else."""
+    """Return the run that was found to count under an id. Raises RunError where its settings were others."""
     done = find_done(opener, config, run_id, now)
     if done is None:
         raise StorageError.overtaken("runs", str(config.output["runs"]))

@@ -76,6 +76,10 @@ def begun_at(started_at: datetime) -> str:
     return started_at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def _in_iso(micros: int) -> str:
+    return f"{time_text(micros).replace(' ', 'T')}Z"
+
+
 def newest_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """By instance the newest export or script that spoke of databases, services or the instance itself.
 
@@ -101,7 +105,7 @@ def newest_after(newest: Mapping[str, int], instance: str | None, t: int) -> int
 
 def taken_as_now(late: Mapping[str, int]) -> str:
     """The sentence on decisions that lie before the newest imports, by instance; the first five by name."""
-    shown = [phrase("%s (%s UTC)", name, time_text(late[name])) for name in sorted(late)[:_SHOWN]]
+    shown = [phrase("%s (%s)", name, _in_iso(late[name])) for name in sorted(late)[:_SHOWN]]
     more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
     return (
         f"what is decided lies before the newest import of databases, services or instances of {', '.join(shown)}"

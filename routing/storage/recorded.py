@@ -44,19 +44,19 @@ class EarlierRun:
 
 
 def new_run_id() -> str:
-    """A fresh run id."""
+    """Return a fresh run id."""
     return str(uuid.uuid4())
 
 
 def check_run_id(run_id: str) -> str:
-    """A run id that was given. Raises RunError where it is empty, too long, or cannot be printed in one line."""
+    """Return a run id as it is. Raises RunError where it is empty, too long, or cannot be printed in one line."""
     if not run_id.strip() or run_id != run_id.strip() or not run_id.isprintable() or len(run_id) > LONGEST_ID:
         raise RunError.unfit_id(run_id, LONGEST_ID)
     return run_id
 
 
 def open_runs(opener: Opener, location: Location) -> Table | None:
-    """The table ``runs`` at its newest version; None where there is none.
+    """Return the table ``runs`` at its newest version; None where there is none.
 
     Raises OutputError where another table stands there, or a newer release has written to it.
     """
@@ -71,7 +71,7 @@ def open_runs(opener: Opener, location: Location) -> Table | None:
 def find_recorded(
     opener: Opener, config: Config, run_id: str, now: datetime | None = None
 ) -> dict[str, Any] | None:
-    """The row of the run that counts under an id; None where none does.
+    """Return the row of the run that counts under an id; None where none does.
 
     ``now`` is the time at which delayed messages are to be tried again, where one was given. Raises RunError where
     that run was told to do something else, of which this is no retry; and OutputError as `open_runs` does.

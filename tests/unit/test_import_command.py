@@ -20,7 +20,7 @@ from tests.screens import Busy
 ROOT = Path(__file__).parents[2]
 COMMON = {"-h", "--set", "--format", "--width", "--color", "--log-format", "--quiet", "--verbose"}
 SPRING = ("--exported-at", "2026-03-29T02:30", "--time-zone", "Europe/Berlin")
-AUTUMN = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25 00:30:00 UTC"
+AUTUMN = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25T00:30:00Z"
 KINDS = ("", "catalog", "tsql", "queries")
 
 

@@ -67,9 +67,9 @@ def test_the_sentence() -> None:
     )
     rest = " as they are now, for only routes have a history"
     assert taken_as_now({"b": AT, "a": AT + HOUR}) == (
-        said % "a (2026-01-05 13:00:00 UTC), b (2026-01-05 12:00:00 UTC)" + rest
+        said % "a (2026-01-05T13:00:00Z), b (2026-01-05T12:00:00Z)" + rest
     )
     many = taken_as_now({f"{number}" * 1000: AT for number in range(7)})
-    assert many.count("UTC") == 5
+    assert many.count("Z)") == 5
     assert " and 2 more: these" in many
     assert len(many) < 1000

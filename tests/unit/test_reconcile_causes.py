@@ -69,7 +69,7 @@ def kinds(*groups: Group) -> list[str | None]:
 def test_a_route_that_changed() -> None:
     [cause] = causes(group(RIGHT, 0, 10, hop=STOCK), group(WRONG, 12, 20, hop=MOVED))
     told = (
-        "route 'Stock' changed between 1970-01-01 00:10:00 UTC and 1970-01-01 00:12:00 UTC: messages of database"
+        "route 'Stock' changed between 1970-01-01T00:10:00Z and 1970-01-01T00:12:00Z: messages of database"
         " 'Orders' for service '//stock' on instance 'hub' were SENT to 'tcp://stock:4022', as the tables say, and"
         " then SENT to 'tcp://moved:4022'; import its routes again"
     )
@@ -98,7 +98,7 @@ def test_of_balanced_routes_the_one_that_changed_is_named() -> None:
         group(RIGHT, 0, 9, hop=STORE, broker=C, route_name="East", **even),
     )
     assert cause is not None
-    assert cause[1].startswith("route 'West' changed between 1970-01-01 00:09:00 UTC and 1970-01-01 00:12:00 UTC")
+    assert cause[1].startswith("route 'West' changed between 1970-01-01T00:09:00Z and 1970-01-01T00:12:00Z")
 
 
 def test_a_route_that_is_not_in_the_tables() -> None:

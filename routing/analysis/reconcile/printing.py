@@ -27,7 +27,7 @@ _SHOWN = 20
 
 
 def as_json(done: Reconciliation) -> str:
-    """One line: observations, unobserved, percent, classes, counts, causes, balanced and version."""
+    """Return one line: observations, unobserved, percent, classes, counts, causes, balanced and version."""
     document = {
         "observations": done.observations,
         "unobserved": done.unobserved,

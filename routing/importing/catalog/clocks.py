@@ -7,6 +7,7 @@ import re
 from datetime import datetime, timedelta, timezone, tzinfo
 
 from routing.errors import InputError, quote
+from routing.render.wording import format_time
 
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 _UTC_NAMES = ("utc", "z")
@@ -62,5 +63,6 @@ def moment_of(local: datetime, zone: tzinfo) -> tuple[datetime, bool]:
 
 
 def twofold(what: str, local: datetime, moment: datetime) -> str:
-    """What is said of a time that a clock showed twice."""
-    return f"{what}: the clock showed {local} twice, and the earlier is taken, {moment:%Y-%m-%d %H:%M:%S} UTC"
+    """Return the sentence on a time that a clock showed twice."""
+    earlier = format_time(moment.replace(microsecond=0))
+    return f"{what}: the clock showed {local} twice, and the earlier is taken, {earlier}"

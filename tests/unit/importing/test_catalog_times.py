@@ -189,7 +189,7 @@ def test_a_clock_that_was_put_back_is_said(tmp_path: Path) -> None:
         tmp_path, "name,address,exported_at\na,LOCAL,2026-10-25 02:30\nb,LOCAL,2026-10-25 02:30\n", zone=BERLIN
     )
     assert {row["exported_at"] for row in export.rows["routes"]} == {utc(2026, 10, 25, 0, 30)}
-    said = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25 00:30:00 UTC"
+    said = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25T00:30:00Z"
     assert export.notes[1:] == [f"sys.routes: exported_at: {said}"]
 
 

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from routing.analysis.reconcile.groups import Answers, Group
 from routing.errors import quote
+from routing.render.wording import format_time
 from routing.rules.deciding import scope_of
 from routing.rules.estate import ARRIVALS, Instance, Route
 from routing.rules.reconciling import MATCHING, Class
-from routing.storage.faults import time_text
+from routing.storage.times import moment_of
 from routing.terms import Outcome
 
 LOCALLY = (9795, 9796, 28012, 28013)
@@ -73,5 +74,5 @@ def where(place: Place) -> str:
 
 
 def when(micros: int) -> str:
-    """A time in words."""
-    return f"{time_text(micros)} UTC"
+    """Return a time as text has it."""
+    return format_time(moment_of(micros))

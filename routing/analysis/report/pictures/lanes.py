@@ -24,7 +24,7 @@ Cut = Literal["start", "end"]
 
 
 def on_lanes(rows: Sequence[Row]) -> alt.Chart:
-    """A chart over the data set ``rows`` with a lane for each ``place``, in the order of the rows."""
+    """Return a chart over the data set ``rows`` with a lane for each ``place``, in the order of the rows."""
     # What tells lanes apart is their number: names come from the data and may look alike.
     lane = alt.Y("place:O", axis=None, sort=None, scale=alt.Scale(paddingInner=0, paddingOuter=0))
     return alt.Chart(theme.named(rows)).encode(y=lane)
@@ -51,7 +51,7 @@ def measured(lanes: alt.Chart, field: str, name: str) -> alt.Chart:
 
 
 def bars(lanes: alt.Chart, field: str, room: int | str, style: str = "bar") -> alt.Chart:
-    """A bar a lane, as long as the field says, ``room`` pixels left for what stands beside the longest.
+    """Return a bar for each lane, as long as the field says; ``room`` pixels are left beside the longest.
 
     That of all others together is paler. ``style`` is one of the theme's.
     """
@@ -62,7 +62,7 @@ def bars(lanes: alt.Chart, field: str, room: int | str, style: str = "bar") -> a
 
 
 def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int = ABOVE) -> alt.Chart:
-    """The name of a lane above its bar, cut at the picture's width less ``room`` pixels."""
+    """Return the name of each lane above its bar, cut at the picture's width less ``room`` pixels."""
     limit = alt.ExprRef(f"max(40, width - {room})")
     # Nothing else depends on the direction: the browser writes each letter as it is written.
     mark = alt.MarkDef(type="text", style="name", dy=dy, limit=limit, dir="rtl" if cut == "start" else "ltr")
@@ -70,19 +70,19 @@ def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int
 
 
 def numbers(lanes: alt.Chart, words: str, end: str) -> alt.Chart:
-    """What an expression over the lane's row says, beside its bar, which ends where another one says."""
+    """Return what an expression over each lane's row says, beside its bar, which ends where ``end`` says."""
     written = lanes.transform_calculate(words=words, end=end)
     mark = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
     return marked(written, mark).encode(x="end:Q", text="words:N")
 
 
 def dressed(layers: Sequence[alt.Chart], description: str, step: int = STEP) -> theme.Picture:
-    """The layers as one picture, as high as its lanes are many."""
+    """Return the layers as one picture, as high as its lanes are many."""
     return theme.dressed(alt.layer(*layers).properties(height=alt.Step(step)), description)
 
 
 def marked(lanes: alt.Chart, mark: alt.MarkDef) -> alt.Chart:
-    """The lanes with a mark whose properties may be expressions, which ``mark_…`` do not all take."""
+    """Return the lanes with a mark whose properties may be expressions, which ``mark_…`` do not all take."""
     copied = lanes.copy()
     copied.mark = mark
     return copied
