@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,17 @@ import routing
 from routing.config import Location
 from routing.engines.arrow.asking import AskingRows, kinds_of_rows
 from routing.engines.arrow.decisions import Decided
+from routing.engines.arrow.message_rows import MessageRows
+from routing.engines.arrow.rejecting import RejectedRows
 from routing.engines.arrow.requests import FoundRequests, first_of_each
 from routing.engines.arrow.resolving import KeyedBatch
 from routing.engines.arrow.words import same_for_all
+from routing.plan.checked import check_without_spark
 from routing.schemas import MESSAGES
 from routing.storage.data_files import DataFiles
+from routing.storage.inputs import read_settings
 from routing.storage.local import open_to_write
+from routing.storage.local_opening import LocalOpener
 from tests.frames import arrow_of
 from tests.stored import config_of, message, save_estate, small_estate
 
@@ -66,6 +73,31 @@ def test_a_run_over_them(tmp_path: Path) -> None:
     _save_messages(tmp_path / "in")
     done = routing.resolve_local(config_of(tmp_path / "in", tmp_path / "out"))
     assert (done.row["rows_read"], done.row["reason_counts"]["ROUTE_REQUESTED"]) == (MANY, 1)
+
+
+def test_names_of_messages_that_are_resolved_are_not_spelled_out(tmp_path: Path) -> None:
+    """Where another one is rejected."""
+    save_estate({**small_estate(), "messages": [message(MANY, "//far", conversation_id="x")]}, tmp_path, files=1)
+    _save_messages(tmp_path)
+    opened = LocalOpener().open({key: Location(str(tmp_path / key)) for key in small_estate()})
+    messages = MessageRows.of(opened.pop("messages"), None)
+    checked = check_without_spark(read_settings(opened), opened["dialogs"])
+    with _counted_memory() as memory:
+        tables = RejectedRows(messages, checked, "run").tables()
+        assert [rows["message_id"].to_pylist() for rows in tables] == [[f"m{MANY}"]]
+    assert memory.max_memory() < MANY * len(LONG) / 10
+
+
+@contextmanager
+def _counted_memory() -> Iterator[pyarrow.MemoryPool]:
+    """Within it Arrow's memory comes from a pool that counts it."""
+    before = pyarrow.default_memory_pool()
+    pool = pyarrow.proxy_memory_pool(before)
+    pyarrow.set_memory_pool(pool)
+    try:
+        yield pool
+    finally:
+        pyarrow.set_memory_pool(before)
 
 
 def test_a_name_stands_once() -> None:

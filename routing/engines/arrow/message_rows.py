@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import pyarrow.dataset
 
 
+# Texts that most rows have in common with others; an id of its own in every row would only grow by a number.
+NUMBERED = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "from_service_name")
+
+
 @dataclass(frozen=True)
 class MessageRows:
     """Messages as they are given, with the names of their columns there.
@@ -81,3 +85,10 @@ class MessageRows:
     def micros(self, name: str) -> Any:
         """Return a column of times in microseconds."""
         return micros_in(self.column(name), self.rows.schema.field(self.shape[name]).type)
+
+
+def texts_of(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
+    """Return a column of texts; one that messages lack is null."""
+    import pyarrow
+
+    return rows[name] if name in rows.schema.names else pyarrow.nulls(len(rows), pyarrow.string())

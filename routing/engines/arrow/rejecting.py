@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from routing.engines.arrow.message_rows import MessageRows
+from routing.engines.arrow.message_keys import find_sound
+from routing.engines.arrow.message_rows import NUMBERED, MessageRows, texts_of
 from routing.plan.checked import Checked
 from routing.schemas import MESSAGES, REJECTED_MESSAGES, Kind
 from routing.storage.arrow import micros_in, with_readable_texts
@@ -36,15 +37,18 @@ class RejectedRows:
 
         rows = self.messages
         columns = {name: rows.column(name) for name in rows.shape if name in MESSAGES.names}
+        columns["sound"] = rows.is_sound()
         instances = Places([(name,) for name in self.checked.instances])
         known = ((name, other) for name, one in self.checked.instances.items() for other in one.databases)
         databases = Places(list(known))
         shape = arrow_schema(REJECTED_MESSAGES.optional())
-        for batch in rows.scan(columns, (), _ROWS_AT_ONCE):
-            table = _as_read(batch)
-            names = [table[name].combine_chunks() for name in ("instance_name", "database_name")]
+        for batch in rows.scan(columns, NUMBERED, _ROWS_AT_ONCE):
+            names = [batch["instance_name"], texts_of(batch, "database_name")]
             is_instance, is_database = instances.find(names[:1]).is_valid(), databases.find(names).is_valid()
-            codes = find_codes(table, is_instance, is_database)
+            # The texts of messages that are resolved, which may be long, are not spelled out.
+            doubtful = pc.invert(pc.and_(find_sound(batch), pc.and_(is_instance, is_database)))
+            table = _as_read(batch.filter(doubtful))
+            codes = find_codes(table, is_instance.filter(doubtful), is_database.filter(doubtful))
             bits = _as_bits(codes, len(table))
             places = pc.indices_nonzero(bits)
             if len(places):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from routing.engines.arrow.decisions import EXPIRED, REQUESTED, Decided, DecisionTable, KeyNumbers
 from routing.engines.arrow.dialog_ends import DialogEnds
 from routing.engines.arrow.message_keys import find_sound
-from routing.engines.arrow.message_rows import MessageRows
+from routing.engines.arrow.message_rows import NUMBERED, MessageRows, texts_of
 from routing.engines.arrow.numbers import NONE, OTHER, Numbers
 from routing.engines.arrow.requests import FoundRequests
 from routing.engines.arrow.words import WordReader, Words, first_of, same_for_all
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 1 << 19
 # So many alternative routes are written at a time.
 _MOST_ALTERNATIVES = 4_000_000
-# Texts that most rows have in common with others; an id of its own in every row would only grow by a number.
-_NUMBERED = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "from_service_name")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class MessageScan:
 
         rows = self.messages
         columns = {name: rows.column(name) for name in ("message_id", "is_initiator")}
-        columns |= {name: rows.column(name) for name in _NUMBERED if name in rows.shape}
+        columns |= {name: rows.column(name) for name in NUMBERED if name in rows.shape}
         for name in ("message_sequence_number", "hops_remaining"):
             if name in rows.shape:
                 columns[name] = rows.column(name).cast("int64")
@@ -67,7 +65,7 @@ class MessageScan:
             columns["conversation"] = self.ends.find_conversation(rows.column("conversation_id"))
         else:
             columns["conversation"] = pc.scalar(0)
-        return rows.scan(columns, _NUMBERED, ROWS_AT_ONCE)
+        return rows.scan(columns, NUMBERED, ROWS_AT_ONCE)
 
 
 class KeyedBatch(NamedTuple):
@@ -94,7 +92,7 @@ class BatchResolver:
         self._instances, self._databases = Mapped(numbers.number_instances), Mapped(numbers.number_databases)
         self._services, self._brokers = Mapped(numbers.number_services), Mapped(numbers.number_brokers)
         self._named = WordReader(read_brokers)
-        self._texts = {name: WordReader(_empty_as_null) for name in _NUMBERED}
+        self._texts = {name: WordReader(_empty_as_null) for name in NUMBERED}
         self._addresses = WordReader(leading_addresses)
         width = len(numbers.databases)
         places = {name: place for place, name in enumerate(numbers.instances)}
@@ -108,7 +106,7 @@ class BatchResolver:
 
         scan, numbers = self._scan, self._scan.numbers
         instances = pc.fill_null(self._instances.of(batch["instance_name"]), OTHER)
-        databases = pc.fill_null(self._databases.of(_texts(batch, "database_name")), 0)
+        databases = pc.fill_null(self._databases.of(texts_of(batch, "database_name")), 0)
         code = pc.add(pc.multiply(instances.cast("int64"), len(numbers.databases)), databases)
         is_known = pc.and_(pc.greater_equal(instances, 0), pc.greater_equal(databases, 0))
         scopes = pc.index_in(pc.if_else(is_known, code, -1), value_set=self._scope_codes)
@@ -116,7 +114,7 @@ class BatchResolver:
         if pc.sum(valid).as_py() != len(batch):
             batch = batch.filter(valid)
             instances, databases, scopes = (one.filter(valid) for one in (instances, databases, scopes))
-        given = _texts(batch, "to_broker_instance")
+        given = texts_of(batch, "to_broker_instance")
         brokers = pc.fill_null(self._brokers.of(given), NONE)
         of_dialogs = is_expired = None
         if scan.ends is not None:
@@ -138,7 +136,7 @@ class BatchResolver:
         rows, decided = keyed.rows, self._scan.decisions.decided()
         way = _find_way(keyed, decided, requests).dictionary_encode()
         columns: dict[str, Any] = {name: rows[name] for name in ("message_id", "conversation_id", "is_initiator")}
-        columns |= {name: self._texts[name].read(_texts(rows, name)).array() for name in _NUMBERED[:3]}
+        columns |= {name: self._texts[name].read(texts_of(rows, name)).array() for name in NUMBERED[:3]}
         columns["message_sequence_number"] = _numbers(rows, "message_sequence_number")
         columns |= {"enqueue_time": _times(rows["enqueued"]), "decided_at": _times(rows["at"])}
         columns["to_broker_instance"] = keyed.named.array()
@@ -206,13 +204,6 @@ def _empty_as_null(words: pyarrow.Array) -> pyarrow.Array:
     import pyarrow.compute as pc
 
     return pc.if_else(pc.equal(words, ""), None, words)
-
-
-def _texts(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
-    """Return a column of texts; one that messages lack is null."""
-    import pyarrow
-
-    return rows[name] if name in rows.schema.names else pyarrow.nulls(len(rows), pyarrow.string())
 
 
 def _numbers(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
