@@ -262,6 +262,7 @@ class Undisturbed:
     """The tables before the import that is ended, and what they hold after it, and after the next day's."""
 
     start: Path
+    before: dict[str, list[str]]
     expected: Mapping[str, dict[str, list[str]]]
     commits: list[str]
 
@@ -278,7 +279,8 @@ class Undisturbed:
         assert len(commits) > 1
         after = copy_of(whole, folder / "next whole")
         scenario.next_day(no_spark(), after)
-        return cls(start, {"again": state_of(whole), "next day": state_of(after)}, commits)
+        expected = {"again": state_of(whole), "next day": state_of(after)}
+        return cls(start, state_of(start), expected, commits)
 
     def find_faults(
         self, scenario: Scenario, half: Path, moment: str, opener: Callable[[], Opener] = no_spark
@@ -289,7 +291,7 @@ class Undisturbed:
         """
         faults = []
         steps = {"again": scenario.ended, "next day": scenario.next_day}
-        if state_of(half) == state_of(self.start):
+        if state_of(half) == self.before:
             del steps["next day"]
         for what, step in steps.items():
             after = copy_of(half, half.with_name(f"{half.name} {what}"))
