@@ -125,7 +125,7 @@ def _next(state: State, programs: tuple[Program, ...], keys: tuple[str, ...], st
             tables = state.tables(keys)
             steps[at] = one_step(program, tables, run), logs_of(tables)
         yield _with(state, number, *steps[at])
-        yield _with(state, number, replace(run, end="dead"), state.logs)
+        yield _with(state, number, Running(run.answers, "dead", run.way), state.logs)
     if state.to_come:
         tables = state.tables(keys)
         tables.by_hand(
@@ -141,4 +141,4 @@ def logs_of(tables: LogsInMemory) -> Logs:
 
 def _with(state: State, number: int, run: Running, logs: Logs) -> State:
     runs = tuple(run if place == number else other for place, other in enumerate(state.runs))
-    return replace(state, runs=runs, logs=logs)
+    return State(logs, runs, state.to_come)
