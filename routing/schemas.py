@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
-from routing.rules.candidates import CandidateRow
+from routing.rules.candidate_order import CandidateRow
 from routing.rules.columns import ALTERNATIVE_COLUMNS
 from routing.rules.estate import Route
 from routing.rules.path_rows import HopRow, PathRow

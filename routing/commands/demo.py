@@ -12,8 +12,8 @@ from routing.commands.engines import (
     choose_engine,
     engine_override,
     naming_local_engine,
-    refuse_session,
-    tell_choice,
+    open_locally,
+    run_locally,
 )
 from routing.errors import EXIT_DONE
 from routing.render.json_text import write_json
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     build.check(folder)
     settings = build.settings(folder, [*options.overrides, *engine_override(options)])
     is_local = choose_engine(settings) == LOCAL_ENGINE
-    tables = _open_locally(settings) if is_local else opener(settings, options, console, little_data=True)
+    tables = open_locally(settings) if is_local else opener(settings, options, console, little_data=True)
     without_spark = is_local or build.by_deltalake(tables, settings)
     with naming_local_engine(settings):
         spark = None if is_local else tables.spark
@@ -72,24 +72,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return EXIT_DONE
 
 
-def _open_locally(settings: Config) -> Opener:
-    """What opens the tables of the local engine, which is to have no session. Raises ConfigError."""
-    from routing.runs.local import check_local
-    from routing.storage.local_opening import LocalOpener
-
-    refuse_session(is_job=False)
-    check_local(settings)
-    return LocalOpener()
-
-
 def _resolve(settings: Config, tables: Opener | None, console: Console) -> Run:
     """The run; without a session where there are no tables of one."""
     run_id, progress, recording = console.standing.run_id, console.progress, console.standing.recording
     if tables is None:
-        from routing.runs.local import resolve_local
-
-        tell_choice(settings, console)
-        return resolve_local(settings, run_id=run_id, progress=progress, recording=recording)
+        return run_locally(settings, run_id, console)
     from routing.runs import pipeline
 
     return pipeline.run_with(tables, settings, run_id=run_id, progress=progress, recording=recording)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from routing.commands.common import Console
 from routing.config import Config
 from routing.errors import ConfigError, NoJavaFault
 from routing.terms import ENGINES, LOCAL_ENGINE, SPARK
+
+if TYPE_CHECKING:
+    from routing.runs.done import Run
+    from routing.storage.opening import Opener
 
 
 def add_engine(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -36,19 +41,36 @@ def choose_engine(settings: Config) -> str:
     return LOCAL_ENGINE
 
 
-def tell_choice(settings: Config, console: Console) -> None:
-    """Say that the local engine resolves where no one has named it."""
-    if settings.resolve.engine is None:
-        what = "pyspark is not installed, so the local engine resolves (resolve.engine: local)"
-        console.note(f"note: {what}", "warning")
+def open_locally(settings: Config, *, is_job: bool = False) -> Opener:
+    """Return what opens the tables of the local engine.
 
-
-def refuse_session(*, is_job: bool) -> None:
-    """Refuse the local engine where a session is given, or a job is to have one. Raises ConfigError."""
+    Raises ConfigError where a session is given or a job is to have one, or where the engine does not do what is
+    configured.
+    """
+    from routing.runs.local import check_local
     from routing.sessions.session import is_given
+    from routing.storage.local_opening import LocalOpener
 
     if is_job or is_given():
         raise ConfigError.local_in_session()
+    check_local(settings)
+    return LocalOpener()
+
+
+def run_locally(
+    settings: Config, run_id: str | None, console: Console, tell: Callable[[str], None] = lambda text: None
+) -> Run:
+    """Make a run by the local engine, and note it where no one has named the engine.
+
+    ``tell`` is told by what each table is read.
+    """
+    from routing.runs.local import resolve_local
+
+    if settings.resolve.engine is None:
+        what = "pyspark is not installed, so the local engine resolves (resolve.engine: local)"
+        console.note(f"note: {what}", "warning")
+    progress, recording = console.progress, console.standing.recording
+    return resolve_local(settings, run_id=run_id, progress=progress, tell=tell, recording=recording)
 
 
 @contextmanager

@@ -23,8 +23,8 @@ from routing.commands.engines import (
     choose_engine,
     engine_override,
     naming_local_engine,
-    refuse_session,
-    tell_choice,
+    open_locally,
+    run_locally,
 )
 from routing.errors import EXIT_DONE, ConfigError, quote
 from routing.render.json_text import write_json
@@ -83,10 +83,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     check_client(settings)
     if choose_engine(settings) == LOCAL_ENGINE:
-        refuse_session(is_job=options.as_job)
-        from routing.storage.local_opening import LocalOpener
-
-        done = find_done(LocalOpener(), settings, run_id, now) if is_given else None
+        tables = open_locally(settings, is_job=options.as_job)
+        done = find_done(tables, settings, run_id, now) if is_given else None
         return _show(done or _run_locally(settings, options, console, run_id), options, console)
     little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
     opening = opener(settings, options, console, little_data=little_data)
@@ -134,18 +132,12 @@ def _run(settings: Config, opening: Opener, console: Console, run_id: str, now: 
 def _run_locally(settings: Config, options: argparse.Namespace, console: Console, run_id: str) -> Run:
     """The run, without a session."""
     started = datetime.now(timezone.utc)
-    tell_choice(settings, console)
-    from routing.runs import lineage, local
+    from routing.runs import lineage
 
     console.standing.text = _DOES_NOT_COUNT
+    tell = console.note if options.verbose else lambda text: None
     with _telling_failures(settings, run_id, started, console):
-        done = local.resolve_local(
-            settings,
-            run_id=run_id,
-            progress=console.progress,
-            tell=console.note if options.verbose else lambda text: None,
-            recording=console.standing.recording,
-        )
+        done = run_locally(settings, run_id, console, tell)
     if not done.was_recorded:
         _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
     return done

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 from routing.config import CANDIDATES, Config
 from routing.errors import InternalError
-from routing.messages.candidates import MESSAGE_ROW, route_candidates
+from routing.messages.candidate_ranks import MESSAGE_ROW, route_candidates
 from routing.messages.dialog_hash import FUNCTION
 from routing.messages.keying import OF_INSTANCE_EXACTLY
-from routing.plan.candidates import MOST_CANDIDATES, CandidateLists
+from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
 from routing.plan.options import Options
 from routing.runs.message_frames import MessageFrame, compile_tables
 from routing.runs.replacing import OutputTable, replace_output

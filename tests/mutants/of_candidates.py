@@ -6,7 +6,8 @@ from tests.mutants.mutant import Mutant
 
 _LISTED = ("tests/unit/test_plan_candidates.py",)
 _RANKED = ("tests/spark/test_candidates.py", "tests/spark/test_candidate_table.py")
-_RULES, _LISTS, _SPARK = (f"routing/{room}/candidates.py" for room in ("rules", "plan", "messages"))
+_RULES, _LISTS = "routing/rules/candidate_order.py", "routing/plan/candidate_lists.py"
+_SPARK = "routing/messages/candidate_ranks.py"
 
 MUTANTS = (
     Mutant(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +12,13 @@ from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.storage import statements
 from routing.storage.ledger import DeltaTables
 from routing.storage.opening import Opener
-from routing.storage.protocol import RESTORE, Mark, Tables
+from routing.storage.protocol import Mark
 from tests.frames import frame_of
-from tests.log_in_memory import LogsInMemory, run_mark
+from tests.log_operations import KEY, A, LogInMemory, assert_like_the_log_in_memory, back_to
 from tests.stored import config_of, small_estate, store_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-KEY = "new_route_requests"
-A, B = run_mark("a"), run_mark("b")
-
-
-def _back_to(version: int) -> Mark:
-    return Mark(RESTORE, "b", "out/runs", version)
 
 
 class OnDelta:
@@ -57,52 +50,6 @@ class OnDelta:
         return frozenset(row["message_id"] for row in read.select("message_id").collect())
 
 
-class InMemory:
-    """The operations on the log in memory."""
-
-    def __init__(self, by_name: bool) -> None:
-        self.tables = LogsInMemory([KEY], by_name=by_name)
-
-    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
-        self.tables.put(KEY, rows, mark, adds=adds)
-
-    def by_hand(self, operation: str) -> None:
-        self.tables.by_hand(KEY, operation)
-
-    def restore_by_hand(self, version: int) -> None:
-        self.tables.restore_by_hand(KEY, version)
-
-    def rows(self) -> frozenset[str]:
-        return frozenset(self.tables.logs[KEY].rows())
-
-
-Step = Callable[[Any], None]
-STEPS: list[tuple[str, Step]] = [
-    ("made", lambda on: on.write(frozenset({"m1", "m2"}), A, adds=False)),
-    ("added to", lambda on: on.write(frozenset({"m3"}), A, adds=True)),
-    ("nothing added", lambda on: on.write(frozenset(), A, adds=True)),
-    ("optimized", lambda on: on.by_hand("OPTIMIZE")),
-    ("replaced", lambda on: on.write(frozenset({"m4"}), B, adds=False)),
-    ("restored", lambda on: on.tables.restore(KEY, 1, _back_to(1))),
-    ("restored to what is there", lambda on: on.tables.restore(KEY, 4, _back_to(4))),
-    ("replaced by nothing", lambda on: on.write(frozenset(), B, adds=False)),
-    ("nothing replaced by nothing", lambda on: on.write(frozenset(), A, adds=False)),
-    ("a property set", lambda on: on.by_hand("SET TBLPROPERTIES")),
-    ("restored by another", lambda on: on.tables.restore(KEY, 1, _back_to(1))),
-    ("added to again", lambda on: on.write(frozenset({"m5"}), B, adds=True)),
-    ("restored by hand", lambda on: on.restore_by_hand(3)),
-]
-
-
-def _told(tables: Tables) -> list[tuple[int, str, Mark | None, int | None]]:
-    return [(c.version, _kind(c.operation), c.mark, c.restored) for c in tables.commits(KEY, -1)]
-
-
-def _kind(operation: str) -> str:
-    """Delta's names of the same operation by path and by name."""
-    return "WRITE" if operation == "CREATE OR REPLACE TABLE AS SELECT" else operation
-
-
 @pytest.fixture
 def catalog(spark: SparkSession) -> Iterator[str]:
     """A schema of the session's catalog, gone afterwards."""
@@ -118,18 +65,10 @@ def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Pat
     named = [] if by == "path" else [f"output.{KEY}={catalog}.requests"]
     paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
     delta = OnDelta(spark, DeltaTables(Opener.of_session(spark), config_of(inputs, tmp_path, *named, **paths)))
-    memory = InMemory(by_name=by == "name")
-    for what, step in STEPS:
-        step(delta)
-        step(memory)
-        assert _told(delta.tables) == _told(memory.tables), what
-        assert delta.rows() == memory.rows(), what
-        assert delta.tables.newest(KEY) == memory.tables.newest(KEY), what
-    every = delta.tables.commits(KEY, -1)
+    named_first = int(by == "name")
+    every = assert_like_the_log_in_memory(delta, LogInMemory(by_name=by == "name"), named_first)
     assert delta.tables.latest(KEY) == every
     assert delta.tables.commits(KEY, 3) == every[4:]
-    ids = {delta.tables.identity(KEY, version) for version in range(len(every))}
-    assert len(ids - {None}) == len(every)
     assert delta.tables.identity(KEY, len(every)) is None
 
 
@@ -153,7 +92,7 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
         was_set(self, key, value)
 
     monkeypatch.setattr(conf, "set", refuse)
-    mark = _back_to(0)
+    mark = back_to(0)
     delta.tables.restore(KEY, 0, mark)
     found = delta.tables.commits(KEY, 1)
     assert [(c.operation, c.mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", mark)]

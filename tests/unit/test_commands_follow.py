@@ -15,7 +15,7 @@ from routing import Stored, diff, explain, trace
 from routing.analysis.check.checking import check
 from routing.engines.arrow import message_keys
 from routing.messages import validate
-from routing.plan.candidates import LISTED_CANDIDATE, CandidateLists
+from routing.plan.candidate_lists import LISTED_CANDIDATE, CandidateLists
 from routing.plan.rows import CHOICE, decide_keys
 from tests.exported import route as exported_route
 from tests.exported import waiting, whole_shop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,13 @@ from routing.storage.arrow import table_of
 from routing.storage.local import LocalTable
 from routing.storage.local_opening import LocalOpener
 from routing.storage.local_outputs import LocalOutputs
-from routing.storage.protocol import RESTORE, Mark, Tables
+from routing.storage.protocol import Mark
 from routing.storage.stored import read_rows
 from tests.frames import moment
-from tests.log_in_memory import LogsInMemory, run_mark
+from tests.log_in_memory import run_mark
+from tests.log_operations import KEY, A, B, LogInMemory, assert_like_the_log_in_memory, back_to
 from tests.stored import config_of, save_estate, small_estate
 
-KEY = "new_route_requests"
-A, B = run_mark("a"), run_mark("b")
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 
 
@@ -66,62 +64,8 @@ def _messages(location: Location) -> list[str]:
     return list(rows.to_table(columns=["message_id"])["message_id"].to_pylist())
 
 
-class InMemory:
-    """The operations on the log in memory."""
-
-    def __init__(self) -> None:
-        self.tables = LogsInMemory([KEY], creates_first=True)
-
-    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
-        self.tables.put(KEY, rows, mark, adds=adds)
-
-    def by_hand(self, operation: str) -> None:
-        self.tables.by_hand(KEY, operation)
-
-    def restore_by_hand(self, version: int) -> None:
-        self.tables.restore_by_hand(KEY, version)
-
-    def rows(self) -> frozenset[str]:
-        return frozenset(self.tables.logs[KEY].rows())
-
-
-def _back_to(version: int) -> Mark:
-    return Mark(RESTORE, "b", "out/runs", version)
-
-
-Step = Callable[[Any], None]
-STEPS: list[tuple[str, Step]] = [
-    ("made", lambda on: on.write(frozenset({"m1", "m2"}), A, adds=False)),
-    ("added to", lambda on: on.write(frozenset({"m3"}), A, adds=True)),
-    ("nothing added", lambda on: on.write(frozenset(), A, adds=True)),
-    ("optimized", lambda on: on.by_hand("OPTIMIZE")),
-    ("replaced", lambda on: on.write(frozenset({"m4"}), B, adds=False)),
-    ("restored", lambda on: on.tables.restore(KEY, 2, _back_to(2))),
-    ("restored to what is there", lambda on: on.tables.restore(KEY, 5, _back_to(5))),
-    ("replaced by nothing", lambda on: on.write(frozenset(), B, adds=False)),
-    ("nothing replaced by nothing", lambda on: on.write(frozenset(), A, adds=False)),
-    ("a property set", lambda on: on.by_hand("SET TBLPROPERTIES")),
-    ("restored by another", lambda on: on.tables.restore(KEY, 2, _back_to(2))),
-    ("added to again", lambda on: on.write(frozenset({"m5"}), B, adds=True)),
-    ("restored by hand", lambda on: on.restore_by_hand(4)),
-]
-
-
-def _told(tables: Tables) -> list[tuple[int, str, Mark | None, int | None]]:
-    return [(c.version, c.operation, c.mark, c.restored) for c in tables.commits(KEY, -1)]
-
-
 def test_operation_by_operation(tmp_path: Path) -> None:
-    disk, memory = OnDisk(_outputs(tmp_path)), InMemory()
-    for what, step in STEPS:
-        step(disk)
-        step(memory)
-        assert _told(disk.tables) == _told(memory.tables), what
-        assert disk.rows() == memory.rows(), what
-        assert disk.tables.newest(KEY) == memory.tables.newest(KEY), what
-    every = disk.tables.commits(KEY, -1)
-    ids = {disk.tables.identity(KEY, version) for version in range(len(every))}
-    assert len(ids - {None}) == len(every)
+    assert_like_the_log_in_memory(OnDisk(_outputs(tmp_path)), LogInMemory(creates_first=True), first=1)
 
 
 def _run_row(run_id: str, number: int) -> dict[str, Any]:
@@ -175,7 +119,7 @@ def test_a_restore_that_stands_is_no_failure(tmp_path: Path, monkeypatch: pytest
         raise OSError("Input/output error")
 
     monkeypatch.setattr(LocalTable, "restore", fail_afterwards)
-    on.tables.restore(KEY, 1, _back_to(1))
+    on.tables.restore(KEY, 1, back_to(1))
     assert on.rows() == {"m1"}
     assert on.tables.notes == [
         f"output.{KEY}: version 3 stands, but deltalake failed at what follows a commit: Input/output error"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from routing.plan.candidates import (
+from routing.plan.candidate_lists import (
     GOES_ON,
     LISTED_CANDIDATE,
     LISTED_CHOICE,

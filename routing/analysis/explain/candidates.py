@@ -1,7 +1,7 @@
 """The routes of a searched table, each with why it did or did not match: lines of item ROUTE.
 
-Which routes match, and what became of each, the rules list (`rules.candidates.list_candidates`); what this room
-adds is how near a route came that did not.
+The rules list which routes match and what became of each (`rules.candidate_order.list_candidates`); this room adds
+how near a route came that did not match.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from routing.analysis.differing import (
 )
 from routing.analysis.explain.lines import SHOWN, Line, line
 from routing.analysis.explain.searches import Search
-from routing.rules.candidates import Candidate, list_candidates
+from routing.rules.candidate_order import Candidate, list_candidates
 from routing.rules.estate import Instance, Route
 from routing.rules.matching import Bound, comes_before, names_service, step_of
 from routing.rules.resolving import Message

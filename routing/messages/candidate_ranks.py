@@ -1,6 +1,6 @@
 """Messages × lists of candidates → ranked candidates: a broadcast join, and a window over each message.
 
-The numbers that the window orders by, and the order of its columns, are those of `rules.candidates`.
+The numbers that the window orders by, and the order of its columns, are those of `rules.candidate_order`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from routing.messages.job import Job
 from routing.messages.results import add_requests, cut
-from routing.plan.candidates import (
+from routing.plan.candidate_lists import (
     GOES_ON,
     LAST_SEARCH,
     LIST,
@@ -21,7 +21,7 @@ from routing.plan.candidates import (
     REQUESTED_IN_MSDB,
     CandidateLists,
 )
-from routing.rules.candidates import CANDIDATE_ORDER, ORDER_WITHIN_TIER, OrderTerm
+from routing.rules.candidate_order import CANDIDATE_ORDER, ORDER_WITHIN_TIER, OrderTerm
 from routing.schemas import ROUTE_CANDIDATES
 from routing.storage import frames, spark_forms
 from routing.storage.conform import in_shape

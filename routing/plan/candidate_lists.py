@@ -12,7 +12,7 @@ from typing import Any
 from routing.plan.keys import KEY, key_of
 from routing.plan.rows import CHOICE, Choice, DecidedKeys, SharedRows, choice_of
 from routing.process.garbage import no_search_for_cycles
-from routing.rules.candidates import CandidateRow, in_order, list_candidates, row_of
+from routing.rules.candidate_order import CandidateRow, in_order, list_candidates, row_of
 from routing.rules.deciding import ConcerningRoutes, Decision, Key, Leg, signature
 from routing.rules.estate import Instance, Route
 from routing.rules.timeline import Span, TimeInterval

@@ -1,0 +1,101 @@
+"""Operations on one table's log, step by step: whatever stores it is held to the log in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from routing.storage.protocol import RESTORE, Commit, Mark, Tables
+from tests.log_in_memory import LogsInMemory, run_mark
+
+KEY = "new_route_requests"
+A, B = run_mark("a"), run_mark("b")
+
+
+class TableLog(Protocol):
+    """A table whose rows are texts, and what is done to it."""
+
+    @property
+    def tables(self) -> Tables:
+        """The table, as a run sees it."""
+
+    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+        """Add rows, or put them in place of what stands there."""
+
+    def by_hand(self, operation: str) -> None:
+        """Make a commit of somebody else, with no mark: OPTIMIZE, or a property that is set."""
+
+    def restore_by_hand(self, version: int) -> None:
+        """Bring the table back to a version, with no mark."""
+
+    def rows(self) -> frozenset[str]:
+        """What the table holds."""
+
+
+class LogInMemory:
+    """The operations on the log in memory."""
+
+    def __init__(self, *, by_name: bool = False, creates_first: bool = False) -> None:
+        self.tables = LogsInMemory([KEY], by_name=by_name, creates_first=creates_first)
+
+    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+        self.tables.put(KEY, rows, mark, adds=adds)
+
+    def by_hand(self, operation: str) -> None:
+        self.tables.by_hand(KEY, operation)
+
+    def restore_by_hand(self, version: int) -> None:
+        self.tables.restore_by_hand(KEY, version)
+
+    def rows(self) -> frozenset[str]:
+        return frozenset(self.tables.logs[KEY].rows())
+
+
+def back_to(version: int) -> Mark:
+    """The mark of a restore."""
+    return Mark(RESTORE, "b", "out/runs", version)
+
+
+Step = Callable[[TableLog, int], None]
+# What is done to a log, and the version that its first write made.
+STEPS: list[tuple[str, Step]] = [
+    ("made", lambda on, first: on.write(frozenset({"m1", "m2"}), A, adds=False)),
+    ("added to", lambda on, first: on.write(frozenset({"m3"}), A, adds=True)),
+    ("nothing added", lambda on, first: on.write(frozenset(), A, adds=True)),
+    ("optimized", lambda on, first: on.by_hand("OPTIMIZE")),
+    ("replaced", lambda on, first: on.write(frozenset({"m4"}), B, adds=False)),
+    ("restored", lambda on, first: on.tables.restore(KEY, first + 1, back_to(first + 1))),
+    ("restored to what is there", lambda on, first: on.tables.restore(KEY, first + 4, back_to(first + 4))),
+    ("replaced by nothing", lambda on, first: on.write(frozenset(), B, adds=False)),
+    ("nothing replaced by nothing", lambda on, first: on.write(frozenset(), A, adds=False)),
+    ("a property set", lambda on, first: on.by_hand("SET TBLPROPERTIES")),
+    ("restored by another", lambda on, first: on.tables.restore(KEY, first + 1, back_to(first + 1))),
+    ("added to again", lambda on, first: on.write(frozenset({"m5"}), B, adds=True)),
+    ("restored by hand", lambda on, first: on.restore_by_hand(first + 3)),
+]
+
+
+def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: int) -> list[Commit]:
+    """After each step both tell the same commits and rows; returns the commits that are stored.
+
+    ``first`` is the version that the first write of either makes.
+    """
+    for what, step in STEPS:
+        step(stored, first)
+        step(memory, first)
+        assert _told(stored.tables) == _told(memory.tables), what
+        assert stored.rows() == memory.rows(), what
+        assert stored.tables.newest(KEY) == memory.tables.newest(KEY), what
+    every = stored.tables.commits(KEY, -1)
+    ids = {stored.tables.identity(KEY, version) for version in range(len(every))}
+    assert len(ids - {None}) == len(every)
+    return every
+
+
+def _told(tables: Tables) -> list[tuple[int, str, Mark | None, int | None]]:
+    return [(c.version, _kind(c.operation), c.mark, c.restored) for c in tables.commits(KEY, -1)]
+
+
+def _kind(operation: str) -> str:
+    """Delta's names of the same operation by path and by name."""
+    return "WRITE" if operation == "CREATE OR REPLACE TABLE AS SELECT" else operation
