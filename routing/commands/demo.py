@@ -73,7 +73,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _resolve(settings: Config, tables: Opener | None, console: Console) -> Run:
-    """The run; without a session where there are no tables of one."""
+    """Make the run; without a session where there are no tables of one."""
     run_id, progress, recording = console.standing.run_id, console.progress, console.standing.recording
     if tables is None:
         return run_locally(settings, run_id, console)

@@ -36,7 +36,7 @@ _CANDIDATE = 600
 
 
 def route_candidates(job: Job, lists: CandidateLists) -> DataFrame:
-    """The rows of ``route_candidates``: for each message that is not rejected every candidate, ranked.
+    """Return the rows of ``route_candidates``: for each message that is not rejected every candidate, ranked.
 
     ``job`` as `compiling.compile_messages` makes it with ``lists``, of messages that have a number `MESSAGE_ROW`.
     """

@@ -148,7 +148,7 @@ def _choose(counted: KeyPass, plan: RoutingPlan, options: Options, keeper: keepi
 
 
 def _size_dialogs(lookups: Lookups, broadcasts: Broadcasts) -> Dialogs | None:
-    """The dialogs that matter, if there are any."""
+    """Return the dialogs that matter, if there are any."""
     dialogs, count = lookups.dialogs, lookups.checked.dialog_rows
     if dialogs is None:
         return None
@@ -156,7 +156,7 @@ def _size_dialogs(lookups: Lookups, broadcasts: Broadcasts) -> Dialogs | None:
 
 
 def _size_conversations(lookups: Lookups, broadcasts: Broadcasts) -> Side | None:
-    """The conversations whose requests are on record, if there are any."""
+    """Return the conversations whose requests are on record, if there are any."""
     if not lookups.waiting_conversations:
         return None
     size = len(lookups.waiting_conversations) * _CONVERSATION

@@ -61,7 +61,7 @@ class Source:
         return self.lookups.checked.has_transport
 
     def keys(self, *, is_exact: bool) -> DataFrame:
-        """The distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
+        """Return the distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
         messages = keying.add_dialog(keying.clean(self.messages, self.as_of), self.dialog_side)
         if self.keying.is_wide:
             messages = keying.add_conversation(messages, self.conversations)
@@ -70,7 +70,7 @@ class Source:
         )
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool, is_folded: bool) -> DataFrame:
-        """The messages to be resolved, bound and keyed; what none lacks is not looked for again.
+        """Return the messages to be resolved, bound and keyed; what none lacks is not looked for again.
 
         ``is_folded``: every conversation id is written as it is compared.
         """

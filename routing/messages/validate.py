@@ -64,7 +64,7 @@ class Survey:
 
 
 def matters() -> Column:
-    """Whether a dialog may change a decision: it has an end, is acknowledged, or has a text where it may be bound.
+    """Tell whether a dialog may change a decision: it ends, is acknowledged, or has a text where it may be bound.
 
     Of plain columns only: a text that turns out to be no broker id does no harm later on, and is rare.
     """
@@ -72,7 +72,7 @@ def matters() -> Column:
 
 
 def _survey(dialogs: DataFrame) -> Survey:
-    """One pass over the dialogs, an aggregate by their keys."""
+    """Count dialogs and their faults in one pass, an aggregate by their keys."""
     counted = dialogs.groupBy(*_keys()).agg(
         F.count(F.lit(1)).alias("rows"),
         F.count_if(matters()).alias("mattering"),
@@ -89,7 +89,7 @@ def _survey(dialogs: DataFrame) -> Survey:
 
 
 def _keys() -> list[Column]:
-    """The key of a dialog, its conversation id as it is compared."""
+    """Return the key of a dialog, its conversation id as it is compared."""
     return [
         (spark_forms.fold(F.col(name)) if name == "conversation_id" else F.col(name)).alias(name) for name in _KEY
     ]
@@ -122,7 +122,7 @@ def _undecodable() -> Column:
 
 
 def _first_faults(dialogs: DataFrame) -> list[Fault]:
-    """As many faults of dialogs as are told."""
+    """Return as many faults of dialogs as are told."""
     texts = (readable(F.col(name)) if name in _TEXTS else F.col(name).cast("string") for name in _KEY)
     shown = [F.substring(text, 1, 100) for text in texts]
     row_key = F.concat_ws(", ", *(F.coalesce(part, F.lit("NULL")) for part in shown))

@@ -54,7 +54,7 @@ class Checked:
         return len({tuple(key) for ended_at, *key in rows if ended_at is None})
 
     def instances_for(self, services: Iterable[str]) -> dict[str, Instance]:
-        """What the rules need to know of every instance for messages to these services.
+        """Return what the rules need to know of every instance for messages to these services.
 
         Only rows that name one of them, any, or the service that is asked for routes become objects.
         """

@@ -30,7 +30,7 @@ Groups = Counter[tuple[Any, ...]]
 
 
 def count_resolved(work: RunWork, versions: Mapping[str, int]) -> Groups:
-    """What is stored of a run's resolved messages.
+    """Count what is stored of a run's resolved messages.
 
     To read narrow columns takes a fraction of the time that counting the rows on their way takes.
     """
@@ -40,7 +40,7 @@ def count_resolved(work: RunWork, versions: Mapping[str, int]) -> Groups:
 def count_rows(
     work: RunWork, versions: Mapping[str, int], groups: Groups, written: Iterable[str], read: int
 ) -> Written:
-    """The counts of a run, which must agree. Raises StorageError, InternalError.
+    """Return the counts of a run, which must agree. Raises StorageError, InternalError.
 
     ``groups`` as `count_resolved` has them; ``written`` are the outputs that the run wrote to. Where imports are
     on record, the run's notes get what `imported` says of decisions before them.
@@ -80,7 +80,7 @@ def check_pending(work: RunWork, versions: Mapping[str, int], groups: Groups) ->
 
 
 def _taken_as_now(work: RunWork, version: int) -> Iterator[str]:
-    """The note on decisions that lie before the newest import of what has no history; none where all is newer."""
+    """Return the note on decisions before the newest import of what has no history; none where all is newer."""
     if work.newest:
         decided = work.earliest_decided(version, max(work.newest.values()))
         after = {name: newest_after(work.newest, name, t) for name, t in decided.items()}

@@ -97,7 +97,7 @@ def run(
     progress: Callable[[Progress], None] = lambda stage: None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Run:
-    """The main job, from tables to tables (commands.md).
+    """Make a run of the main job, from tables to tables (commands.md).
 
     ``progress`` is told of each stage when it begins and when it has ended, ``tell`` by what each table is read.
     Every pass reads each input at the one version that the run records, or as it is where it has none; outputs
@@ -148,7 +148,7 @@ class SparkEngine:
 
 
 def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
-    """One consistent set of outputs: what a run wrote, of the versions that it recorded.
+    """Read one consistent set of outputs: what a run wrote, of the versions that it recorded.
 
     Raises InputError where no run of that id counts, or its versions have been vacuumed.
     """
@@ -168,7 +168,7 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
 
 
 def current_routes(spark: SparkSession, config: Config) -> DataFrame:
-    """The last row of each message in ``resolved_routes``: rows of unfinished runs and earlier attempts left out.
+    """Read the last row of each message in ``resolved_routes``, without unfinished runs and earlier attempts.
 
     Raises InputError where no run counts yet.
     """

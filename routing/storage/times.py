@@ -25,7 +25,7 @@ def with_moments(rows: Iterable[dict[str, Any]], names: Collection[str]) -> list
 
 
 def micros_of(time: datetime) -> int:
-    """The same the other way round; a time without a zone is UTC."""
+    """Return a time as microseconds since 1970; one without a zone is UTC."""
     return (as_utc(time) - _EPOCH) // timedelta(microseconds=1)
 
 

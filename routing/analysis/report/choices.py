@@ -57,7 +57,7 @@ class Choice:
 
 
 def find_choices(tables: Mapping[str, Columns], now: int) -> list[Choice]:
-    """The scopes whose routes name a service with two broker ids at least, as of a time, in their order.
+    """Return the scopes whose routes name a service with two broker ids at least, as of a time, in their order.
 
     ``tables``: instances, databases, services and routes, the latter with all their versions. The interval is the
     one around ``now`` (microseconds since 1970) in which the same ids compete. Versions of routes that are over
@@ -80,7 +80,7 @@ class _Named(NamedTuple):
 
 
 def _named(routes: Columns, now: int) -> dict[Scope, list[_Named]]:
-    """The routes with a service and a broker id, of today and of later, by who searches them."""
+    """Return the routes with a service and a broker id, of today and of later, by who searches them."""
     found: dict[Scope, list[_Named]] = {}
     ends = routes.rows("valid_to", "lifetime")
     for (instance, database, route), (valid_to, lifetime) in zip(routes_of(routes), ends, strict=True):
@@ -122,7 +122,7 @@ def _choice(
 
 
 def _around(spans: Iterable[TimeInterval[Decision]], now: int) -> list[TimeInterval[Decision]]:
-    """Those of a key's spans in which the same ids compete as at a time, this one's among them."""
+    """Return those of a key's spans in which the same ids compete as at a time, this one's among them."""
     alike = (list(same) for _, same in groupby(spans, key=_competing))
     return next(same for same in alike if _is_not_over(same[-1], now))
 
@@ -132,7 +132,7 @@ def _is_not_over(span: TimeInterval[Decision], now: int) -> bool:
 
 
 def _competing(span: TimeInterval[Decision]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids that step 3 may pick: those whose dialogs show it, and those whose dialogs are decided anew.
+    """Return the ids that step 3 may pick: those whose dialogs show it, and those whose dialogs are decided anew.
 
     What comes back to its own instance is decided by the routes of msdb, and its row tells of these alone.
     """
@@ -162,7 +162,7 @@ _COMES_BACK = (
 
 
 def _unreached(decision: Decision) -> _Why:
-    """A route in force that no open dialog comes to: another step ends the search, or there is none."""
+    """Say why no open dialog comes to a route in force: another step ends the search, or there is none."""
     leg = decision.first
     if leg.match is None:
         return BROKER_OFF, f"the broker of {quote_name(leg.scope)} is off: its routes are not searched"
@@ -171,7 +171,7 @@ def _unreached(decision: Decision) -> _Why:
 
 
 def _behind_another(route: Route, decision: Decision) -> _Why | None:
-    """A route of an id that may be picked; None for one that may be used, whose dialogs show the id."""
+    """Say why a route of an id that may be picked is not used; None for one that may be used."""
     leg = decision.first
     if route.name == leg.route_name:
         return None if decision.again is None else (COMES_BACK, _COMES_BACK)

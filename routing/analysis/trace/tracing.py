@@ -66,7 +66,7 @@ def trace(
 
 
 def read_network(tables: Mapping[str, Table], services: Collection[str]) -> Network:
-    """All instances as messages to some services see them. Raises InputError where a row is at fault."""
+    """Return all instances as messages to some services see them. Raises InputError where a row is at fault."""
     settings = read_settings(tables)
     refuse_faults(settings)
     return network_of(settings, services)
