@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -105,6 +104,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
     """Print a check, or what is said of one message, in the form that was asked for."""
     from routing.analysis.check import check_report, explaining
+    from routing.render.json_text import write_json
     from routing.render.text import write_sql
 
     if options.format == "json":
@@ -112,7 +112,7 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
 
         is_one = options.message is not None
         values = explaining.explain_as_object(done, options.message) if is_one else as_object(done)
-        console.result(json.dumps(values))
+        console.result(write_json(values))
     elif options.format == STATEMENTS_ALONE:
         asked = None if options.message is None else explaining.find_messages(done, options.message)
         statements = check_report.list_statements(done, asked)

@@ -31,7 +31,7 @@ _TONES = {
 }
 
 
-EVERYTHING = ReportLimits(None, None, None, None, None, None)
+EVERYTHING = ReportLimits(None, None, None, None, None, None, None)
 """What `--verbose` prints."""
 
 
@@ -172,7 +172,7 @@ class _Report:
         yield from _items(shorten(map(_state_script_tried, scripts), most.sentences))
         for what, sentences in {"rejected": tried.evidence.rejected, "note": tried.evidence.notes}.items():
             cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
-            yield from _items(shorten(cuts, most.sentences))
+            yield from _items(shorten(cuts, most.notes))
         changes, unchanged = find_changes(self._done.results, tried.results)
         yield from _items(shorten(map(_state_change, changes), most.changes))
         yield ListItem(f"{count(unchanged, 'message')} as before")
@@ -207,7 +207,7 @@ class _Report:
         lists = {"left out": evidence.left_out, "rejected": evidence.rejected, "note": find_notes(self._done)}
         for what, sentences in lists.items():
             cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
-            yield from _items(shorten(cuts, most))
+            yield from _items(shorten(cuts, self._limits.notes))
 
 
 def _state_others(number: int) -> str:

@@ -55,7 +55,8 @@ class ReportLimits:
     remedies: int | None = 3
     evidence: int | None = 3
     hops: int | None = 20
-    sentences: int | None = 5
+    sentences: int | None = 10
+    notes: int | None = 20
     changes: int | None = 20
 
 
