@@ -49,12 +49,10 @@ from routing.process.standing import Standing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.console import RenderableType
 
     from routing.document import Document
     from routing.runs.stages import Progress
 
-_PIPE_WIDTH = 200
 _FORMATS = ("table", "json")
 # In the order in which --help shows them.
 _ROOMS: dict[str, ModuleType] = {
@@ -99,10 +97,10 @@ class Console:
     def _aside(self) -> AbstractContextManager[None]:
         return nullcontext() if self._line_below is None else self._line_below.aside()
 
-    def result(self, what: RenderableType) -> None:
-        """A result of the command: text, or a table of rich."""
+    def result(self, text: str) -> None:
+        """Print a result of the command to standard output."""
         with self._aside():
-            tell_result(f"{what}\n" if isinstance(what, str) else self._drawn(what))
+            tell_result(f"{text}\n")
 
     def document(self, document: Document) -> None:
         """Print a document to standard output: as wide as ``--width`` or the terminal, coloured as ``--color``."""
@@ -114,16 +112,6 @@ class Console:
         is_dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         is_coloured = self._color == "always" or (self._color == "auto" and is_terminal and not is_dull)
         self.result(write_text(document, width=width, is_coloured=is_coloured))
-
-    def _drawn(self, what: RenderableType) -> str:
-        from rich.console import Console as Terminal
-
-        # A pipe has no width of its own: lines are then as long as they need to be.
-        is_terminal = sys.stdout is not None and sys.stdout.isatty()
-        terminal = Terminal(width=None if is_terminal else _PIPE_WIDTH, highlight=False)
-        with terminal.capture() as captured:
-            terminal.print(what)
-        return captured.get()
 
     def note(self, text: str, level: str = "info", fields: Mapping[str, Any] | None = None) -> None:
         """Something that the command has to say besides; ``--quiet`` leaves out what is only information.

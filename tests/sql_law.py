@@ -16,8 +16,8 @@ _WORDS |= {"registertemptable", "dbtable", "replacewhere", "deltatable"}
 _WORDS |= {"attrgetter", "methodcaller", "__getattribute__", "__dict__", "__import__"}
 # The same, of words that have other uses too; and those.
 _METHODS = {"table", "catalog", "where", "filter", "option", "options"}
-_HARMLESS = {"F.filter", "show.table", "pyarrow.table"}
-_IMPORTED = {"F": "functions", "show": "show", "pyarrow": "pyarrow"}
+_HARMLESS = {"F.filter", "pyarrow.table"}
+_IMPORTED = {"F": "functions", "pyarrow": "pyarrow"}
 # Methods of a Column that no text has.
 _OF_COLUMNS = {"isNull", "isNotNull", "isin", "eqNullSafe"}
 _QUOTING = {"_sql", "_join", "quote", "_literal", "_kind"}

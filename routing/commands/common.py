@@ -16,7 +16,6 @@ from routing.process.standing import Standing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.console import RenderableType
 
     from routing.document import Document
     from routing.runs.stages import Progress
@@ -36,8 +35,8 @@ class Console(Protocol):
     standing: Standing
     """How far the command has come, which it says as it goes on."""
 
-    def result(self, what: RenderableType) -> None:
-        """A result of the command: text, or a table of rich."""
+    def result(self, text: str) -> None:
+        """Print a result of the command: JSON, a page of lint, a report for another program."""
 
     def document(self, document: Document) -> None:
         """Print a document as text: as wide and as coloured as the command line says."""

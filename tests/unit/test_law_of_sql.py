@@ -120,7 +120,7 @@ def test_only_what_is_quoted_is_put_in() -> None:
         "spark.table(path)",
         "spark.read.jdbc(path, path)",
         "spark.read.option('dbtable', path)",
-        "show = spark; show.table(path)",
+        "pyarrow = spark; pyarrow.table(path)",
         "spark.catalog.dropTempView(path)",
         "writer.option('replaceWhere', path)",
         "writer.option('REPLACEWHERE', path)",
@@ -158,7 +158,7 @@ def test_a_breach_is_seen(line: str) -> None:
         "writer.option('userMetadata', path).save(path)",
         "statements.restore(spark, location, 1)",
         "getattr(error, 'strerror', None)",
-        "show.table(path, names)",
+        "pyarrow.table(path, names)",
     ],
 )
 def test_what_is_safe_passes(line: str) -> None:
