@@ -67,6 +67,9 @@ def _small_local_run() -> dict[str, str]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # A run compiles more than the hundred pieces of code that Spark remembers by default.
         "spark.sql.codegen.cache.maxEntries": "1000",
+        # Adaptive execution prints the plan at each step, kept frames with all that they were made of: without a
+        # limit many large ones took four times as long to print, and more memory than there was.
+        "spark.sql.maxPlanStringLength": "100000",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         # Names of hosts are not looked up: a laptop without a network resolves itself slowly or not at all.
         "spark.driver.host": "127.0.0.1",

@@ -97,6 +97,13 @@ def test_the_second_session_takes_the_jars_of_the_first(started: Any, fetched: l
     assert started(SETTINGS)["spark.jars.packages"] == "io.delta:it"
 
 
+def test_a_session_of_its_own_prints_no_plan_without_end(started: Any) -> None:
+    key = "spark.sql.maxPlanStringLength"
+    assert int(started(SETTINGS)[key]) <= 1_000_000
+    # What a configuration sets counts.
+    assert started({**SETTINGS, key: "5000000"})[key] == "5000000"
+
+
 @pytest.mark.parametrize("key", ["spark.jars.ivy", "spark.jars.repositories", "spark.jars.ivySettings"])
 def test_who_says_where_jars_are_is_given_those(started: Any, key: str) -> None:
     started(SETTINGS)
