@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
+import routing
 from routing import cli
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES, RUNS
@@ -86,6 +89,18 @@ def test_the_answer_says_what_is_stuck_and_since_when(
     line: str, answer: str, job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert phrase(capsys, job, *line.split(), "--width", "200").startswith(answer)
+
+
+def test_of_many_reasons_there_is_a_table(job: Path) -> None:
+    config = routing.load_config(str(job))
+    found = routing.list_messages(config, routing.ask(), now=datetime(2026, 1, 5, 12, tzinfo=timezone.utc))
+    reasons = ["NO_ROUTE", "BROKER_DISABLED", "HOP_LIMIT", "ROUTING_LOOP"]
+    counts = [{"outcome": "DROPPED", "reason": reason, "messages": 2} for reason in reasons]
+    shown = routing.text_of(replace(found, counts=replace(found.counts, rows=tuple(counts))), width=80)
+    assert shown.startswith(
+        "8 messages are stuck, the oldest since 6 h, for 4 reasons.\n\nStuck messages\noutcome  reason"
+    )
+    assert "DROPPED  HOP_LIMIT               2\n" in shown
 
 
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:

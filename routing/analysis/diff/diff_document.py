@@ -26,6 +26,8 @@ from routing.document import (
 from routing.render.wording import count, format_time, mark_outcome
 
 SHOWN = 20
+# So many outcomes and reasons stand in a sentence that answers; the table below has all.
+_FEW = 5
 _COUNTS = ("messages", "before", "after", "such as")
 _WORSE, _BETTER, _NEITHER = 1, -1, 0
 Row = Mapping[str, Any]
@@ -71,10 +73,11 @@ def _state_changes(head: str, rows: Sequence[Row], verbs: tuple[str, str]) -> Wo
     for row in rows:
         becoming[row["outcome_after"], row["reason_after"]] += row["messages"]
     parts: list[str | Span] = [head]
-    for place, ((outcome, reason), messages) in enumerate(becoming.most_common()):
+    for place, ((outcome, reason), messages) in enumerate(becoming.most_common(_FEW)):
         verb = verbs[messages != 1]
         parts += [f"{', ' if place else ': '}{messages:,} {verb} ", mark_outcome(outcome), f" ({reason})"]
-    return (*parts, ".")
+    rest = sum(becoming.values()) - sum(messages for _, messages in becoming.most_common(_FEW))
+    return (*parts, f", {rest:,} for other reasons." if rest else ".")
 
 
 def _state_rest(done: Diff) -> str:

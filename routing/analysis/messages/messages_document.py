@@ -26,6 +26,8 @@ from routing.rules.text import fold
 
 Row = Mapping[str, Any]
 _SHOWN_TEXT = 1_000
+# So many reasons stand in the sentence that answers; of more there is a table.
+_FEW = 3
 _GROUPED = ("instance_name", "to_service_name", "outcome", "reason")
 _GROUPS = ("instance", "service", "outcome", "reason", "messages", "listed")
 
@@ -38,6 +40,7 @@ def make_document(done: Messages) -> Document:
         Paragraph(_state_stuck(done)),
         *_state_others(done),
         *_missing(done),
+        *_list_reasons(done),
         *(_list_oldest(done) if done.asked.oldest else _list_groups(done)),
         *_said(done),
     ]
@@ -58,7 +61,10 @@ def _state_stuck(done: Messages) -> Words:
     of += " that wait" if done.asked.waiting and stuck < done.total else ""
     since = "since" if stuck == 1 else "the oldest since"
     waits = "" if done.oldest_stuck is None else f", {since} {_age(done.oldest_stuck)}"
-    sentence: list[str | Span] = [f"{of} {'is' if stuck == 1 else 'are'} stuck{waits}: "]
+    are = f"{of} {'is' if stuck == 1 else 'are'} stuck{waits}"
+    if len(counts) > _FEW:
+        return f"{are}, for {count(len(counts), 'reason')}."
+    sentence: list[str | Span] = [f"{are}: "]
     for number, row in enumerate(counts):
         before, reason = f"{', ' if number else ''}{row['messages']:,} ", f" {row['reason']}"
         sentence += [before, mark_outcome(row["outcome"]), reason]
@@ -72,6 +78,13 @@ def _state_others(done: Messages) -> Iterator[Block]:
         counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in others)
         whole = "Of the others" if len(others) < len(done.counts) else f"Of {count(done.total, 'message')}"
         yield Paragraph(f"{whole}: {counts}.")
+
+
+def _list_reasons(done: Messages) -> Iterator[Block]:
+    """Yield how many messages are stuck for each of many reasons."""
+    counts = [(row["outcome"], row["reason"], row["messages"]) for row in done.counts if _is_stuck(row)]
+    if len(counts) > _FEW:
+        yield DataTable(make_columns(("outcome", "reason", "messages"), ["messages"]), counts, "Stuck messages")
 
 
 def _missing(done: Messages) -> Iterator[Block]:

@@ -58,12 +58,14 @@ def _state_path(done: Traced, path: Path) -> Parts:
     ends = {way.ending for way in path.back.ways}
     if ends == {Ending.DELIVERED}:
         return [*sentence, ", and its acknowledgement ", Span("comes back", Tone.GOOD), "."]
-    no = "not by every way does an" if Ending.DELIVERED in ends else "no"
+    no = "no acknowledgement comes back"
+    if Ending.DELIVERED in ends:
+        no = "not by every way does an acknowledgement come back"
     failed = path.back if path.back.ending is not Ending.DELIVERED else _failing(path.back)
     return [
         *sentence,
-        f", but {no} acknowledgement ",
-        Span("come back" if Ending.DELIVERED in ends else "comes back", Tone.BAD),
+        ", but ",
+        Span(no, Tone.BAD),
         ": ",
         mark_outcome(failed.ending),
         f", {_state_end(failed, 'it')}. The sender keeps its message and sends it again and again.",
