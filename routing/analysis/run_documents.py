@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from routing.config import parse_time
 from routing.document import Block, Cell, DataTable, Document, Fact, Heading, Paragraph, Span, Tone, make_columns
 from routing.render.wording import count, format_duration, format_time, format_value
 from routing.runs.done import Run
@@ -16,6 +17,7 @@ from routing.terms import REJECTED, Outcome
 _LISTED = ("run", "mode", "started", "seconds", "read", "not passed on")
 _NUMBERS = ("seconds", "read")
 _SHORTEST_ID = 6
+_AS_OF = "resolve.as_of"
 _PASSED_ON = (Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED)
 _MANY_SECONDS = 1_000
 Row = Mapping[str, Any]
@@ -150,6 +152,8 @@ def _list_settings(value: Any, key: str) -> Iterator[Fact]:
             yield from _list_settings(value[name], f"{key}.{name}" if key else name)
     elif isinstance(value, (list, bool)):
         yield Fact(key, json.dumps(value, ensure_ascii=False))
+    elif key == _AS_OF and value is not None:
+        yield Fact(key, format_time(parse_time(value)))
     else:
         yield Fact(key, format_value(value))
 

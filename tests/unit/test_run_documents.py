@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import routing
-from routing.analysis.run_documents import list_runs, summarize_run
+from routing.analysis.run_documents import describe_run, list_runs, summarize_run
 from routing.config import Config
 from routing.render.text import write_text
 from routing.runs.done import Run, find_done, find_run_before
@@ -173,3 +174,25 @@ def _store_runs(modes: list[str], config: Config, folder: Path) -> None:
     ]
     kept = [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
     store_local(arrow_of(kept, RUNS), folder)
+
+
+def test_the_time_of_all_decisions_among_the_settings_reads_as_everywhere() -> None:
+    settings = json.dumps(
+        {"resolve": {"as_of": "2026-01-05T18:00:00+00:00", "mode": "full"}, "lint": {"days": 30}}
+    )
+    row = row_of(
+        as_of=AT,
+        now=None,
+        dialog_hash="builtin",
+        engine=None,
+        release="0.2.0",
+        slow_stages=[],
+        settings=settings,
+        input_versions={},
+        output_versions={},
+    )
+    assert write_text(describe_run(row)).partition("Settings\n")[2].splitlines() == [
+        "lint.days: 30",
+        "resolve.as_of: 2026-01-05T18:00:00Z",
+        "resolve.mode: full",
+    ]
