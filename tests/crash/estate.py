@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tests.frames import Tables, frame_of, rows_of
-from tests.stored import OUTPUTS, conversation, message, small_estate, store, store_estate
+from tests.frames import Tables, rows_of
+from tests.stored import OUTPUTS, conversation, message, save_estate, small_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,13 +95,12 @@ def tables() -> Tables:
 def before(spark: SparkSession, folder: Path, *, run_first: bool = True) -> Case:
     """The estate after a first run, if there is to be one, with messages appended since."""
     import routing
-    from routing.schemas import MESSAGES
 
-    store_estate(spark, tables(), folder / "in")
+    save_estate(tables(), folder / "in", files=1)
     case = write_config(folder)
     if run_first:
         routing.run(spark, case.config(), run_id="first", now=FIRST)
-    store(frame_of(spark, NEW, MESSAGES).coalesce(1), folder / "in" / "messages", mode="append")
+    save_estate({"messages": NEW}, folder / "in", files=1)
     return case
 
 

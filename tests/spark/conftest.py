@@ -10,63 +10,59 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from tests.plans import printed_plan
-from tests.stored import small_estate, store_estate
+from tests.stored import save_estate, small_estate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
-# Modules of many small queries about a few rows: Spark interprets these, for the code that it would generate and
-# compile for each takes longer than all that it does. What resolves messages is tested as it runs, generated.
-OF_FEW_ROWS = (
-    *("test_bad_input", "test_demo", "test_explain"),
+# What resolves messages is tested as it runs: Spark generates code for each query and compiles it. Elsewhere Spark
+# interprets queries, many and of a few rows: to generate and compile code takes longer than all that they do.
+GENERATED = (
+    *("test_candidate_table", "test_candidates", "test_cases", "test_changes", "test_code_size"),
     *(
-        "test_faults",
-        "test_fixed_cost",
-        "test_hostile_estate",
-        "test_import",
-        "test_incremental",
-        "test_incremental_random",
-        "test_joining",
-        "test_keeping",
-        "test_lint",
+        "test_dialog_hash",
+        "test_duplicates",
+        "test_not_utf8",
+        "test_paths",
+        "test_plan_law",
+        "test_random_estates",
     ),
-    *(
-        "test_lint_command",
-        "test_log_in_memory",
-        "test_older_release",
-        "test_put_back",
-        "test_readers",
-        "test_run_id",
-        "test_runs",
-    ),
-    *("test_check_equals_resolve", "test_messages", "test_new_rows", "test_notebook", "test_past_runs"),
-    "test_reconcile",
-    "test_statements",
-    "test_stored_release",
-    "test_tables",
-    "test_without_versions",
+    *("test_regex_in_java", "test_spark_forms"),
 )
+
+
+@contextlib.contextmanager
+def _interpreting(spark: SparkSession) -> Iterator[None]:
+    from routing.sessions.session import INTERPRETED
+
+    for key, value in INTERPRETED.items():
+        spark.conf.set(key, value)
+    yield
+    for key in INTERPRETED:
+        spark.conf.unset(key)
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Have the queries of one test interpreted, in a module whose others are generated."""
+    with _interpreting(spark):
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    """Have the queries of some modules interpreted."""
-    from routing.sessions.session import INTERPRETED
-
-    settings = INTERPRETED if request.module.__name__.rpartition(".")[2] in OF_FEW_ROWS else {}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield
-    for key in settings:
-        spark.conf.unset(key)
+    """Have the queries of most modules interpreted."""
+    is_generated = request.module.__name__.rpartition(".")[2] in GENERATED
+    with contextlib.nullcontext() if is_generated else _interpreting(spark):
+        yield
 
 
 @pytest.fixture(scope="session")
-def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small estate as Delta tables; not to be changed."""
-    return store_estate(spark, small_estate(), tmp_path_factory.mktemp("estate"))
+    return save_estate(small_estate(), tmp_path_factory.mktemp("estate"), files=1)
 
 
 class DemoRun(NamedTuple):

@@ -19,7 +19,7 @@ from tests.frames import frame_of, rows_of
 from tests.random_estates import SEED, assert_same
 from tests.reference.estates import joined, random_estate
 from tests.reference.increments import Increments
-from tests.stored import config_of, store_estate
+from tests.stored import config_of, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def test_three_runs_agree(spark: SparkSession, catalog: str, tmp_path: Path) -> 
     tables = joined([random_estate(rng, 40, f"e{number}/") for number in range(ESTATES)])
     messages = tables.pop("messages")
     expected = Increments(tables)
-    inputs = store_estate(spark, tables, tmp_path / "in")
+    inputs = save_estate(tables, tmp_path / "in", files=1)
     named = [f"output.{key}={catalog}.{key}" for key in OUTPUTS]
     config = config_of(inputs, tmp_path, f"tables.messages={catalog}.messages", "resolve.mode=incremental", *named)
     for number, now in enumerate(TIMES):

@@ -15,7 +15,7 @@ from routing.storage.opening import Opener
 from routing.storage.protocol import Mark
 from tests.frames import frame_of
 from tests.log_operations import KEY, A, LogInMemory, assert_like_the_log_in_memory, back_to
-from tests.stored import config_of, small_estate, store_estate
+from tests.stored import config_of, save_estate, small_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,7 @@ def catalog(spark: SparkSession) -> Iterator[str]:
 @pytest.mark.parametrize("by", ["path", pytest.param("name", marks=pytest.mark.long)])
 def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
     estate = {"messages": small_estate()["messages"][:1]}
-    inputs = store_estate(spark, estate, tmp_path / "in")
+    inputs = save_estate(estate, tmp_path / "in", files=1)
     named = [] if by == "path" else [f"output.{KEY}={catalog}.requests"]
     paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
     delta = OnDelta(spark, DeltaTables(Opener.of_session(spark), config_of(inputs, tmp_path, *named, **paths)))
@@ -78,7 +78,7 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
     """As serverless compute refuses it: a property of the table says so before, and goes with what is restored."""
     from tests.refusing import not_available
 
-    inputs = store_estate(spark, {"messages": small_estate()["messages"][:1]}, tmp_path / "in")
+    inputs = save_estate({"messages": small_estate()["messages"][:1]}, tmp_path / "in", files=1)
     paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
     delta = OnDelta(spark, DeltaTables(Opener.of_session(spark), config_of(inputs, tmp_path, **paths)))
     delta.write(frozenset({"m1"}), A, adds=False)

@@ -21,7 +21,7 @@ from routing.storage.tables import Snapshot
 from routing.storage.ways import Appended, Closed, Messages
 from tests.frames import frame_of, rows_of
 from tests.plans import EXCHANGE, PYTHON
-from tests.stored import config_of, message, small_estate, store_estate
+from tests.stored import config_of, message, save_estate, small_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -223,7 +223,7 @@ def test_properties_that_were_switched_on_in_between(spark: SparkSession, reques
 
 def _store(spark: SparkSession, folder: Path, name: str, properties: str) -> None:
     """An estate whose messages, and none but they, are a table of the catalog."""
-    given = spark.read.format("delta").load(str(store_estate(spark, small_estate(), folder / "in") / "messages"))
+    given = spark.read.format("delta").load(str(save_estate(small_estate(), folder / "in", files=1) / "messages"))
     columns = ", ".join(f"{column} {kind}" for column, kind in given.dtypes)
     spark.sql(f"CREATE TABLE post.{name} ({columns}) USING delta TBLPROPERTIES ({properties})")
     given.write.format("delta").mode("append").saveAsTable(f"post.{name}")

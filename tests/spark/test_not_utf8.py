@@ -86,6 +86,7 @@ def test_a_feed_that_tells_other_characters_is_no_way_to_the_new_rows(spark: Spa
         routing.run(spark, config, run_id="r21", now=NOW)
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     "is_local",
     [
@@ -122,6 +123,7 @@ def test_a_full_and_an_incremental_run_set_aside_the_same(
         assert (len(plan) < 150_000, plan.count("InMemoryRelation") < 20) == (True, True), (key, len(plan))
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("has_arrow", [True, False])
 @pytest.mark.parametrize("key", ["routes", "databases", "services", "instances", "dialogs", "route_requests"])
 def test_every_text_of_a_configuration_row_is_a_fault(

@@ -12,8 +12,8 @@ from routing.errors import ConfigError, InternalError, OutputError
 from routing.runs import tracing
 from routing.runs.stages import Progress
 from routing.storage.releases import release
-from tests.frames import frame_of, rows_of
-from tests.stored import config_of, message, small_estate, store, store_estate, written
+from tests.frames import rows_of
+from tests.stored import config_of, message, save_estate, small_estate, store, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def _paths(spark: SparkSession, folder: Path) -> dict[str, dict[str, Any]]:
 @pytest.mark.long
 def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
     """Of seven messages two are rejected and two delivered; one leaves, one asks for a route, one has none."""
-    stored, folder = store_estate(spark, small_estate(), tmp_path / "in"), tmp_path / "out"
+    stored, folder = save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "out"
     config = _config(stored, folder)
     stages: list[Progress] = []
     first = tracing.write_paths(spark, config, progress=stages.append)
@@ -56,8 +56,7 @@ def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Pa
     assert (rows["m3"]["final_address"], rows["m3"]["ways_agree"]) == ("TCP://far.example:4022", True)
     # Nobody knows who sent them.
     assert {row["return_outcome"] for row in rows.values()} == {"NOT_KNOWN", None}
-    schema = spark.read.format("delta").load(str(stored / "messages")).schema
-    store(frame_of(spark, [message(8, "//far", from_service_name="")], schema), stored / "messages", "append")
+    save_estate({"messages": [message(8, "//far", from_service_name="")]}, stored, files=1)
     second = tracing.write_paths(spark, config)
     assert (second.version, second.read, second.traced) == (1, 8, 6)
     assert _paths(spark, folder / "paths")["m8"]["from_service_name"] is None

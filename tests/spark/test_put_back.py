@@ -15,9 +15,8 @@ import pytest
 import routing
 from routing.errors import ContractError, StorageError
 from tests.crash.estate import NOW, Case, before, copied, run_ids, state
-from tests.frames import frame_of
 from tests.hooks import Killed, hooked, kill, once
-from tests.stored import message, store
+from tests.stored import message, save_estate, store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,10 +27,8 @@ LATER = [message(21, "//far"), message(22, "//nowhere")]
 Damage = Callable[["SparkSession", Case], None]
 
 
-def _append(spark: SparkSession, case: Case, *rows: dict[str, object]) -> None:
-    from routing.schemas import MESSAGES
-
-    store(frame_of(spark, list(rows), MESSAGES).coalesce(1), case.folder / "in" / "messages", mode="append")
+def _append(case: Case, *rows: dict[str, object]) -> None:
+    save_estate({"messages": list(rows)}, case.folder / "in", files=1)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +42,7 @@ def two_runs(spark: SparkSession, one_run: Case, tmp_path_factory: pytest.TempPa
     """After a second run, with new messages again."""
     case = copied(one_run, tmp_path_factory.mktemp("two") / "case")
     routing.run(spark, case.config(), run_id="second", now=NOW)
-    _append(spark, case, *LATER)
+    _append(case, *LATER)
     return case
 
 

@@ -13,9 +13,8 @@ import pytest
 
 import routing
 from tests.crash.estate import NOW, before
-from tests.frames import frame_of
 from tests.hooks import Hook, Killed, hooked, once
-from tests.stored import message, store
+from tests.stored import message, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,7 +93,6 @@ class Readers:
 
 
 def test_readers_always_get_one_counting_run(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
-    from routing.schemas import MESSAGES
 
     case = before(spark, tmp_path / "case", run_first=False)
     named = [f"output.{key}={catalog}.{key}" for key in KEYS]
@@ -104,7 +102,7 @@ def test_readers_always_get_one_counting_run(spark: SparkSession, catalog: str, 
     readers = Readers(spark, full, catalog)
     readers.read("after the first")
     assert readers.is_current()
-    store(frame_of(spark, [message(31, "//far")], MESSAGES), case.folder / "in" / "messages", mode="append")
+    save_estate({"messages": [message(31, "//far")]}, case.folder / "in", files=1)
     for at in ("after resolved_routes", "after runs"):
         with hooked(readers.killing(at)), pytest.raises(Killed):
             routing.run(spark, full, run_id=f"full, killed {at}")
@@ -115,7 +113,7 @@ def test_readers_always_get_one_counting_run(spark: SparkSession, catalog: str, 
     assert readers.moments[-1] == "at the next start"
     readers.read("after the second")
     assert readers.is_current()
-    store(frame_of(spark, [message(32, "//far")], MESSAGES), case.folder / "in" / "messages", mode="append")
+    save_estate({"messages": [message(32, "//far")]}, case.folder / "in", files=1)
     with hooked(readers.killing("before runs")), pytest.raises(Killed):
         routing.run(spark, incremental, run_id="added, killed", now=NOW)
     with hooked(readers.at):

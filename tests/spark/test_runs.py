@@ -19,11 +19,11 @@ from routing.errors import InputError, InternalError, StorageError
 from routing.messages import results
 from routing.runs import full
 from routing.storage.releases import release
-from tests.frames import frame_of, moment, rows_of
+from tests.frames import moment, rows_of
 from tests.hooks import hooked
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
-from tests.stored import OUTPUTS, config_of, config_text, message, small_estate, store
+from tests.stored import OUTPUTS, config_of, config_text, message, save_estate, small_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,11 +69,9 @@ def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
     patch.setattr(full, "compile_messages", compile_and_act)
 
 
-def _append_message(spark: SparkSession, inputs: Path) -> None:
-    from routing.schemas import MESSAGES
-
+def _append_messages(inputs: Path) -> None:
     rows = [message(100, "//far"), message(101, "//garbage")]
-    store(frame_of(spark, rows, MESSAGES), inputs / "messages", mode="append")
+    save_estate({"messages": rows}, inputs, files=1)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +88,7 @@ def done(spark: SparkSession, stored: Path, tmp_path_factory: pytest.TempPathFac
             commits.append(key)
 
     with hooked(watch), pytest.MonkeyPatch.context() as patch:
-        _between_passes(patch, lambda: _append_message(spark, inputs))
+        _between_passes(patch, lambda: _append_messages(inputs))
         first = routing.run(spark, config, run_id="first")
     finished = datetime.now(timezone.utc)
     (folder / "job.yaml").write_text(config_text(inputs, folder / "out"), encoding="utf-8")

@@ -20,7 +20,7 @@ from routing.storage.stored import read_rows
 from routing.storage.tables import Snapshot
 from tests.frames import assert_same_frames, frame_of, frames, rows_of
 from tests.golden_texts import assert_golden
-from tests.stored import config_of, message, route, small_estate, store, store_estate
+from tests.stored import config_of, message, route, save_estate, small_estate, store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -202,7 +202,7 @@ def test_columns_of_other_types_are_told_at_once(spark: SparkSession, estate: di
 
 
 def test_catalog_names(spark: SparkSession, tmp_path: Path) -> None:
-    inputs = store_estate(spark, small_estate(), tmp_path / "in")
+    inputs = save_estate(small_estate(), tmp_path / "in", files=1)
     spark.sql("CREATE SCHEMA IF NOT EXISTS shop")
     try:
         spark.sql(

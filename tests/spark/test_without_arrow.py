@@ -16,7 +16,7 @@ from routing.storage import keeping
 from tests.frames import assert_same_frames, frames, moment, rows_of
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
-from tests.stored import config_text, small_estate, store_estate
+from tests.stored import config_text, save_estate, small_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.long
 @pytest.mark.parametrize("missing", ["pyarrow,pandas,numpy", "pandas,numpy"])
 def test_the_job_runs_without_pyarrow_and_pandas(missing: str, spark: SparkSession, tmp_path: Path) -> None:
-    inputs, file = store_estate(spark, small_estate(), tmp_path / "in"), tmp_path / "job.yaml"
+    inputs, file = save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "job.yaml"
     file.write_text(config_text(inputs, tmp_path / "out"), encoding="utf-8")
     line = [
         sys.executable,
