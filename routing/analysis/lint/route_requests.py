@@ -26,7 +26,8 @@ def needless_requests(given: ProbeAnswers) -> Iterator[Found]:
 def lost_requests(estate: Estate, walks: Walks) -> Iterator[Found]:
     """SBR043: every way of a request is known to its end, and none ends at a BrokerConfiguration service.
 
-    A database whose broker is off asks for no route. Forwarding that is not known is no end.
+    A database whose broker is off asks for no route. Forwarding that is not known is no end, and a request
+    that asks for a route itself has no way.
     """
     for instance, database in scopes_that_ask(estate):
         here = estate.instances[instance]
@@ -34,7 +35,8 @@ def lost_requests(estate: Estate, walks: Walks) -> Iterator[Found]:
             continue
         traces = list(walks.traces_of_requests(instance, database))
         ways = [way for trace in traces for way in trace.ways]
-        if all(_is_lost(way, estate) for way in ways) and not any(trace.is_cut for trace in traces):
+        is_known = ways and not any(trace.is_cut for trace in traces)
+        if is_known and all(_is_lost(way, estate) for way in ways):
             ends = list_names(f"{way.instance} ({way.reason or way.ending})" for way in ways)
             said = "requests for routes end at %s: what asks for a route waits for ever"
             yield finding("SBR043", (instance, database), ways[0].hops[0].route_name, said, ends)
