@@ -87,4 +87,18 @@ MUTANTS = (
         "key = back_to.key(here, database, broker[:0], is_initiator=not sender.is_initiator)",
         "pathing",
     ),
+    _following(
+        "machine-by-its-listener",
+        "3: of an instance's hosts those count that are called like its machine, if any are",
+        "for host in named or hosts if",
+        "for host in hosts if",
+        "estate",
+    ),
+    _following(
+        "machine-without-its-domain",
+        "3: a host is called like a machine that is named with its domain",
+        'f"{host}.".startswith(f"{machine}.")',
+        'host.partition(".")[0] == machine',
+        "estate",
+    ),
 )
