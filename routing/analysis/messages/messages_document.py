@@ -63,7 +63,8 @@ def _state_stuck(done: Messages) -> Words:
     waits = "" if done.oldest_stuck is None else f", {since} {_age(done.oldest_stuck)}"
     are = f"{of} {'is' if stuck == 1 else 'are'} stuck{waits}"
     if len(counts) > _FEW:
-        return f"{are}, for {count(len(counts), 'reason')}."
+        reasons = {row["reason"] for row in counts}
+        return f"{are}, for {count(len(reasons), 'reason')}."
     sentence: list[str | Span] = [f"{are}: "]
     for number, row in enumerate(counts):
         before, reason = f"{', ' if number else ''}{row['messages']:,} ", f" {row['reason']}"
