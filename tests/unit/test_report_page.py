@@ -130,7 +130,7 @@ def shown(name: str) -> str:
 def test_the_head_says_what_was_looked_at(page: Page) -> None:
     assert "1,895 messages read, 1,892 resolved, 3 rejected" in page.text
     assert "3 messages were rejected: their fate is not told here." in page.text
-    assert "Ages are told as of 2026-01-06 09:00 UTC." in page.text
+    assert "Ages are told as of 2026-01-06T09:00:00Z." in page.text
 
 
 def test_messages_by_outcome(text: str) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 
 from routing.analysis.report.cells import size_of
 from routing.analysis.report.facts import Balance, Pick
-from routing.analysis.report.filling import minute
+from routing.analysis.report.filling import instant
 from routing.analysis.report.tables import MOST_BYTES, NAME, NUMBER, TEXT, WORD, Section, table, words
-from routing.storage.times import SECOND
 
 _SERVICES = 30
 """So many balanced services are shown, or fewer where their tables are long."""
@@ -67,10 +66,10 @@ def _pick(pick: Pick) -> tuple[Any, ...]:
 
 def _judged(one: Balance) -> str:
     """The span of time, and what chance says of the shares."""
-    since = None if one.since is None else f"since {minute(one.since // SECOND)}"
-    until = None if one.until is None else f"until {minute(one.until // SECOND)}"
+    since = None if one.since is None else f"since {instant(one.since)}"
+    until = None if one.until is None else f"until {instant(one.until)}"
     span = " ".join(word for word in (since, until) if word)
-    when = f"The set of ids has been the same {span} UTC." if span else "The set of ids was always the same."
+    when = f"The set of ids has been the same {span}." if span else "The set of ids was always the same."
     if one.p_value is None:
         return f"{when} No p-value: {words(one.no_p_value or 'it was not asked for')}."
     value = "less than 0.0001" if one.p_value < 0.0001 else f"{one.p_value:.4f}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from routing.analysis.report.coded import Coded
 from routing.analysis.report.grids import MESSAGES, SINCE, Grid, Group, groups_of, kind_of
 from routing.analysis.report.tables import SHOWN, Table, first_of
+from routing.render.wording import format_time
 from routing.storage.times import SECOND, moment_of
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
@@ -16,8 +17,13 @@ BLANKS = {"database": "(over the network)", "reason": "–", "target": "(stops h
 """What stands where a name is null."""
 
 
+def instant(micros: int) -> str:
+    """Return a time as sentences have it, in whole seconds."""
+    return format_time(moment_of(micros).replace(microsecond=0))
+
+
 def minute(seconds: int) -> str:
-    """A time in seconds as people read it, UTC."""
+    """Return a time in seconds as tables have it, whose heads say UTC; the page's script writes it alike."""
     return f"{moment_of(seconds * SECOND):%Y-%m-%d %H:%M}"
 
 

@@ -18,7 +18,7 @@ from routing.analysis.report.advice import advice_of
 from routing.analysis.report.cells import Cube, cube_of
 from routing.analysis.report.coded import Coded, coded
 from routing.analysis.report.facts import STUCK, Report
-from routing.analysis.report.filling import BLANKS, NOTHING, Filler, minute
+from routing.analysis.report.filling import BLANKS, NOTHING, Filler, instant
 from routing.analysis.report.grids import OUTCOMES, Grid, grids, kind_of
 from routing.analysis.report.network import Network, network_of
 from routing.analysis.report.pictures import runtime, theme
@@ -48,7 +48,7 @@ def render(report: Report) -> str:
     return _template().render(
         title=TITLE,
         headline=words(report.headline),
-        made_at=minute(report.made_at // SECOND),
+        made_at=instant(report.made_at),
         not_known=_sentences([*report.not_known, *_folded(cube)]),
         tiles=_tiles(report),
         sections=sections,

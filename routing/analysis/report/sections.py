@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from routing.analysis.lint.catalogue import BY_CODE, Severity
 from routing.analysis.report.balanced import balance_section
 from routing.analysis.report.facts import Advice, Changes, Count, Observed, Report
-from routing.analysis.report.filling import minute
+from routing.analysis.report.filling import instant
 from routing.analysis.report.tables import NAME, NUMBER, OUTCOME, TEXT, WORD, Section, Table, table, words
 from routing.render.wording import count, printable
 from routing.rules.reconciling import Class
-from routing.storage.times import SECOND
 
 _SEVERITIES = tuple(map(str, Severity))
 _OBSERVED = "An episode is one answer of SQL Server, seen once or again and again."
@@ -188,7 +187,7 @@ def _changes(changes: Changes) -> Section:
         )
     else:
         title = "Since the run before"
-        told = [f"Run {words(changes.run_id)} ended {minute(changes.finished_at // SECOND)} UTC."]
+        told = [f"Run {words(changes.run_id)} ended {instant(changes.finished_at)}."]
     if changes.is_incremental:
         told.append("Each run counts what it decided itself, new messages and those tried again.")
     if changes.routes is None:
