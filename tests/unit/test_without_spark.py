@@ -80,7 +80,7 @@ def test_messages(tmp_path: Path) -> None:
     asked = ("messages", "--config", str(tmp_path / "job.yaml"), "--waiting", "--format", "json")
     listed = json.loads(told(*asked, missing=(*_NO_SPARK, "rich")))
     assert [row["message_id"] for row in listed["messages"]] == ["a4", "a2", "a3", "a7"]
-    assert "4 messages: 2 DELAYED NO_ROUTE" in told(*asked[:-2])
+    assert "3 of 4 messages that wait are stuck" in told(*asked[:-2])
 
 
 def test_runs(estate: Path) -> None:
